@@ -23,9 +23,10 @@ from benchmarks.models import write_many_nodes
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.cost.operators import PRODUCTS
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.types.inference import infer, store_types
+from dld_tui.core.edits.inputs_outputs import declare_inputs
 from dld_tui.core.inputs.guess import input_specs
-from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
+from dld_tui.core.shapes.inference import infer, store_types
+from dld_tui.core.shapes.noting import follow_shapes
 from dld_tui.core.tensors.value_types import ValueType
 
 _SIDE = {1: 1, 2: 16, 3: 224, 4: 224}

@@ -23,8 +23,8 @@ import onnxruntime
 from benchmarks import harness
 from dld_tui.api.inference import infer_missing
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
 from dld_tui.core.document.serialise import save
+from dld_tui.core.rewrite.rule import rules_of, text_of_rules
 
 RULES = (
     "casts",

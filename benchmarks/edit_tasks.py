@@ -162,7 +162,7 @@ def _fragment() -> bytes:
 def document_edits(path: str, folder: str) -> dict[str, float]:
     """Time each edit and its undo; edits that are not measured have no entry."""
     from dld_tui.core.document import Document
-    from dld_tui.core.document.edits import EDITS
+    from dld_tui.core.document.edit_registry import known_edits
     from dld_tui.core.errors import EditError
 
     document = Document.open(path)
@@ -173,14 +173,14 @@ def document_edits(path: str, folder: str) -> dict[str, float]:
             scope.named(list_name)
     found: dict[str, float] = {}
     for edit, (arguments, before) in cases(document, Path(folder)).items():
-        if edit not in EDITS:
+        if edit not in known_edits():
             continue
         try:
             found |= _timed(document, edit, arguments, before)
         except EditError as error:
             raise SystemExit(f"{edit}: {error}") from None
     found["users"] = len(document.main.users(document.main.nodes[0].outputs[0]))
-    for edit in EDITS.keys() - ELSEWHERE:
+    for edit in known_edits().keys() - ELSEWHERE:
         if f"{edit}.edit" not in found:
             found[f"{edit}.missing"] = 1.0
     return found

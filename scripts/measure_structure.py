@@ -101,6 +101,22 @@ def rings(graph: dict[str, set[str]]) -> list[list[str]]:
     return sorted(found, key=len, reverse=True)
 
 
+def rooms_of_core(source: Source) -> dict[str, set[str]]:
+    """Return what each package or module directly in ``core`` imports of the others."""
+    prefix = f"{PACKAGE}.core."
+
+    def room(module: str) -> str:
+        return module.removeprefix(prefix).partition(".")[0]
+
+    graph: dict[str, set[str]] = {}
+    for module in source.trees:
+        if module.startswith(prefix):
+            known = graph.setdefault(room(module), set())
+            others = (name for name in imports(source, module) if name.startswith(prefix))
+            known |= set(map(room, others)) - {room(module)}
+    return graph
+
+
 def ancestors(source: Source) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return the ancestors of each class that are defined in this package."""
     homes: dict[str, dict[str, str]] = {}
@@ -201,7 +217,7 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
         node.name
         for module, node in nodes
         if isinstance(node, ast.FunctionDef)
-        and module.startswith(f"{PACKAGE}.core.document.edits.")
+        and module.startswith((f"{PACKAGE}.core.edits.", f"{PACKAGE}.core.conversion.edits."))
         and not node.name.startswith("_")
     }
     edits = [
@@ -264,6 +280,9 @@ def measures(source: Source) -> list[tuple[str, str]]:
         defined = Counter(name for one in (key, *bases) for name in _actions(source, one))
         doubled |= {name for name, count in defined.items() if count > 1}
     found = rings({module: imports(source, module) for module in source.trees})
+    core = rooms_of_core(source)
+    mutual = sum(room < other and room in core[other] for room in core for other in core[room])
+    core_rings = rings(core)
     functions = [
         node
         for tree in source.trees.values()
@@ -313,6 +332,11 @@ def measures(source: Source) -> list[tuple[str, str]]:
         (
             "largest import cycle, including deferred and typing imports",
             str(len(found[0]) if found else 0),
+        ),
+        ("pairs of packages of core that import each other", str(mutual)),
+        (
+            "packages of core in the largest cycle of their imports",
+            str(len(core_rings[0]) if core_rings else 0),
         ),
         ("classes called Column", str(len(columns))),
         (

@@ -64,7 +64,7 @@ READERS = {
 }
 """The modules that read texts of other programs, by whose they are."""
 WORDS = {
-    "core.document.rewrite.expression": re.compile(r"not(?: |\\\\s\+)in"),
+    "core.rewrite.expression": re.compile(r"not(?: |\\\\s\+)in"),
     "widgets.explorer.node_filter": re.compile(r"not(?: |\\\\s\+\)\?)has"),
 }
 """Operators of query languages that have two words."""

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dld_tui.core.files import permission
-from dld_tui.core.process import collector
-from dld_tui.core.settings import plugins
+from dld_tui.core.process import collector, plugins
 from tests.support import fork_server, quick_textual
 
 # Else each process that a test starts would compile all that it imports.

@@ -22,7 +22,7 @@ ELSEWHERE = {
     "backends/onnxruntime/engine_layers.py": "layer information for its reader",
     "api/inference.py": "a snapshot for a child process",
     "api/requests.py": "inputs for a child process",
-    "core/document/edits/model_swap.py": "the payloads of a conversion",
+    "core/edits/model_swap.py": "the payloads of a conversion",
     "core/document/locations.py": "labels in the view of a model",
     "core/files/model_set.py": "the view of a model",
     "screens/workspace/jobs.py": "a snapshot for a child process",

@@ -94,13 +94,15 @@ def reached_by_tests(folder: Path) -> set[str]:
 
 @cache
 def modules_imported(path: Path) -> set[str]:
-    """Return every name that an import anywhere in a file may mean a module by."""
+    """Return every name that an import anywhere in a file, or a table, may mean a module by."""
     found = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.module:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and re.fullmatch(r"dld_tui(\.\w+)+", str(node.value)):
+            found.add(str(node.value))
     return found
 
 

@@ -28,10 +28,10 @@ from dld_tui.commands.key_names import unknown_and_clashing
 from dld_tui.core.errors import DldError, InputError, UnavailableError
 from dld_tui.core.files.source import input_error
 from dld_tui.core.process import collector, paths, terminal
+from dld_tui.core.process.plugins import listen, resolve
 from dld_tui.core.settings import config as settings
 from dld_tui.core.settings import secrets
 from dld_tui.core.settings.config import Config
-from dld_tui.core.settings.plugins import listen, resolve
 from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON

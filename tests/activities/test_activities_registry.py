@@ -5,7 +5,7 @@ import pytest
 from dld_tui.activities import registry
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.params import settings_of
-from dld_tui.core.settings.plugins import resolve
+from dld_tui.core.process.plugins import resolve
 from tests.support import fake_worker
 
 

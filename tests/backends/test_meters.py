@@ -8,8 +8,8 @@ import pytest
 
 from dld_tui.backends.machine import meters
 from dld_tui.backends.machine.meters import Energy, Meter, RunEnergy, Window, energy_of_rails
+from dld_tui.core.process import plugins
 from dld_tui.core.report.gpu_kernels import Sample
-from dld_tui.core.settings import plugins
 
 
 class Fixed:

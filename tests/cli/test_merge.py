@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.core.document.edits.test_merging import FIRST, SECOND
+from tests.core.conversion.test_merging import FIRST, SECOND
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.runtime import session_of

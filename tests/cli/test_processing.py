@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.core.document.edits.test_processing import IMAGE
+from tests.core.edits.test_processing import IMAGE
 from tests.support import models
 from tests.support.cli import Dld
 

@@ -12,7 +12,7 @@ import pytest
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
 from dld_tui.core.command_line import commands
-from dld_tui.core.settings import plugins
+from dld_tui.core.process import plugins
 from dld_tui.targets.ssh import bootstrap
 from tests.support import models
 from tests.support.cli import Dld

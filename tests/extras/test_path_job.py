@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dld_tui.activities import profile_onnxruntime
-from dld_tui.core.cost.node_times import function_callers, node_times
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
+from dld_tui.core.report.node_times import function_callers, node_times
 from dld_tui.core.report.report import open_report
 from dld_tui.extras.path import job
 from dld_tui.extras.path.longest import CriticalPath

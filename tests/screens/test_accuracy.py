@@ -107,7 +107,7 @@ async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> No
 
 
 async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import tensors
+    from dld_tui.core.edits import tensors
 
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:
@@ -161,7 +161,7 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
 
 
 async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     path = models.write(tmp_path, OVERFLOWS)
     result = result_of(search_precision, search_precision.Request(path))

@@ -176,7 +176,7 @@ async def nodes_are_copied_into_the_model_of_the_tab(session: Two) -> None:
 
 
 async def edits_of_the_other_model_are_seen(session: Two) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     await session.show()
     node = session.other.document.main.nodes[0]

@@ -145,7 +145,7 @@ async def test_deleting_and_undoing(tmp_path: Path, name: str) -> None:
 
 
 async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import attributes
+    from dld_tui.core.edits import attributes
 
     async with opened(model(tmp_path), NARROW) as session:
         await session.go("first")

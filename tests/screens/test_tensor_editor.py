@@ -95,7 +95,7 @@ async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_p
 async def test_nothing_is_edited_while_the_model_is_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     monkeypatch.setattr(key_queue, "_PATIENCE_S", 0.2)
     async with editor(tmp_path, "w") as (session, page):

@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui import commands
 from dld_tui.activities import registry
-from dld_tui.core.settings.plugins import resolve
+from dld_tui.core.process.plugins import resolve
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.screens.activity.document_forms import ConvertForm, ModelForm
 from dld_tui.screens.activity.jobs import EndedJobsScreen, JobScreen

@@ -17,8 +17,8 @@ from onnx import helper
 import dld_tui.screens.workspace as room
 from dld_tui.commands import in_scope
 from dld_tui.core.document import Document, Node
+from dld_tui.core.document.operator_listing import operator_palette
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.listing import operator_palette
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
 from dld_tui.screens.workspace.history import MANY, History
@@ -156,7 +156,7 @@ def test_nodes_are_pasted_where_the_cursor_is(desk: Desk) -> None:
 
 
 def test_edits_are_told_in_order_and_counted(desk: Desk) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     told: list[str] = []
     desk.model.changed.listeners = (
@@ -181,7 +181,7 @@ def test_a_signal_has_one_order() -> None:
 
 
 def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     redone: list[str] = []
     desk.model.redone.listeners = (lambda transaction: redone.append(transaction.edit),)
@@ -197,7 +197,7 @@ def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
 
 
 def test_what_does_not_fit_is_said_and_changes_nothing(desk: Desk) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     assert not desk.history.try_edit(renaming.rename_node(scope=[], node="nowhere", name="x"))
     assert len(desk.said) == 1
@@ -251,7 +251,7 @@ def test_edit_and_delete_look_up_what_the_cursor_is_on(desk: Desk, editing: Edit
 
 
 def test_a_node_is_deleted_at_once_where_nothing_uses_it(desk: Desk, editing: Editing) -> None:
-    from dld_tui.core.document.edits import links
+    from dld_tui.core.edits import links
 
     desk.history.edit(links.disconnect_value(scope=[], value="a"))
     desk.look(Cursor(node=desk.node("first")))

@@ -34,7 +34,7 @@ async def choose(session: Session, *keys: str, write: bool = False) -> ParamForm
 
 
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     path = models.write(tmp_path, OLD)
     before = path.read_bytes()

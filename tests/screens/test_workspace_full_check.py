@@ -53,7 +53,7 @@ class Held:
 
 
 async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import links
+    from dld_tui.core.edits import links
 
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         screen = session.screen
@@ -78,7 +78,7 @@ async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: 
 async def test_it_runs_beside_the_work_and_esc_stops_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     held = Held(monkeypatch)
     async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
@@ -103,7 +103,7 @@ async def test_it_runs_beside_the_work_and_esc_stops_it(
 async def test_edits_meanwhile_make_places_doubtful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     held = Held(monkeypatch)
     held.result = Result([ToolFinding("error", "onnx:checker", LocatedMessage("bad", [], 0))])

@@ -307,7 +307,7 @@ async def test_a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next(
 
 
 async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     await to_graph(session, "/layers.3/gate")
     pane = session.screen.graph

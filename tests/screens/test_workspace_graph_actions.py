@@ -147,7 +147,7 @@ async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> 
 
 
 async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     async with opened(layers) as session:
         await to_graph(session, "/stem")

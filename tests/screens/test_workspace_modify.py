@@ -23,8 +23,8 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionD
 from dld_tui.widgets.dialogs.search import TickDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.cli.test_convert_wrong import WIDE
+from tests.core.conversion.test_merging import FIRST, SECOND
 from tests.core.conversion.test_storage import model_file
-from tests.core.document.edits.test_merging import FIRST, SECOND
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 
@@ -45,7 +45,7 @@ async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:
 
 
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     path = model_file(tmp_path)
     before = path.read_bytes()
@@ -69,7 +69,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
 
 
 async def test_payloads_of_edits_are_seen(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import initializers
+    from dld_tui.core.edits import initializers
 
     async with opened(model_file(tmp_path)) as session:
         document = session.screen.document
@@ -144,7 +144,7 @@ async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
 
 
 async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import metadata
+    from dld_tui.core.edits import metadata
 
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         session.screen.history.edit(

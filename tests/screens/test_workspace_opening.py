@@ -42,7 +42,7 @@ def large(tmp_path: Path) -> Path:
 async def test_the_graph_is_arranged_once_from_what_was_read(
     large: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool
 ) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     if in_child:
         monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)

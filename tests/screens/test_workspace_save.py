@@ -334,7 +334,7 @@ def _text(app: object) -> str:
 
 NEW_AND_KILLED = """
 import os
-from dld_tui.core.document.new_document import new_document
+from dld_tui.core.edits.new_document import new_document
 from dld_tui.core.document.new_model import NewModel
 new = NewModel(name="fresh", inputs=("x:float32[1,4]",))
 document = new_document(new)

@@ -50,7 +50,7 @@ def external(session: Session) -> list[str]:
 
 
 async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Session) -> None:
-    from dld_tui.core.document.edits import attributes
+    from dld_tui.core.edits import attributes
 
     main, screen = session.screen.document.main, session.screen
     assert main.value_type("j") == ValueType("float32", (6, "N"))
@@ -77,7 +77,7 @@ async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Sessi
 
 def edit_attribute(session: Session, value: list[JSON]) -> None:
     """Give the transposition another order of dimensions."""
-    from dld_tui.core.document.edits import attributes
+    from dld_tui.core.edits import attributes
 
     session.screen.history.edit(
         attributes.set_attribute(scope=[], node="turn", attribute="perm", kind="ints", value=value)
@@ -85,7 +85,7 @@ def edit_attribute(session: Session, value: list[JSON]) -> None:
 
 
 async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dld_tui.core.document.edits import attributes
+    from dld_tui.core.edits import attributes
 
     async with inferred(tmp_path) as session:
         await session.go("join")
@@ -135,7 +135,7 @@ async def the_graph_shows_types_that_come_late(session: Session) -> None:
 async def test_only_the_state_after_the_last_edit_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     async with inferred(tmp_path) as session:
         screen = session.screen
@@ -157,7 +157,7 @@ async def test_only_the_state_after_the_last_edit_is_told(
 async def test_a_job_for_an_older_state_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.document.edits import renaming
+    from dld_tui.core.edits import renaming
 
     asked: list[bool] = []
 
@@ -237,7 +237,7 @@ async def test_types_after_edits(tmp_path: Path) -> None:
 
 
 async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
-    from dld_tui.core.document.edits import attributes
+    from dld_tui.core.edits import attributes
 
     count = 6_000
     nodes = [

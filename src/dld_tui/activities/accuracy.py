@@ -338,7 +338,7 @@ class _Plan:
     def sides(self, stack: contextlib.ExitStack) -> tuple[Side, Side]:
         """Open the models, and return the two sides."""
         from dld_tui.core.conversion.retyping import in_lower_precision
-        from dld_tui.core.document.document import Document
+        from dld_tui.core.llm.folder import open_document
 
         request = self._request
         mine, theirs = self._ways()
@@ -350,7 +350,7 @@ class _Plan:
             )
 
         def opened(path: Path) -> Document:
-            return stack.enter_context(contextlib.closing(Document.open(path)))
+            return stack.enter_context(contextlib.closing(open_document(path)))
 
         first = None if is_engine(request.model) else opened(request.model)
         reference = self._engine_side(request.model) if first is None else self._side(first, mine)

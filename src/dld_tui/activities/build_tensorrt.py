@@ -76,7 +76,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.tensorrt.builder import build
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.tensorrt.availability import require_available
     from dld_tui.core.tensorrt.profiles import profiles_for
 
@@ -87,7 +87,7 @@ def run(request: Request) -> Iterator[Event]:
     require_available(request, library.facts)
     yield Progress(0, None, stage="Reading the model")
     with (
-        contextlib.closing(Document.open(request.model)) as document,
+        contextlib.closing(open_document(request.model)) as document,
         ThreadPoolExecutor(1) as beside,
     ):
         identity = beside.submit(_identity, request.model, document)  # its hash takes a while

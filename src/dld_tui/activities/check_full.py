@@ -121,11 +121,11 @@ def _view(request: Request) -> Generator[Path]:
     if request.view:
         yield request.model
         return
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.files.model_set import discard_view, external_view
+    from dld_tui.core.llm.folder import open_document
 
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         path = external_view(
             skeleton_bytes(document),
             document.blobs,
@@ -156,11 +156,11 @@ def _tool(
 
 def _guessed_shapes(path: Path) -> list[str]:
     """Return shapes of the inputs, as Polygraphy takes them: its own would be of ones."""
-    from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import guess_inputs, input_specs
+    from dld_tui.core.llm.folder import open_document
 
     try:
-        with contextlib.closing(Document.open(path)) as document:
+        with contextlib.closing(open_document(path)) as document:
             guess = guess_inputs(input_specs(document), document, empty=False)
     except DldError:
         return []

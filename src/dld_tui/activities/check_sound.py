@@ -39,12 +39,12 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The result has errors that the model has not.
     """
     from dld_tui.backends.conversion.soundness import require_sound
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     yield Progress(0, None, stage="Checking the result")
     with (
-        contextlib.closing(Document.open(request.before)) as before,
-        contextlib.closing(Document.open(request.after)) as after,
+        contextlib.closing(open_document(request.before)) as before,
+        contextlib.closing(open_document(request.after)) as after,
     ):
         notes = require_sound(before, after)
     yield Finished(Result(notes))

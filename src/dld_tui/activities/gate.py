@@ -437,10 +437,10 @@ def _least(values: Sequence[float | None]) -> Figures:
 
 def _figures_of_file(model: Path) -> dict[str, Figures]:
     """Return what needs no run: the bytes of the model's file and data files, and counts."""
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
+    from dld_tui.core.llm.folder import open_document
 
-    with contextlib.closing(Document.open(model)) as document:
+    with contextlib.closing(open_document(model)) as document:
         summary = summarise(document)
         counts = {
             "parameters": summary.weight_parameters, "nodes": summary.nodes_total,

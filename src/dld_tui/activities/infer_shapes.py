@@ -59,7 +59,7 @@ class InferredPart:
     variant: int | None = None
     """For which calls of the function around the graph; None for all of them."""
     called: dict[str, int] = field(default_factory=dict)
-    """As in :class:`~dld_tui.core.document.types.inference.BodyTypes`."""
+    """As in :class:`~dld_tui.core.shapes.inference.BodyTypes`."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.document.locations import bodies
-    from dld_tui.core.document.types.inference import (
+    from dld_tui.core.shapes.inference import (
         function_types,
         in_file_order,
         infer,
@@ -126,10 +126,10 @@ def _read(request: Request) -> onnx.ModelProto:
     from google.protobuf.message import DecodeError
 
     if not request.snapshot:
-        from dld_tui.core.document.document import Document
         from dld_tui.core.document.serialise import skeleton_bytes
+        from dld_tui.core.llm.folder import open_document
 
-        with contextlib.closing(Document.open(request.model)) as document:
+        with contextlib.closing(open_document(request.model)) as document:
             return onnx.ModelProto.FromString(skeleton_bytes(document))
     try:
         return onnx.ModelProto.FromString(request.model.read_bytes())

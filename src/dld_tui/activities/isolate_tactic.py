@@ -198,7 +198,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.tensorrt.availability import require_available
     from dld_tui.core.tensorrt.profiles import profiles_for
 
@@ -209,7 +209,7 @@ def run(request: Request) -> Iterator[Event]:
     way = _way(request, library.facts)
     require_available(request, library.facts)
     yield Progress(0, None, stage="Reading the model")
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         chosen = profiles_for(document, request)
         profiles = chosen.ranges
         for remark in chosen.remarks:

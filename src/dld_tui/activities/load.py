@@ -163,8 +163,7 @@ def run(request: Request) -> Iterator[Event]:
     if is_engine(request.model):
         yield from _with_engine(request, loads)
         return
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.llm.folder import find_decoder
+    from dld_tui.core.llm.folder import find_decoder, open_document
 
     asked = Profile(
         model=request.model, provider=request.provider, threads=request.threads,
@@ -174,7 +173,7 @@ def run(request: Request) -> Iterator[Event]:
     if settings.cuda_graph:
         raise UsageError("clients of one session cannot share a CUDA graph")
     model, config = (request.model, None) if not request.tokens else find_decoder(request.model)
-    with contextlib.closing(Document.open(model)) as document:
+    with contextlib.closing(open_document(model)) as document:
         if request.tokens:
             yield from _with_decoder(request, loads, model, document, settings, config)
         else:

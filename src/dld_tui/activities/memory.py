@@ -60,10 +60,10 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming, with_node
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.inputs.guess import guess_inputs, specs_for
     from dld_tui.core.inputs.shapes import parse_shapes
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.operators.native import too_wide
 
     settings = replace(
@@ -74,14 +74,14 @@ def run(request: Request) -> Iterator[Event]:
         quiet=True,
     )  # fmt: skip
     yield Progress(0, _STAGES, stage="Making a session")
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         if why := too_wide(ModelProto.FromString(skeleton_bytes(document))):
             raise ActivityError(why, where=str(request.model))
         if settings.providers == ("CPU",):
             limit_trials(document, shapes=request.shape)
     with temporary_folder("memory") as folder:
         path = folder / "optimized.onnx"
-        with contextlib.closing(Document.open(request.model)) as document:
+        with contextlib.closing(open_document(request.model)) as document:
             with naming(document):
                 session = Session(request.model, replace(settings, optimized_path=path))
             given = parse_shapes(request.shape, document.main.inputs)
@@ -95,7 +95,7 @@ def run(request: Request) -> Iterator[Event]:
         why = f"memory is measured on the CPU, not on {request.provider}"
     elif request.measure:
         try:
-            with contextlib.closing(Document.open(request.model)) as document, naming(document):
+            with contextlib.closing(open_document(request.model)) as document, naming(document):
                 measured = measured_memory(request.model, settings, guess.values(0))
                 yield Progress(3, _STAGES, stage="Measuring a run without reuse of buffers")
                 unshared = measured_memory(
@@ -125,12 +125,13 @@ def _plan(path: Path, guess: Guess) -> MemoryPlan:
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.cost.memory import memory_plan
     from dld_tui.core.cost.nodes import ModelCosts
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import snapshot
-    from dld_tui.core.document.types.inference import infer, store_types
-    from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
+    from dld_tui.core.edits.inputs_outputs import declare_inputs
+    from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.shapes.inference import infer, store_types
+    from dld_tui.core.shapes.noting import follow_shapes
 
-    with contextlib.closing(Document.open(path)) as document:
+    with contextlib.closing(open_document(path)) as document:
         for scope in document.scopes():  # declared for any size, and now there are numbers
             scope.records.get("value_info", []).clear()
         sizes = declare_inputs(document, guess.shapes)

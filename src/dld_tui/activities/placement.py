@@ -212,7 +212,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.quantizer import Quantizer
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     request.require()
     path = output_path(request, "output")
@@ -228,7 +228,7 @@ def run(request: Request) -> Iterator[Event]:
             yield Progress(0, None, stage="Loading TensorRT")
             library = _library(request)
         yield Progress(0, None, stage="Reading the model")
-        document = stack.enter_context(contextlib.closing(Document.open(request.model)))
+        document = stack.enter_context(contextlib.closing(open_document(request.model)))
         if library is None:
             limit_trials(document)
         stack.enter_context(naming(document))

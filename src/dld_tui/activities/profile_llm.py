@@ -175,8 +175,7 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: It is no decoder, or ONNX Runtime cannot run it.
     """
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.llm.folder import find_decoder
+    from dld_tui.core.llm.folder import find_decoder, open_document
     from dld_tui.core.machine.environment import environment
 
     prompts = whole_numbers(request.prompt, "--prompt") or [128]
@@ -187,7 +186,7 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Reading the model")
     model, config = find_decoder(request.model)
     with (
-        contextlib.closing(Document.open(model)) as document,
+        contextlib.closing(open_document(model)) as document,
         contextlib.closing(_Run(request, model, document, facts)) as measured,
     ):
         if measured.is_on_cpu:

@@ -361,7 +361,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.machine.environment import environment
     from dld_tui.core.report.latency import latency_summary, parse_percentiles
 
@@ -370,7 +370,7 @@ def run(request: Request) -> Iterator[Event]:
     plan = plan_of(request)
     facts = environment(_PACKAGES)  # before the run makes the machine busy
     yield Progress(0, None, stage="Reading the model")
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         if plan.session.memory == "cpu":
             yield from require_memory(document, facts)
         if plan.session.providers == ("CPU",):

@@ -82,7 +82,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.backends.tensorrt.profiling import ProfilingRun
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.machine.environment import environment
     from dld_tui.core.report.latency import latency_summary, parse_percentiles
     from dld_tui.core.tensorrt.availability import require_driver
@@ -108,7 +108,7 @@ def run(request: Request) -> Iterator[Event]:
             from dld_tui.core.document.identity import identify
 
             yield Progress(0, None, stage="Reading the model")
-            document = stack.enter_context(contextlib.closing(Document.open(request.onnx)))
+            document = stack.enter_context(contextlib.closing(open_document(request.onnx)))
             identity = yield from identify(request.onnx, document)
         data, guess = prebuilt, None
         if data is None and document is not None:

@@ -126,13 +126,13 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The calls of functions in the model cannot be replaced by their nodes.
     """
     from dld_tui.core.checks.providers import TableReader
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.files.model_set import discard_view, external_view
+    from dld_tui.core.llm.folder import open_document
 
     providers = _providers(request)
     yield Progress(0, None, stage="Inferring types")
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         view = external_view(
             skeleton_bytes(document), document.blobs, request.model.parent,
             external=document.external, loadable=True,
@@ -187,11 +187,11 @@ def _plain(view: Path, document: Document) -> _Plain:
     from onnx import ModelProto
 
     from dld_tui.backends.onnxruntime.types import contrib_types
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.document.inlining import inline_local_functions
     from dld_tui.core.document.locations import Labels, node_at
-    from dld_tui.core.document.types.inference import infer, inline_small_data, store_types
-    from dld_tui.core.operators.inlining import inline_local_functions
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.process.child import CrashError, LimitError, RefusedError
+    from dld_tui.core.shapes.inference import infer, inline_small_data, store_types
 
     outer = Labels.of_file(view)
     model = ModelProto.FromString(view.read_bytes())
@@ -203,7 +203,7 @@ def _plain(view: Path, document: Document) -> _Plain:
             raise ActivityError(message, where=str(document.path)) from None
         view.write_bytes(model.SerializeToString())
     inner = Labels.of_file(view)
-    plain = Document.open(view)
+    plain = open_document(view)
     model = ModelProto.FromString(view.read_bytes())
     inline_small_data(model, view)
     inferred = infer(model, extra_types=contrib_types).model
@@ -247,7 +247,7 @@ def _times(
     path: Path, reader: TableReader, origins: Mapping[str, Node | None]
 ) -> dict[Node, float]:
     """Return the measured milliseconds of nodes; those of subgraphs have a part of their node's."""
-    from dld_tui.core.cost.node_times import node_times
+    from dld_tui.core.report.node_times import node_times
     from dld_tui.core.report.report import open_report
 
     with open_report(path) as report:

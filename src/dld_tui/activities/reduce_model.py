@@ -132,7 +132,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: A part cannot be written.
     """
     from dld_tui.backends.processes import find_program
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     try:
         words = shlex.split(request.check)
@@ -144,7 +144,7 @@ def run(request: Request) -> Iterator[Event]:
         words.append(PLACE)
     words[0] = find_program(words[0])
     yield Progress(0, None, stage="Opening the model")
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         nodes = main_nodes(document)
         if nodes is None:
             raise UsageError("the nodes of the model form a cycle", where=str(request.model))
@@ -165,7 +165,7 @@ def _typed(document: Document, path: Path) -> Iterator[Event]:
     import onnx
 
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.types.inference import infer_types, store_types
+    from dld_tui.core.shapes.inference import infer_types, store_types
 
     yield Progress(0, None, stage="Inferring shapes")
     try:

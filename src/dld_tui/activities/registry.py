@@ -19,7 +19,7 @@ from dld_tui.core.codec import decode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import RequestData, from_json, to_json
-from dld_tui.core.settings.plugins import plugins, resolve, skip
+from dld_tui.core.process.plugins import plugins, resolve, skip
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 

@@ -203,7 +203,7 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The model itself cannot be run, or the limit of trials was too low.
     """
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     request.require()
     with contextlib.ExitStack() as stack:
@@ -212,7 +212,7 @@ def run(request: Request) -> Iterator[Event]:
             yield Progress(0, None, stage="Loading TensorRT")
             library = _library(request)
         yield Progress(0, None, stage="Reading the model")
-        document = stack.enter_context(contextlib.closing(Document.open(request.model)))
+        document = stack.enter_context(contextlib.closing(open_document(request.model)))
         if library is None and _settings(request).providers == ("CPU",):
             limit_trials(document, shapes=request.shape)
         stack.enter_context(naming(document))

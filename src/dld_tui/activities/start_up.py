@@ -63,9 +63,9 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.backends.onnxruntime.start_up import node_placements, stages
-    from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
+    from dld_tui.core.llm.folder import open_document
 
     asked = Profile(
         model=request.model, provider=request.provider, device_id=request.device_id
@@ -75,7 +75,7 @@ def run(request: Request) -> Iterator[Event]:
     whole = 0.0
     first: list[float] = []
     later: list[float] = []
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         if settings.providers == ("CPU",):
             limit_trials(document, shapes=request.shape)
         with naming(document):

@@ -275,14 +275,13 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: No point can be run.
         SaveError: The result cannot be written.
     """
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.llm.folder import find_decoder
+    from dld_tui.core.llm.folder import find_decoder, open_document
     from dld_tui.core.tune.journal import Journal
 
     axes = request.axes()
     spots = [_Point(at) for at in places(axes)]
     model, config = find_decoder(request.model) if request.is_of_decoder else (request.model, None)
-    with contextlib.closing(Document.open(model)) as document:
+    with contextlib.closing(open_document(model)) as document:
         _require_dimensions(document, axes)
         journal = Journal.of({"sweep": True, **to_json(request)}, document, again=request.again)
         with contextlib.closing(journal), contextlib.ExitStack() as stack:
@@ -471,7 +470,7 @@ class _Measurement:
     def _made(
         self, model: Path | str, config: GenaiConfig | None, provider: str, threads: int
     ) -> Setup:
-        from dld_tui.core.document.document import Document
+        from dld_tui.core.llm.folder import open_document
 
         if isinstance(model, str):
             raise ActivityError(model)
@@ -484,7 +483,7 @@ class _Measurement:
             return Passes(model, settings, self._document, request.shape, request.seed)
         document = self._document
         if model != document.path:
-            document = self._stack.enter_context(contextlib.closing(Document.open(model)))
+            document = self._stack.enter_context(contextlib.closing(open_document(model)))
         return Generation(model, settings, config, document, request.decode, request.seed)
 
     def _add_memory(self, ready: list[_Point]) -> None:

@@ -22,8 +22,7 @@ _BY_PATH = "calibration"
 
 def _known(request: Request, path: Path) -> Sweep | None:
     from dld_tui.core.conversion.storage import content_digest
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.llm.folder import find_decoder
+    from dld_tui.core.llm.folder import find_decoder, open_document
 
     try:
         found = load_sweep(path)
@@ -31,7 +30,7 @@ def _known(request: Request, path: Path) -> Sweep | None:
         if {**found.settings, _BY_PATH: None} != {**asked, _BY_PATH: None}:
             return None
         model = find_decoder(request.model)[0] if request.is_of_decoder else request.model
-        with contextlib.closing(Document.open(model)) as document:
+        with contextlib.closing(open_document(model)) as document:
             return found if content_digest(document) == found.digest else None
     except DldError:  # it is measured anew, and a bad model is said then
         return None

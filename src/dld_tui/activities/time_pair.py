@@ -165,8 +165,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.activities.profile_onnxruntime import plan_of, require_memory
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
     from dld_tui.backends.onnxruntime.session import processor_times_compare
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import summarise
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.machine.environment import environment, waited_percent
 
     sides = request.sides()
@@ -181,7 +181,7 @@ def run(request: Request) -> Iterator[Event]:
         for name, side in zip(("base", "new"), sides, strict=True):
             with _named(side.model):
                 side.require()
-                document = stack.enter_context(contextlib.closing(Document.open(side.model)))
+                document = stack.enter_context(contextlib.closing(open_document(side.model)))
                 weights += summarise(document).weight_bytes
                 plan = plan_of(replace(side, output=folder / f"{name}.dldprof"))
                 if plan.session.memory == "cpu":

@@ -254,7 +254,7 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The model cannot be run.
         SaveError: A result cannot be written.
     """
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     request.require()
     folder = Path.cwd() if request.output is None else request.output.absolute().parent
@@ -264,7 +264,7 @@ def run(request: Request) -> Iterator[Event]:
         )
     yield Progress(0, None, stage="Reading the model")
     yield Metric("budget", request.budget, "s")  # beside the time that has passed
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         tuning = _Tuning(request, document)
         try:
             yield from tuning.events()
@@ -1191,9 +1191,9 @@ class _Tuning:
     @staticmethod
     def _copy_model(source: Path, target: Path) -> Path:
         from dld_tui.core.conversion.copies import write_copy
-        from dld_tui.core.document.document import Document
+        from dld_tui.core.llm.folder import open_document
 
-        with contextlib.closing(Document.open(source)) as document:
+        with contextlib.closing(open_document(source)) as document:
             write_copy(document, target)
         return target
 
@@ -1243,7 +1243,7 @@ class _Tuning:
         """Profile both in turns."""
         from dld_tui.activities.profile_onnxruntime import plan_of
         from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
-        from dld_tui.core.document.document import Document
+        from dld_tui.core.llm.folder import open_document
         from dld_tui.core.machine.environment import environment
 
         facts = environment(())
@@ -1251,7 +1251,7 @@ class _Tuning:
             runs = []
             for setup, path in zip(setups, paths, strict=True):
                 plan = plan_of(self._profile_request(setup, output=str(path), warm_up=3))
-                document = stack.enter_context(contextlib.closing(Document.open(setup.model)))
+                document = stack.enter_context(contextlib.closing(open_document(setup.model)))
                 runs.append(ProfilingRun(plan, document, dict(facts)))
                 stack.enter_context(runs[-1].kept_report(stays=False))
             for event in profile_in_turns(runs, _TURNS_S):

@@ -45,10 +45,10 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     import numpy as np
 
-    from dld_tui.core.document.edits.rewriting import RewriteResult
-    from dld_tui.core.document.rewrite.matcher import Hit
     from dld_tui.core.document.scripting.scripts import ReplayResult
     from dld_tui.core.document.summary import ModelSummary
+    from dld_tui.core.edits.rewriting import RewriteResult
+    from dld_tui.core.rewrite.matcher import Hit
 
 __all__ = ["Document", "check", "diff", "edits", "new_model", "open_model"]
 
@@ -145,7 +145,7 @@ class Document(core.Document):
         Raises:
             UsageError: The query is malformed.
         """
-        from dld_tui.core.document.rewrite.query import parse_query
+        from dld_tui.core.rewrite.query import parse_query
 
         wanted = parse_query(query)
         if wanted.needs_types:
@@ -158,8 +158,8 @@ class Document(core.Document):
         Raises:
             UsageError: The pattern is malformed.
         """
-        from dld_tui.core.document.rewrite.matcher import Matcher
-        from dld_tui.core.document.rewrite.pattern import parse_pattern
+        from dld_tui.core.rewrite.matcher import Matcher
+        from dld_tui.core.rewrite.pattern import parse_pattern
 
         wanted = parse_pattern(pattern)
         if wanted.needs_types:
@@ -176,8 +176,8 @@ class Document(core.Document):
         Raises:
             UsageError: A rule is malformed.
         """
-        from dld_tui.core.document.edits.rewriting import preview as preview_of
-        from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
+        from dld_tui.core.edits.rewriting import preview as preview_of
+        from dld_tui.core.rewrite.rule import rules_of, text_of_rules
 
         wanted = rules_of(rules)
         if any(rule.needs_types for rule in wanted):
@@ -258,7 +258,7 @@ class Document(core.Document):
             SaveError: It could not be written; the old file is unchanged.
         """
         from dld_tui.core.document.serialise import save
-        from dld_tui.core.document.types.inference import declare_late
+        from dld_tui.core.edits.late_types import declare_late
 
         target = None if path is None else Path(path)
         if target is not None and (self.path is None or target.resolve() != self.path.resolve()):
@@ -351,10 +351,9 @@ def _ref(node: str | core.Node) -> str:
 
 
 def _table() -> Mapping[str, Callable[..., str]]:
-    from dld_tui.core.document.edits.registry import EDITS, run_edit  # registers them all
+    from dld_tui.core.document.edit_registry import known_edits
 
-    assert run_edit is not None
-    return EDITS
+    return known_edits()
 
 
 def open_model(path: str | Path) -> Document:
@@ -363,7 +362,9 @@ def open_model(path: str | Path) -> Document:
     Raises:
         InputError: It cannot be read, or is no model.
     """
-    document = Document.open(path)
+    from dld_tui.core.llm.folder import model_in
+
+    document = Document.open(model_in(Path(path)))
     document.ask_types = document.infer_types
     return document
 
@@ -377,7 +378,7 @@ def new_model(**settings: Any) -> Document:
     Raises:
         UsageError: A setting is wrong.
     """
-    from dld_tui.core.document.new_document import new_document
+    from dld_tui.core.edits.new_document import new_document
 
     with in_python_words(NewModel), request_of(NewModel, settings) as request:
         document = new_document(request)

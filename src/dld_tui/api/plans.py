@@ -149,9 +149,9 @@ class Plan:
     def _mapping(self) -> dict[int, LayerNodes]:
         if self._model is None:
             return map_plan(self._plan)
-        from dld_tui.core.document.document import Document  # needs onnx, which names do not
+        from dld_tui.core.llm.folder import open_document
 
-        document = Document.open(self._model)
+        document = open_document(self._model)
         try:
             return map_plan(self._plan, document)
         finally:

@@ -25,6 +25,7 @@ from dld_tui.core.events import Event, Log
 from dld_tui.core.events import Progress as ProgressEvent
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.temporary import temporary_folder
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.params import Setting, settings_of, to_json, validate, written_files
 from dld_tui.targets import registry as targets
 
@@ -254,7 +255,7 @@ def opened(model: Document | str | os.PathLike[str]) -> Iterator[Document]:
     if isinstance(model, Document):
         yield model
         return
-    with contextlib.closing(Document.open(Path(model))) as document:
+    with contextlib.closing(open_document(Path(model))) as document:
         yield document
 
 

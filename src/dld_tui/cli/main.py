@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from dld_tui.cli import COMPLETE
 from dld_tui.core.command_line import HELP_OPTIONS, are_paths, help_text
 from dld_tui.core.errors import DldError, ExitStatus
-from dld_tui.core.settings.plugins import listen
+from dld_tui.core.process.plugins import listen
 
 _BROKEN_PIPE = 128 + 13
 """Exit status that a shell shows after SIGPIPE."""

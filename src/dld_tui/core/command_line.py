@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from dld_tui.core.settings.plugins import entry_points, plugins, skip
+from dld_tui.core.process.plugins import entry_points, plugins, skip
 
 OPEN = "open"
 """The hidden command that opens paths."""

@@ -153,7 +153,7 @@ def test_unknown_metrics_and_wrong_labels_are_named() -> None:
 
 def test_metrics_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     from dld_tui.core.accuracy import metrics
-    from dld_tui.core.settings.plugins import Plugin
+    from dld_tui.core.process.plugins import Plugin
 
     mine = Metric("mine", "mine", lambda outputs, label: [1.0], lambda rows: float(rows.sum()))
     given = (Plugin("mine", "toy", mine),)

@@ -18,7 +18,7 @@ from dld_tui.backends.conversion.soundness import errors_of
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
 from dld_tui.core.document import Document
-from dld_tui.core.document.rewrite import rule as rules
+from dld_tui.core.rewrite import rule as rules
 from tests.support import decoders
 from tests.support.runtime import needs_onnxruntime
 

@@ -16,10 +16,10 @@ from dld_tui.core.checks import RULES, Finding, check
 from dld_tui.core.checks import rules as model
 from dld_tui.core.checks.findings import INFERENCE, KERNEL, NOT_INFERRED, OPERANDS, repair_steps
 from dld_tui.core.document import Document
-from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.operators.native import infer_shapes
 from dld_tui.core.process.child import RefusedError
+from dld_tui.core.shapes.inference import infer_types, store_types
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened
 from tests.support import models

@@ -14,8 +14,8 @@ from dld_tui.core.checks.findings import SPEED_RULES, repair_steps
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.errors import EditError
+from dld_tui.core.shapes.inference import infer_types, store_types
 from tests.support import models
 from tests.support.sessions import bytes_of, run
 

@@ -21,8 +21,8 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import bodies_of, nested_nodes
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, store_types
 from dld_tui.core.events import Event, result_of
+from dld_tui.core.shapes.inference import infer_types, store_types
 from dld_tui.core.trials import (
     Answer,
     Journal,

@@ -7,7 +7,7 @@ import onnx
 from dld_tui.core.conversion.reduction import extract_kept, reached
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, store_types
+from dld_tui.core.shapes.inference import infer_types, store_types
 from tests.support.body_models import LOOP, SHAPES
 from tests.support.models import parse
 

@@ -12,9 +12,9 @@ from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.document import Change
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import snapshot
-from dld_tui.core.document.types.inference import infer, store_types
-from dld_tui.core.document.types.staleness import Staleness
-from tests.core.document.edits.test_restore import CASES
+from dld_tui.core.shapes.inference import infer, store_types
+from dld_tui.core.shapes.staleness import Staleness
+from tests.core.edits.test_restore import CASES
 from tests.support import body_models
 from tests.support.models import parse
 from tests.support.sessions import bytes_of

@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.core.cost.nodes import ModelCosts
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.types.inference import infer, store_types
+from dld_tui.core.shapes.inference import infer, store_types
 from tests.support.models import parse
 
 _UNARY = ("Relu", "Softmax", "Sigmoid", "Transpose", "Neg")

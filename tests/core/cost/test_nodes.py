@@ -16,8 +16,9 @@ from dld_tui.core.cost.nodes import COLUMNS, Cost, ModelCosts, cost_json, cost_l
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.summary import summarise
-from dld_tui.core.document.types.inference import infer, store_types
-from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
+from dld_tui.core.edits.inputs_outputs import declare_inputs
+from dld_tui.core.shapes.inference import infer, store_types
+from dld_tui.core.shapes.noting import follow_shapes
 from dld_tui.core.tables.rendering import csv_of
 from tests.support.models import parse
 

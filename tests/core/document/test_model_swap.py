@@ -14,12 +14,12 @@ import pytest
 
 from dld_tui.core.checks.checker import Checker
 from dld_tui.core.document import Change, Document
-from dld_tui.core.document.edits.model_swap import PresentModel, keep_model
 from dld_tui.core.document.scripting.journal import crash_journals, forget_journal
 from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.types.staleness import Staleness
+from dld_tui.core.edits.model_swap import PresentModel, keep_model
 from dld_tui.core.errors import EditError, InputError
+from dld_tui.core.shapes.staleness import Staleness
 from dld_tui.core.tensors.payloads import payload_dir, sweep
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -238,7 +238,7 @@ import os, signal, sys
 from pathlib import Path
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import save
-from dld_tui.core.document.edits.model_swap import keep_model
+from dld_tui.core.edits.model_swap import keep_model
 def rename(node, name): document.apply("rename_node", scope=[], node=node, name=name)
 opened = []
 for steps in sys.argv[2:]:

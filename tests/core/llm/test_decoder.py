@@ -12,7 +12,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
-from dld_tui.core.llm.folder import find_decoder, read_config
+from dld_tui.core.llm.folder import find_decoder, open_document, read_config
 from tests.support import decoders
 
 
@@ -61,6 +61,16 @@ def test_the_decoder_of_a_folder_is_found(tmp_path: Path) -> None:
     (folder / "onnx" / "vision.onnx").touch()
     with pytest.raises(InputError, match="has 2 models"):
         find_decoder(folder)
+
+
+def test_a_folder_is_opened_by_its_decoder_which_documents_know_nothing_of(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    with closing(open_document(folder)) as document:
+        assert document.path == find_decoder(folder)[0]
+    with closing(open_document(str(folder / "model.onnx"))) as document:
+        assert document.path == folder / "model.onnx"
+    with pytest.raises(InputError):
+        Document.open(folder)
 
 
 @pytest.mark.parametrize(

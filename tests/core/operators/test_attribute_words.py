@@ -9,8 +9,6 @@ import pytest
 
 from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.document import Document
-from dld_tui.core.document.rewrite.matcher import pattern_of
-from dld_tui.core.document.rewrite.query import parse_query
 from dld_tui.core.errors import EditError
 from dld_tui.core.operators import attribute_words
 from dld_tui.core.operators.attribute_words import (
@@ -27,6 +25,8 @@ from dld_tui.core.operators.registry import (
     schema_for,
     versions_of,
 )
+from dld_tui.core.rewrite.matcher import pattern_of
+from dld_tui.core.rewrite.query import parse_query
 from dld_tui.core.types import JSON
 from tests.support import models
 

@@ -12,7 +12,6 @@ from typing import Literal
 import pytest
 
 from dld_tui.activities.tune import Request
-from dld_tui.core.document.rewrite.rule import rules_of
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.params import from_json, rerun_command, settings_of
 from dld_tui.core.reading.first_lines import first_lines
@@ -20,6 +19,7 @@ from dld_tui.core.reading.story import Step, advice_json, next_steps, request_of
 from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.rewrite.rule import rules_of
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
 from tests.support.gpu_reports import CUDA, gpu_writer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.settings import plugins
+from dld_tui.core.process import plugins
 from dld_tui.core.tables import writers as module
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.writers import TableWriter, write_tables, writers

@@ -109,7 +109,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.in_turn import Changed, Stage, write_changed
     from dld_tui.core.conversion.copies import infer
-    from dld_tui.core.document.edits.processing import append_into
+    from dld_tui.core.edits.processing import append_into
 
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]

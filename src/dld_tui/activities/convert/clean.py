@@ -95,8 +95,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import same_arithmetic, verified
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.result import CleanedModel
-    from dld_tui.core.document.edits.cleaning import cleaned
     from dld_tui.core.document.transactions import Transaction
+    from dld_tui.core.edits.cleaning import cleaned
 
     request.require()
     yield Progress(0, None, stage="Opening the model")

@@ -16,8 +16,8 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.edits.terminals import ChangedTerminal
     from dld_tui.core.document.transactions import Transaction
+    from dld_tui.core.edits.terminals import ChangedTerminal
 
 _KEEP = "keep"
 _FROM = {
@@ -134,7 +134,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.in_turn import Changed, write_changed
     from dld_tui.core.conversion.copies import infer
-    from dld_tui.core.document.edits.terminals import changed_values, convert_into
+    from dld_tui.core.edits.terminals import changed_values, convert_into
 
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]

@@ -98,11 +98,11 @@ class Request(EditRequest):
 
     def _names(self) -> tuple[list[str], list[str]]:
         """Return the values of all models, and the inputs of those that are added."""
-        from dld_tui.core.document.document import Document
+        from dld_tui.core.llm.folder import open_document
 
         made, inputs = list[str](), list[str]()
         for path in (self.model, *self.others):
-            with contextlib.closing(Document.open(path)) as document:
+            with contextlib.closing(open_document(path)) as document:
                 main = document.main
                 made += [*main.inputs, *main.links.producers]
                 inputs += main.inputs if path is not self.model else ()
@@ -128,8 +128,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.in_turn import Stage, compared_in_turn
     from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.core.conversion.copies import copy_of, open_model
+    from dld_tui.core.conversion.edits.merging import merge_into
     from dld_tui.core.conversion.result import MergedModel
-    from dld_tui.core.document.edits.merging import merge_into
     from dld_tui.core.document.transactions import Transaction
 
     request.require()

@@ -159,7 +159,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.in_turn import Changed, Stage, write_changed
-    from dld_tui.core.document.edits.processing import prepend_into
+    from dld_tui.core.edits.processing import prepend_into
 
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]

@@ -149,7 +149,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.limits import folding_excess
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.result import SanitizedModel
-    from dld_tui.core.document.types.inference import left_out
+    from dld_tui.core.shapes.inference import left_out
 
     libraries = _installed(request.by)
     yield Progress(0, None, stage="Opening the model")
@@ -209,7 +209,7 @@ def put_back_inputs(original: Document, result: Document) -> None:
     """
     import onnx
 
-    from dld_tui.core.document.edits.imports import ensure_ir
+    from dld_tui.core.document.opset_imports import ensure_ir
     from dld_tui.core.document.scope import INITIALIZERS_APART
     from dld_tui.core.document.transactions import Splice, Transaction
     from dld_tui.core.files.proto_fields import text_of

@@ -36,10 +36,10 @@ from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.retyping import RetypedModel, assigned, in_lower_precision, switchable
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.casting import Relink, SwitchedCopy
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import bodies_of, names_used, nested_nodes
 from dld_tui.core.document.node import Node
+from dld_tui.core.edits.casting import Relink, SwitchedCopy
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress, result_of
 from dld_tui.core.files import permission

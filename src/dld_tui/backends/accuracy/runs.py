@@ -47,7 +47,6 @@ from dld_tui.core.conversion.accuracy_criteria import packed_caches
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import infer_types, inline_small_data
 from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Log, Progress, events_of
 from dld_tui.core.files import permission
@@ -56,6 +55,7 @@ from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.shapes.inference import infer_types, inline_small_data
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.tensors.value_types import ValueType, value_type_of

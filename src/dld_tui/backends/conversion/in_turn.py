@@ -189,7 +189,7 @@ def _compared(
     names: Mapping[str, str],
     inner: Collection[str],
 ) -> VerificationSummary:
-    from dld_tui.core.document.edits import inputs_outputs
+    from dld_tui.core.edits import inputs_outputs
 
     with contextlib.ExitStack() as stack:
         if inner:

@@ -47,15 +47,15 @@ from dld_tui.core.conversion.opset import convert_opset
 from dld_tui.core.conversion.quantization_plan import Point, QuantizationPlan
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.imports import ensure_ir
-from dld_tui.core.document.edits.nodes import free_node_name
 from dld_tui.core.document.node import Node
+from dld_tui.core.document.opset_imports import ensure_ir
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
 from dld_tui.core.document.traversal import nodes_called, topological_order
+from dld_tui.core.edits.casting import FreshNames
+from dld_tui.core.edits.nodes import free_node_name
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.proto_fields import set_text, text_of

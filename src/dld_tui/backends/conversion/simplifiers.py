@@ -66,10 +66,10 @@ def _rules(source: str, target: str, options: Options) -> None:
     import onnx
 
     from dld_tui.core.document import Document
-    from dld_tui.core.document.edits import rewriting
-    from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
     from dld_tui.core.document.serialise import save, skeleton_bytes
-    from dld_tui.core.document.types.inference import infer_types, store_types
+    from dld_tui.core.edits import rewriting
+    from dld_tui.core.rewrite.rule import rules_of, text_of_rules
+    from dld_tui.core.shapes.inference import infer_types, store_types
 
     document = Document.open(Path(source))
     model = onnx.ModelProto.FromString(skeleton_bytes(document))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.process.plugins import Plugin, plugins, skip
 from dld_tui.core.report.gpu_kernels import Sample
-from dld_tui.core.settings.plugins import Plugin, plugins, skip
 
 Window: TypeAlias = "tuple[int, int]"
 """Two times in nanoseconds of the Unix epoch."""

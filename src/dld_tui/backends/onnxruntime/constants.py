@@ -1,6 +1,6 @@
 """Computes the outputs of a model without inputs, in the process of this module.
 
-:mod:`dld_tui.core.document.edits.folding` starts it.
+:mod:`dld_tui.core.edits.folding` starts it.
 """
 
 from __future__ import annotations

@@ -57,7 +57,6 @@ from dld_tui.core.document.locations import (
 )
 from dld_tui.core.document.scope import INITIALIZERS_APART
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import sorted_positions
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import result_of
 from dld_tui.core.files import protos as onnx
@@ -73,6 +72,7 @@ from dld_tui.core.process.child import (
     compute,
     says_no_memory,
 )
+from dld_tui.core.shapes.inference import sorted_positions
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

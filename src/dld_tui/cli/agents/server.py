@@ -292,10 +292,10 @@ def _failed(line: str) -> types.CallToolResult:
 
 def _edits() -> str:
     """Return all edits with their arguments and what each does, a line each."""
-    from dld_tui.core.document.edits import EDITS
+    from dld_tui.core.document.edit_registry import known_edits
 
     lines = []
-    for name, function in sorted(EDITS.items()):
+    for name, function in sorted(known_edits().items()):
         _, _, *arguments = inspect.signature(function).parameters.values()
         does = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
         lines.append(f"{name}({', '.join(map(str, arguments))}): {does}")

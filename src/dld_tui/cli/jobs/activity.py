@@ -25,7 +25,7 @@ from dld_tui.core.events import Event
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.params import settings_of, to_json, validate, written_files
 from dld_tui.core.process.paths import near, unused
-from dld_tui.core.settings.plugins import resolve
+from dld_tui.core.process.plugins import resolve
 from dld_tui.core.text import visible
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job

@@ -42,6 +42,7 @@ from dld_tui.core.errors import (
     UnavailableError,
 )
 from dld_tui.core.files.permission import require_free
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -126,7 +127,7 @@ def command(
 
         folder = model
         model, config = find_decoder(model)
-    document = Document.open(model)
+    document = open_document(model)
     limit_s = LIMIT_S if time_limit is None else time_limit
     try:
         answer, every = _every(document, model, speed, run, limit_s)
@@ -215,7 +216,7 @@ def _repair(
     document: Document, findings: list[Finding], rules: Sequence[str], level: Level, speed: bool
 ) -> int:
     """Apply all safe fixes, or all of the rules that were asked for; return their number."""
-    from dld_tui.core.document.edits import repairs
+    from dld_tui.core.edits import repairs
 
     repaired = 0
     for _ in range(_MOST_ROUNDS):

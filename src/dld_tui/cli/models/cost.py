@@ -20,6 +20,7 @@ from dld_tui.core.cost.nodes import ModelCosts, cost_json, cost_lines, cost_tabl
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.summary import ModelSummary
+from dld_tui.core.edits.inputs_outputs import declare_inputs
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.guess import input_specs
@@ -33,8 +34,8 @@ from dld_tui.core.llm.budget import (
     time_table,
 )
 from dld_tui.core.llm.feeds import Decoder
-from dld_tui.core.llm.folder import find_decoder
-from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
+from dld_tui.core.llm.folder import find_decoder, open_document
+from dld_tui.core.shapes.noting import follow_shapes
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import json_of
 from dld_tui.core.types import JSON
@@ -145,7 +146,7 @@ def write_budget(
     """
     devices = [device_of(name) for name in names] or [this_machine()]
     model, config = find_decoder(path)
-    with contextlib.closing(Document.open(model)) as document:
+    with contextlib.closing(open_document(model)) as document:
         if any(
             scope.value_type(name) is None
             for scope in document.scopes()

@@ -18,10 +18,10 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.diff import ModelDiff, diff_documents
 from dld_tui.core.compare.diff.text import Part, lines, summary
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, InputError, UsageError
 from dld_tui.core.events import Progress
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.text import visible
@@ -115,9 +115,9 @@ def _status(diff: ModelDiff) -> int:
 @contextmanager
 def _compared(old: Path, new: Path, *, weights: bool) -> Iterator[ModelDiff]:
     """Compare two files, which stay open inside the block because the result refers to them."""
-    first = Document.open(old)
+    first = open_document(old)
     try:
-        second = Document.open(new)
+        second = open_document(new)
         try:
             with ProgressReporter() as reporter:
 
@@ -162,7 +162,7 @@ def _coloured(line: list[Part]) -> str:
 def _print_text(path: Path, *, weights: bool) -> int:
     from dld_tui.core.compare.diff.text import model_lines
 
-    document = Document.open(path)
+    document = open_document(path)
     try:
         for line in model_lines(document, weights=weights):
             write(line)
@@ -204,7 +204,7 @@ def _for_git(arguments: Sequence[str], *, weights: bool, color: str) -> int:
 
 
 def _outline(path: Path) -> str:
-    document = Document.open(path)
+    document = open_document(path)
     try:
         summary = summarise(document, constants=False)
     finally:

@@ -157,8 +157,8 @@ def command(asked: Request) -> None:
 
 def _picture(kind: str, asked: Request) -> tuple[Picture, int]:
     """Return the picture and its number of nodes or layers."""
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.parts.extraction import body_at
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.tensorrt.plan.reader import is_plan
 
     model = asked.model
@@ -166,7 +166,7 @@ def _picture(kind: str, asked: Request) -> tuple[Picture, int]:
         return _draw_plan(kind, asked)
     if asked.colour != "type":
         raise UsageError("--colour only works for engines")
-    document = Document.open(model)
+    document = open_document(model)
     try:
         scope = body_at(document, asked.scope)
         return _draw(document, scope, kind, asked), len(scope.nodes)

@@ -68,10 +68,10 @@ def command(asked: Request) -> int:
     from dld_tui.api.soundness import original, unsound
     from dld_tui.cli.models.diff import print_diff
     from dld_tui.core.compare.diff import diff_documents
-    from dld_tui.core.document.document import Document
     from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
     from dld_tui.core.document.serialise import save
-    from dld_tui.core.document.types.inference import declare_late
+    from dld_tui.core.edits.late_types import declare_late
+    from dld_tui.core.llm.folder import open_document
 
     if asked.output is None and not asked.preview:
         raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
@@ -79,7 +79,7 @@ def command(asked: Request) -> int:
     require_free([written], asked.force)
     text, folder = read_text(asked.script), asked.script.absolute().parent
     entries = locate_files(parse_script(text, where=str(asked.script)), folder)
-    document = Document.open(asked.model)
+    document = open_document(asked.model)
     if asked.new_data_limit is not None:
         document.new_data_limit = int(asked.new_data_limit * (1 << 30))
     document.ask_types = partial(infer, document, asked.model, narrate)
@@ -99,7 +99,7 @@ def command(asked: Request) -> int:
         untyped = declare_late(document)
         if written is None:
             diff = diff_documents(
-                stack.enter_context(closing(Document.open(asked.model))), document
+                stack.enter_context(closing(open_document(asked.model))), document
             )
             changes["changes"] = diff.to_json()
             if not asked.as_json:
@@ -149,12 +149,12 @@ def command(asked: Request) -> int:
 def _relocation(document: Document, model: Path, base: Path | None) -> Iterator[Relocation | None]:
     """Open the model on which a script was recorded, if it is known and another one."""
     from dld_tui.core.compare.diff.relocation import Relocation
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     if base is None or (base.exists() and model.samefile(base)):
         yield None
         return
-    origin = Document.open(base)
+    origin = open_document(base)
     origin.new_data_limit = document.new_data_limit
     try:
         yield Relocation(origin, document)

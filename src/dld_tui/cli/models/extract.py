@@ -94,14 +94,14 @@ def command(asked: Request) -> int:
     """
     from dld_tui.api.inference import infer
     from dld_tui.api.soundness import original, unsound
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.edits import renaming
     from dld_tui.core.document.parts.extraction import declare_inferred
     from dld_tui.core.document.scope import Scope
     from dld_tui.core.document.serialise import save
+    from dld_tui.core.edits import renaming
+    from dld_tui.core.llm.folder import open_document
 
     require_free([asked.output], asked.force)
-    document = Document.open(asked.model)
+    document = open_document(asked.model)
     try:
         if asked.context is not None:
             _extract_context(document, asked.context, asked.output, asked.as_json)

@@ -21,7 +21,7 @@ from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.summary import GraphTensor, ModelSummary, summarise
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.files.permission import require_free
-from dld_tui.core.llm.folder import FolderContents, contents_of
+from dld_tui.core.llm.folder import FolderContents, contents_of, open_document
 from dld_tui.core.params import param, whole_numbers
 from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.tensorrt.engine_cache import cached_engine
@@ -108,7 +108,7 @@ def _write_counted(
 ) -> None:
     from dld_tui.cli.models import cost  # a look without costs is faster
 
-    with contextlib.closing(Document.open(path)) as document:
+    with contextlib.closing(open_document(path)) as document:
         if memory:
             cost.write_memory(document, path, shapes, csv, as_json=as_json)
         else:
@@ -131,7 +131,7 @@ def inspect_model(path: Path, *, nodes: bool = False, as_json: bool = False) -> 
             for title, text in [("file", str(path)), *cached.lines]:
                 write(_line(title, text))
         return
-    document = Document.open(path)
+    document = open_document(path)
     try:
         all_findings = check(document, operators=False)  # those of `dld check` are slower to load
         findings = [finding for finding in all_findings if finding.level != "info"]

@@ -18,8 +18,8 @@ from dld_tui.core.text import visible
 
 
 def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
-    from dld_tui.core.document.new_document import new_document
     from dld_tui.core.document.serialise import save
+    from dld_tui.core.edits.new_document import new_document
 
     request: NewModel = request_from(NewModel, values)
     validate(request)
@@ -37,7 +37,7 @@ def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
             "outputs": list(document.main.outputs),
         })  # fmt: skip
     else:
-        from dld_tui.core.operators.listing import domain_title
+        from dld_tui.core.document.operator_listing import domain_title
 
         imports = document.opset_imports.items()
         counts = (len(document.main.inputs), "input"), (len(document.main.outputs), "output")

@@ -8,6 +8,7 @@ import sys
 from dld_tui.cli.command import command_for, json_flag
 from dld_tui.cli.output import write, write_json, write_table
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document import operator_listing
 from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.types import JSON
@@ -35,23 +36,23 @@ class Request:
 @command_for("operators", Request)
 def command(asked: Request) -> None:
     """List all operators, or print the documentation of one."""
-    from dld_tui.core.operators import listing
-
     if asked.name is None:
-        operators = listing.all_operators(asked.domain, asked.opset)
+        operators = operator_listing.all_operators(asked.domain, asked.opset)
         if asked.as_json:
-            write_json({"operators": [listing.ListedOperator.of(item) for item in operators]})
+            write_json(
+                {"operators": [operator_listing.ListedOperator.of(item) for item in operators]}
+            )
         else:
-            write_table(listing.operator_table(operators))
+            write_table(operator_listing.operator_table(operators))
         return
-    schemas = listing.find(asked.name, asked.domain, asked.opset)
+    schemas = operator_listing.find(asked.name, asked.domain, asked.opset)
     if asked.as_json:
-        documents: list[JSON] = [listing.document(schema) for schema in schemas]
+        documents: list[JSON] = [operator_listing.document(schema) for schema in schemas]
         write_json({"operators": documents})
         return
     width = shutil.get_terminal_size().columns - 1 if is_terminal(sys.stdout) else _WIDTH
     for number, schema in enumerate(schemas):
         if number:
             write()
-        for line in listing.text(schema, max(40, width)):
+        for line in operator_listing.text(schema, max(40, width)):
             write(line)

@@ -73,9 +73,9 @@ def command(asked: Request) -> int:
     valid.
     """
     from dld_tui.api.soundness import write_edited
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.edits import pattern_renaming
-    from dld_tui.core.document.edits.pattern_renaming import KINDS, NewNames, Renamed, renamed
+    from dld_tui.core.edits import pattern_renaming
+    from dld_tui.core.edits.pattern_renaming import KINDS, NewNames, Renamed, renamed
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.tables.table import Column, Table
     from dld_tui.core.text import visible
 
@@ -86,7 +86,7 @@ def command(asked: Request) -> int:
     output = None if asked.preview else asked.output
     require_free((output, asked.script), asked.force)
     problem = ""
-    with closing(Document.open(asked.model)) as document:
+    with closing(open_document(asked.model)) as document:
         changes = [*renamed(document, names, kinds)]
         edit = pattern_renaming.rename_matches(
             kinds=kinds, pattern=asked.pattern, replacement=replacement or "",

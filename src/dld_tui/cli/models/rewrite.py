@@ -14,25 +14,25 @@ from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.rewrite.expression import TYPED, Expression
-from dld_tui.core.document.rewrite.matcher import Hit, Matcher
-from dld_tui.core.document.rewrite.pattern import parse_pattern
-from dld_tui.core.document.rewrite.query import parse_columns, parse_query, shown_value
-from dld_tui.core.document.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
-from dld_tui.core.document.rewrite.views import NodeView
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.source import read_text
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.params import param
 from dld_tui.core.process.confinement import require_allowed
+from dld_tui.core.rewrite.expression import TYPED, Expression
+from dld_tui.core.rewrite.matcher import Hit, Matcher
+from dld_tui.core.rewrite.pattern import parse_pattern
+from dld_tui.core.rewrite.query import parse_columns, parse_query, shown_value
+from dld_tui.core.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
+from dld_tui.core.rewrite.views import NodeView
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.edits.rewriting import RewriteResult
+    from dld_tui.core.edits.rewriting import RewriteResult
 
 
 _MOST_REASONS = 10
@@ -89,9 +89,8 @@ def command(asked: RewriteRequest) -> int:
     """
     from dld_tui.api.inference import infer_missing
     from dld_tui.api.soundness import write_edited
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.edits.rewriting import preview as preview_of
-    from dld_tui.core.document.edits.rewriting import rewrite
+    from dld_tui.core.edits.rewriting import preview as preview_of
+    from dld_tui.core.edits.rewriting import rewrite
 
     if asked.only_list:
         return _list_rules(asked.as_json)
@@ -106,7 +105,7 @@ def command(asked: RewriteRequest) -> int:
     output = None if asked.preview else asked.output
     require_free((output, asked.script), asked.force)
     text = text_of_rules(wanted)
-    with closing(Document.open(asked.model)) as document:
+    with closing(open_document(asked.model)) as document:
         if any(rule.needs_types for rule in wanted):
             infer_missing(document, asked.model, narrate)
         done = preview_of(document, text)
@@ -209,7 +208,7 @@ def find(asked: FindRequest) -> int:
     from dld_tui.api.inference import infer_missing
 
     wanted, shown = parse_query(text_of_argument(asked.query)), parse_columns(asked.columns)
-    with closing(Document.open(asked.model)) as document:
+    with closing(open_document(asked.model)) as document:
         types = wanted.needs_types or any(word in column.text for column in shown for word in TYPED)
         if types:
             infer_missing(document, asked.model, narrate)
@@ -307,7 +306,7 @@ def match(asked: MatchRequest) -> int:
     from dld_tui.api.inference import infer_missing
 
     wanted = parse_pattern(text_of_argument(asked.pattern))
-    with closing(Document.open(asked.model)) as document:
+    with closing(open_document(asked.model)) as document:
         if wanted.needs_types:
             infer_missing(document, asked.model, narrate)
         search = Matcher(wanted)

@@ -164,9 +164,9 @@ def _write_differences(compared: SideBySide) -> None:
 
 
 def _open(path: Path) -> Document:
-    from dld_tui.core.document import Document  # needs onnx, which a comparison does not
+    from dld_tui.core.llm.folder import open_document
 
-    return Document.open(path)
+    return open_document(path)
 
 
 def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> None:

@@ -193,11 +193,11 @@ def _say(path: Path, remarks: list[str]) -> None:
 def _document(model: Path | None) -> Document | None:
     if model is None:
         return None
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     if not recognise(model).is_model:
         raise InputError("is not an ONNX model", where=str(model))
-    return Document.open(model)
+    return open_document(model)
 
 
 def _table(

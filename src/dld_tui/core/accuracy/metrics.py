@@ -17,7 +17,7 @@ import numpy as np
 from dld_tui.core.accuracy.scores import Interval
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.settings.plugins import plugins
+from dld_tui.core.process.plugins import plugins
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 _Z = 1.959964

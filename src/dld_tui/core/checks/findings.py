@@ -15,14 +15,14 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import LocatedMessage, node_at, scope_at
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.rewrite import command_of
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.rewrite import command_of
 from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.types.inference import Inference
+    from dld_tui.core.shapes.inference import Inference
 
 Level: TypeAlias = Literal["error", "warning", "info"]
 
@@ -182,7 +182,7 @@ class Finding:
     def fix(self) -> EditCall | None:
         """The edit that repairs it and its arguments as of now, or None."""
         if self.repair is None and self.rules:
-            from dld_tui.core.document.rewrite.rule import rules_of, text_of_rules
+            from dld_tui.core.rewrite.rule import rules_of, text_of_rules
 
             return EditCall("rewrite", {"rules": text_of_rules(rules_of(self.rules))})
         if self.repair is None:

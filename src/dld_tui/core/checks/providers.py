@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import onnx
 
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.inlining import defined_model, plain_call
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators import native
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
-from dld_tui.core.operators.inlining import defined_model, plain_call
 from dld_tui.core.operators.provider_tables import (
     Call,
     Cause,

@@ -25,7 +25,7 @@ from dld_tui.core.checks.signatures import (
 from dld_tui.core.checks.state import ScopeState, Types
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.data_files import external_tensors, unused_bytes
-from dld_tui.core.document.node import attribute_type, grouped_for_reading
+from dld_tui.core.document.node import grouped_for_reading
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import (
@@ -38,6 +38,7 @@ from dld_tui.core.files.external import (
 from dld_tui.core.files.proto_fields import (
     LEAST_OF_A_CROWD,
     MOST_PARTS,
+    attribute_type,
     crowd_of,
     crowd_of_tensor,
     crowd_of_value,

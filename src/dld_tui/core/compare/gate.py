@@ -658,11 +658,11 @@ def input_notes(base: Path, new: Path) -> tuple[str, ...]:
     """
     if is_same_file(base, new):
         return ()
-    from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import input_specs
+    from dld_tui.core.llm.folder import open_document
 
     try:
-        with closing(Document.open(base)) as old, closing(Document.open(new)) as other:
+        with closing(open_document(base)) as old, closing(open_document(new)) as other:
             sides = [input_specs(document) for document in (old, other)]
     except DldError:
         return ()

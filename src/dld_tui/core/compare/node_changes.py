@@ -199,10 +199,10 @@ def partners_of(
     if not (before - after and after - before):
         return {}
     from dld_tui.core.compare.diff.compare import diff_documents
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     try:
-        with closing(Document.open(base)) as old, closing(Document.open(new)) as other:
+        with closing(open_document(base)) as old, closing(open_document(new)) as other:
             scopes = diff_documents(old, other, weights=False).scopes
             pairs = [pair for scope in scopes for pair in _partners(scope)]
     except DldError:

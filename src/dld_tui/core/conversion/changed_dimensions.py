@@ -16,8 +16,8 @@ from dld_tui.core.conversion.freed_dimensions import declare_outputs, free_dimen
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.types.inference import inline_small_data
 from dld_tui.core.errors import InputError
+from dld_tui.core.shapes.inference import inline_small_data
 
 _LARGEST_WEIGHT = 64 << 20
 """Bytes of a weight that is looked at to see whether its items are the same."""

@@ -15,9 +15,7 @@ from onnx import helper, numpy_helper
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import is_graph_output, working_copy
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.packed_weights import (
     BlockedWeight,
@@ -30,6 +28,8 @@ from dld_tui.core.document.packed_weights import (
 )
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import Splice, Transaction
+from dld_tui.core.edits.casting import FreshNames
+from dld_tui.core.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype

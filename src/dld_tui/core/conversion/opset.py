@@ -26,14 +26,14 @@ from dld_tui.core.conversion.opset_steps.step import (
     widen,
 )
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.edits.imports import least_ir_of, raise_ir_version
+from dld_tui.core.document.inlining import inline_local_functions
 from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
-from dld_tui.core.document.types.inference import import_used
+from dld_tui.core.document.opset_imports import least_ir_of, raise_ir_version
 from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.files.proto_fields import set_items, text_of
 from dld_tui.core.operators import native
-from dld_tui.core.operators.inlining import inline_local_functions
 from dld_tui.core.operators.registry import OLDEST_OPSET
+from dld_tui.core.shapes.inference import import_used
 from dld_tui.core.shapes.value import Value
 from dld_tui.core.tensors.value_types import (
     dtype_number,
@@ -198,7 +198,7 @@ class _Known:
     def document(self) -> Document:
         """A copy with inferred types."""
         from dld_tui.core.document.document import Document
-        from dld_tui.core.document.types.inference import infer_types, store_types
+        from dld_tui.core.shapes.inference import infer_types, store_types
 
         copy, typed = onnx.ModelProto(), onnx.ModelProto()
         copy.CopyFrom(self._model)

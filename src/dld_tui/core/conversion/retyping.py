@@ -13,16 +13,6 @@ from typing import TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import infer, working_copy
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.casting import (
-    Cast,
-    CastPlan,
-    FreshNames,
-    SwitchedCopy,
-    add_switches,
-    plan_casts,
-    plan_rounding,
-    precisions_of,
-)
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import (
     FunctionKey,
@@ -34,6 +24,16 @@ from dld_tui.core.document.local_functions import (
 from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.traversal import nodes_called
+from dld_tui.core.edits.casting import (
+    Cast,
+    CastPlan,
+    FreshNames,
+    SwitchedCopy,
+    add_switches,
+    plan_casts,
+    plan_rounding,
+    precisions_of,
+)
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tensors.elements import plan_conversion
@@ -339,7 +339,7 @@ def _marked_functions(copy: Document) -> set[FunctionKey]:
 
 def _inline_call(copy: Document, call: Node) -> None:
     """Replace one call; the nodes take over its precision where they have none."""
-    from dld_tui.core.document.edits import functions
+    from dld_tui.core.edits import functions
 
     home, precision = call.scope, precision_of(call)
     before = set(home.nodes)
@@ -351,7 +351,7 @@ def _inline_call(copy: Document, call: Node) -> None:
 
 def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
     """Set the precision of nodes."""
-    from dld_tui.core.document.edits import metadata
+    from dld_tui.core.edits import metadata
 
     if nodes:
         places: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
@@ -360,8 +360,8 @@ def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
 
 def carry_out_casts(copy: Document, plan: CastPlan) -> None:
     """Make the changes of a plan."""
-    from dld_tui.core.document.edits.nodes import carry_out
     from dld_tui.core.document.transactions import Transaction
+    from dld_tui.core.edits.nodes import carry_out
 
     carry_out(plan, Transaction("cast_to_precisions", {}))
 

@@ -11,16 +11,11 @@ import onnx
 from dld_tui.core.conversion.copies import copy_of, working_copy
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.tensors import (
-    belongs_inside,
-    kept_inside,
-    put_payload,
-    without_values,
-)
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.parts.extraction import is_constant
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.edits.tensors import belongs_inside, kept_inside, put_payload, without_values
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import dense_tensors

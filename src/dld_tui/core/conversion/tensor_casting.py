@@ -14,14 +14,14 @@ import onnx
 
 from dld_tui.core.conversion.copies import relink, working_copy
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.casting import FreshNames
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.edits.attributes import find_attribute
-from dld_tui.core.document.edits.nodes import new_cast
-from dld_tui.core.document.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import Splice, Transaction
+from dld_tui.core.edits.attributes import find_attribute
+from dld_tui.core.edits.casting import FreshNames
+from dld_tui.core.edits.nodes import new_cast
+from dld_tui.core.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_fields import set_items, set_text
 from dld_tui.core.tensors.elements import converted_payload, plan_conversion, require_dtype

@@ -105,7 +105,7 @@ class Document:
         """Open a model file. Payloads stay in it and are read when they are wanted.
 
         Args:
-            path: An ONNX file, or the folder of a language model, whose decoder is opened.
+            path: An ONNX file.
             progress: Called with bytes read and bytes in all.
             cancelled: Asked now and then.
             allow_linked_data: Follow links from the model's folder to external data elsewhere, as
@@ -117,10 +117,6 @@ class Document:
             CancelledError: `cancelled` said so.
         """
         path = Path(path)
-        if path.is_dir():
-            from dld_tui.core.llm.folder import model_in
-
-            path = model_in(path)
         kind = recognise(path)
         if not kind.is_model:
             raise InputError(f"is {kind.title}, not an ONNX model", where=str(path))
@@ -273,7 +269,7 @@ class Document:
         return self.path is None or self.history.dirty
 
     def apply(self, edit: Edit | str, /, **arguments: JSON) -> Transaction:
-        """Run an edit of :mod:`dld_tui.core.document.edits` and return what it did.
+        """Run an edit of :mod:`dld_tui.core.edits` and return what it did.
 
         Args:
             edit: The edit, or the name of one that has these arguments.
@@ -281,7 +277,7 @@ class Document:
         Raises:
             EditError: It does not fit the model, which is then as it was before.
         """
-        from dld_tui.core.document.edits.registry import run_edit  # lazy: a look needs no edits
+        from dld_tui.core.document.edit_registry import run_edit  # lazy: a look needs no edits
 
         if isinstance(edit, str):
             edit = Edit(edit, arguments)
@@ -300,7 +296,7 @@ class Document:
             return None
         last = self.history.done[-1]
         if self._recorder is not None and not self._recorder.undoes(last):
-            from dld_tui.core.document.edits.registry import INVERSES
+            from dld_tui.core.document.edit_registry import INVERSES
 
             # Describing the inverse takes the edit back step by step, so make it again after.
             try:

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import VALUE_FIELDS, Node, attribute_type
+from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.files.proto_fields import VALUE_FIELDS, attribute_type, text_of
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

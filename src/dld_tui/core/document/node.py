@@ -18,7 +18,14 @@ from dld_tui.core.files.columns import (
     items_of_each,
     read_all,
 )
-from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
+from dld_tui.core.files.proto_fields import (
+    VALUE_FIELDS,
+    attribute_type,
+    set_text,
+    set_texts,
+    text_of,
+    texts_of,
+)
 from dld_tui.core.process.collector import collector_paused
 from dld_tui.core.types import plain_domain
 
@@ -29,36 +36,6 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", bound="int | None")
 _AttributeType = onnx.AttributeProto
-
-VALUE_FIELDS: dict[int, str] = {
-    _AttributeType.FLOAT: "f",
-    _AttributeType.INT: "i",
-    _AttributeType.STRING: "s",
-    _AttributeType.TENSOR: "t",
-    _AttributeType.GRAPH: "g",
-    _AttributeType.SPARSE_TENSOR: "sparse_tensor",
-    _AttributeType.TYPE_PROTO: "tp",
-    _AttributeType.FLOATS: "floats",
-    _AttributeType.INTS: "ints",
-    _AttributeType.STRINGS: "strings",
-    _AttributeType.TENSORS: "tensors",
-    _AttributeType.GRAPHS: "graphs",
-    _AttributeType.SPARSE_TENSORS: "sparse_tensors",
-    _AttributeType.TYPE_PROTOS: "type_protos",
-}
-"""The field of AttributeProto that carries the value, by attribute type."""
-
-
-def attribute_type(proto: onnx.AttributeProto) -> int:
-    """Return the attribute's type, guessed from its value where an old exporter left it out."""
-    if proto.type:
-        return int(proto.type)
-    for number, field in VALUE_FIELDS.items():
-        descriptor = proto.DESCRIPTOR.fields_by_name[field]
-        present = len(getattr(proto, field)) if descriptor.is_repeated else proto.HasField(field)
-        if present:
-            return number
-    return 0
 
 
 def node_proto(

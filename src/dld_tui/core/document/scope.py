@@ -9,11 +9,11 @@ from typing import Any, Protocol
 from dld_tui.core.document.index import Definition as Definition
 from dld_tui.core.document.index import LinkIndex, NameIndex, NodeIndex, place_of, record_name
 from dld_tui.core.document.index import Use as Use
-from dld_tui.core.document.node import Node, NodeTexts, attribute_type, unread_nodes
+from dld_tui.core.document.node import Node, NodeTexts, unread_nodes
 from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.columns import NodeBytes, NodeParts
-from dld_tui.core.files.proto_fields import MOST_PARTS, text_of, texts_of
+from dld_tui.core.files.proto_fields import MOST_PARTS, attribute_type, text_of, texts_of
 from dld_tui.core.tensors.payloads import PayloadOwner
 from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.tensors.value_types import ValueType, value_type_of

@@ -1,4 +1,4 @@
-"""The protobuf wire format: numbers, tags, and text fields whose bytes may not be UTF-8.
+"""Fields of messages: numbers, tags, the value of an attribute, and texts that may not be UTF-8.
 
 The format allows any bytes in a name (ONNX is proto2); protobuf returns such a name as ``bytes``
 and refuses to set it. Here every name is a ``str`` that keeps invalid bytes by Python's
@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
+
+from dld_tui.core.files import protos as onnx
 
 if TYPE_CHECKING:
     from dld_tui.core.files.source import FileContent
@@ -194,3 +196,37 @@ def _field_bytes(message: Any, field: str, value: str) -> bytes:
     number = message.DESCRIPTOR.fields_by_name[field].number
     data = value.encode("utf-8", "surrogateescape")
     return varint(tag_of(number)) + varint(len(data)) + data
+
+
+_AttributeType = onnx.AttributeProto
+
+
+VALUE_FIELDS: dict[int, str] = {
+    _AttributeType.FLOAT: "f",
+    _AttributeType.INT: "i",
+    _AttributeType.STRING: "s",
+    _AttributeType.TENSOR: "t",
+    _AttributeType.GRAPH: "g",
+    _AttributeType.SPARSE_TENSOR: "sparse_tensor",
+    _AttributeType.TYPE_PROTO: "tp",
+    _AttributeType.FLOATS: "floats",
+    _AttributeType.INTS: "ints",
+    _AttributeType.STRINGS: "strings",
+    _AttributeType.TENSORS: "tensors",
+    _AttributeType.GRAPHS: "graphs",
+    _AttributeType.SPARSE_TENSORS: "sparse_tensors",
+    _AttributeType.TYPE_PROTOS: "type_protos",
+}
+"""The field of AttributeProto that carries the value, by attribute type."""
+
+
+def attribute_type(proto: onnx.AttributeProto) -> int:
+    """Return the attribute's type, guessed from its value where an old exporter left it out."""
+    if proto.type:
+        return int(proto.type)
+    for number, field in VALUE_FIELDS.items():
+        descriptor = proto.DESCRIPTOR.fields_by_name[field]
+        present = len(getattr(proto, field)) if descriptor.is_repeated else proto.HasField(field)
+        if present:
+            return number
+    return 0

@@ -23,7 +23,7 @@ from dld_tui.core.files.proto_fields import (
     read_varint,
 )
 from dld_tui.core.files.source import Source
-from dld_tui.core.settings.plugins import Plugin, plugins, skip
+from dld_tui.core.process.plugins import Plugin, plugins, skip
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 _GIT_LFS = "version https://git-lfs"

@@ -6,11 +6,15 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON, Foreign
+from dld_tui.core.types import JSON, CancelCheck, Foreign, ProgressCallback
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.document import Document
 
 CONFIG = "genai_config.json"
 _LARGEST = 16 << 20
@@ -239,6 +243,30 @@ def model_in(path: Path) -> Path:
     if not path.is_dir() or not _models(path):
         return path
     return find_decoder(path)[0]
+
+
+def open_document(
+    path: Path | str,
+    *,
+    progress: ProgressCallback | None = None,
+    cancelled: CancelCheck | None = None,
+    journaled: bool = False,
+) -> Document:
+    """Open a model, or the decoder in the folder of a language model.
+
+    Args:
+        path: The file or the folder.
+        progress: As for :meth:`~dld_tui.core.document.document.Document.open`, as are the others.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+        InputError: See :func:`model_in`; or the model cannot be read.
+    """
+    from dld_tui.core.document.document import Document  # lazy: others want the name of a file
+
+    return Document.open(
+        model_in(Path(path)), progress=progress, cancelled=cancelled, journaled=journaled
+    )
 
 
 def _models(folder: Path) -> list[Path]:

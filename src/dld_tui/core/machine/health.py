@@ -20,7 +20,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.process.child import ask
 from dld_tui.core.process.installation import in_environment, install_command
 from dld_tui.core.process.paths import cache_dir, config_dir, state_dir
-from dld_tui.core.settings.plugins import GROUPS, entry_points, plugins, skipped
+from dld_tui.core.process.plugins import GROUPS, entry_points, plugins, skipped
 from dld_tui.core.tables.table import Column, Table, Unit
 from dld_tui.core.text import visible
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from dld_tui.core.tensors.value_types import dtype_name, dtype_number, dtype_of
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Attribute
     from dld_tui.core.operators.schema import OperatorSchema
 
 _AUTO_PAD = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
@@ -193,15 +192,6 @@ class Coded(int):
     def means(self, text: str) -> bool:
         """Return whether a text is a word for this number."""
         return self._text(text) == str(int(self))
-
-
-def attribute_word(attribute: Attribute) -> str | None:
-    """Return what the whole number of a node's attribute means; None of all other values."""
-    from dld_tui.core.operators.matching import schema_of
-
-    if attribute.kind != "int" or attribute.reference is not None:
-        return None
-    return integer_word(attribute.name, attribute.value, schema_of(attribute.node))
 
 
 def is_default_word(attribute: str, text: str) -> bool:

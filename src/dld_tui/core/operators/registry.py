@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.core.document.node import VALUE_FIELDS
 from dld_tui.core.files import protos
+from dld_tui.core.files.proto_fields import VALUE_FIELDS
 from dld_tui.core.operators.schema import (
     AttributeSchema,
     AttributeValue,

@@ -92,8 +92,8 @@ from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 if TYPE_CHECKING:
     from dld_tui.core.document import Document, Node
     from dld_tui.core.machine.peaks import Peaks
+    from dld_tui.core.process.plugins import Plugin
     from dld_tui.core.report.measurement import Measurement, Samples
-    from dld_tui.core.settings.plugins import Plugin
 
 
 Query: TypeAlias = Callable[..., "list[tuple[Any, ...]]"]

@@ -26,7 +26,7 @@ from dld_tui.core.params import (
     to_json,
 )
 from dld_tui.core.process.paths import config_path
-from dld_tui.core.settings.plugins import entry_points, plugins, skip
+from dld_tui.core.process.plugins import entry_points, plugins, skip
 from dld_tui.core.settings.toml_files import parse_document, read_document, write_document
 from dld_tui.core.types import JSON
 

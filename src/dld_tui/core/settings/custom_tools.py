@@ -21,8 +21,8 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.params import param
 from dld_tui.core.process import paths
+from dld_tui.core.process.plugins import plugins, skip
 from dld_tui.core.settings import toml_files
-from dld_tui.core.settings.plugins import plugins, skip
 from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.types import JSON
 

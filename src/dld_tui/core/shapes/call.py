@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import attribute_type
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.files.proto_fields import attribute_type, text_of
 from dld_tui.core.shapes.size import (
     UNKNOWN,
     Polynomial,

@@ -12,11 +12,11 @@ from contextlib import suppress
 
 import numpy as np
 
-from dld_tui.core.document.types.inference import is_generated
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.evaluation import MALFORMED, MOST_NODES
+from dld_tui.core.shapes.inference import is_generated
 from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import UNKNOWN, Atom, Size, name_of, size_of
 from dld_tui.core.shapes.value import Dims, Value

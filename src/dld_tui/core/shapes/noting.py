@@ -22,31 +22,6 @@ def sizes_of(dims: Sequence[int | str | None] | None, shape: Shape) -> dict[str,
     return {dim: size for dim, size in pairs if isinstance(dim, str)}
 
 
-def declare_inputs(document: Document, shapes: Mapping[str, Shape]) -> dict[str, int]:
-    """Declare the shapes of inputs, in a document that is not saved.
-
-    Returns:
-        The numbers that symbolic dimensions of these inputs have by that.
-
-    Raises:
-        EditError: A shape does not fit.
-    """
-    from dld_tui.core.document.edits import inputs_outputs
-
-    sizes: dict[str, int] = {}
-    for name, shape in shapes.items():
-        before = document.main.value_type(name)
-        if before is None:
-            continue
-        sizes.update(sizes_of(before.dims, shape))
-        document.apply(
-            inputs_outputs.set_value_type(
-                scope=[], value=name, dtype=before.dtype, dims=list(shape)
-            )
-        )
-    return sizes
-
-
 def follow_shapes(
     document: Document,
     shapes: Mapping[str, Shape],

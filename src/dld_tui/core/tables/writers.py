@@ -9,7 +9,7 @@ from typing import Any
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.files.writer import write_bytes
-from dld_tui.core.settings.plugins import plugins, skip
+from dld_tui.core.process.plugins import plugins, skip
 from dld_tui.core.tables.table import Table
 
 

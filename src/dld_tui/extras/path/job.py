@@ -42,9 +42,9 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         InputError: The report has no layers, or the model cannot be read.
     """
-    from dld_tui.core.cost.node_times import function_callers, node_times
     from dld_tui.core.cost.nodes import ModelCosts
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.report.node_times import function_callers, node_times
     from dld_tui.core.report.report import open_report
     from dld_tui.extras.path.longest import critical_path
 
@@ -61,7 +61,7 @@ def run(request: Request) -> Iterator[Event]:
             "the report does not name its model", where=str(request.report), hint="--model"
         )
     yield Progress(0, None, stage="Reading the model")
-    with contextlib.closing(Document.open(path)) as document:
+    with contextlib.closing(open_document(path)) as document:
         costs = ModelCosts(document, _typed(document, path, shapes))
         yield Progress(0, None, stage="Finding the critical path")
 
@@ -82,8 +82,9 @@ def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
 
     from dld_tui.backends.onnxruntime.types import contrib_types
     from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.types.inference import infer_types, store_types
-    from dld_tui.core.shapes.noting import declare_inputs, follow_shapes
+    from dld_tui.core.edits.inputs_outputs import declare_inputs
+    from dld_tui.core.shapes.inference import infer_types, store_types
+    from dld_tui.core.shapes.noting import follow_shapes
 
     given = {
         str(name): tuple(dims)

@@ -184,7 +184,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.tensorrt.cuda import select_device
     from dld_tui.backends.tensorrt.library import find_library
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
     from dld_tui.core.tensorrt.availability import require_available, require_driver
 
     request.require()
@@ -202,7 +202,7 @@ def run(request: Request) -> Iterator[Event]:
     require_available(request, library.facts)
     require_driver(library.facts)
     yield Progress(0, None, stage="Reading the model")
-    with contextlib.closing(Document.open(request.model)) as document:
+    with contextlib.closing(open_document(request.model)) as document:
         yield from _Searching(request, library, document, knobs, tried).events()
 
 

@@ -89,9 +89,9 @@ def _write_model(
     model: Path, place: Path, target: Path, options: dict[str, Any], force: bool
 ) -> tuple[repository.ModelConfig, list[str]]:
     from dld_tui.api.inference import infer
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.llm.folder import open_document
 
-    document = Document.open(model)
+    document = open_document(model)
     try:
         served = repository.describe_model(document)
         tensors = (*served.inputs, *served.outputs)

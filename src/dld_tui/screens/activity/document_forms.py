@@ -18,6 +18,7 @@ from dld_tui.core.errors import CancelledError, DldError, EditError, UsageError
 from dld_tui.core.events import Event, Failed, Finished, Log
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.temporary import discard, hold_folder
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.params import from_json, is_same_file, output_path
 from dld_tui.core.tensors.elements import element_type
 from dld_tui.core.tensors.value_types import ValueType
@@ -108,7 +109,7 @@ def _links(document: Document, values: Mapping[str, JSON]) -> Iterator[PickItem]
     for text in _texts(values.get("others")):
         path = Path(text).expanduser()
         try:
-            opened = Document.open(path)
+            opened = open_document(path)
         except DldError:
             return  # it is told when the form is run
         with contextlib.closing(opened) as other:

@@ -25,6 +25,7 @@ from dld_tui.core.document.metadata import profiles_of
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.inputs.guess import Guess, InputGuess, guess_inputs, input_specs
 from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.machine import providers
 from dld_tui.core.params import (
     command_line,
@@ -34,8 +35,8 @@ from dld_tui.core.params import (
     to_json,
     written_files,
 )
+from dld_tui.core.process.plugins import resolve
 from dld_tui.core.settings import state
-from dld_tui.core.settings.plugins import resolve
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts, trtexec_version
 from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES, BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
@@ -197,7 +198,7 @@ class GuessedShapes:
 
     def _open(self, model: str) -> Document:
         if self._opened is None or self._opened[0] != model:
-            document = Document.open(Path(model).expanduser())
+            document = open_document(Path(model).expanduser())
             if self._opened is not None:
                 self._opened[1].close(keep_journal=True)
             self._opened = (model, document)

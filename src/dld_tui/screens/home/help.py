@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from dld_tui.commands import by_id, in_scope
 from dld_tui.commands.key_names import key_name, with_keys
-from dld_tui.core.operators.listing import OperatorPalette, newest_opsets
+from dld_tui.core.document.operator_listing import OperatorPalette, newest_opsets
 from dld_tui.core.text import fit
 from dld_tui.screens.home.palette import Entry
 from dld_tui.styles import STYLES

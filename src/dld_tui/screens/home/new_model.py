@@ -9,8 +9,8 @@ from textual.app import App
 from textual.binding import BindingType
 from textual.widget import Widget
 
-from dld_tui.core.document.new_document import new_document
 from dld_tui.core.document.new_model import NewModel
+from dld_tui.core.edits.new_document import new_document
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.registry import known_versions, runtimes_for
 from dld_tui.core.params import command_line, from_json

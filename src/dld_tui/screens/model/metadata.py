@@ -12,7 +12,6 @@ from textual.widgets import Input
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node, Scope
-from dld_tui.core.document.edits.metadata import MODEL_NUMBERS, MODEL_TEXTS
 from dld_tui.core.document.metadata import (
     KINDS,
     Profile,
@@ -25,6 +24,7 @@ from dld_tui.core.document.metadata import (
     profiles_json,
     profiles_of,
 )
+from dld_tui.core.edits.metadata import MODEL_NUMBERS, MODEL_TEXTS
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
@@ -316,7 +316,7 @@ class MetadataScreen(Page):
             self._write(row, text)
 
     def _write(self, row: MetadataRow, text: str | None) -> None:
-        from dld_tui.core.document.edits import metadata
+        from dld_tui.core.edits import metadata
 
         where = row.part.where
         if row.kind == "doc" and row.part.scope is not None:
@@ -330,7 +330,7 @@ class MetadataScreen(Page):
             self._write_type(row, text or "")
 
     def _write_type(self, row: MetadataRow, text: str) -> None:
-        from dld_tui.core.document.edits import inputs_outputs
+        from dld_tui.core.edits import inputs_outputs
 
         wanted = parse_type(text)
         dims = wanted.dims if wanted is not None else None
@@ -526,7 +526,7 @@ class ProfilesScreen(ListPage[RangeRow]):
     # --- editing --------------------------------------------------------------------------------
 
     def _set(self, profiles: list[Profile]) -> None:
-        from dld_tui.core.document.edits import metadata
+        from dld_tui.core.edits import metadata
 
         self.edits.workspace.try_edit(metadata.set_profiles(profiles=profiles_json(profiles)))
 

@@ -10,9 +10,9 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.operator_listing import domain_title
 from dld_tui.core.document.summary import OpsetImport, opset_imports
 from dld_tui.core.notes import Claim, Note, NoteKind
-from dld_tui.core.operators.listing import domain_title
 from dld_tui.core.operators.registry import (
     importable_version,
     known_domains,
@@ -317,7 +317,7 @@ class OpsetDialog(Dialog[None]):
         )
 
     def _ask_version(self, domain: str, present: str, *, changes: bool) -> None:
-        from dld_tui.core.document.edits import metadata
+        from dld_tui.core.edits import metadata
 
         known = known_versions(domain)
         message = f"Known versions: 1 to {known[-1]}." if known else "This operator set is unknown."
@@ -336,7 +336,7 @@ class OpsetDialog(Dialog[None]):
         )
 
     def action_remove(self) -> None:
-        from dld_tui.core.document.edits import metadata
+        from dld_tui.core.edits import metadata
 
         entry = self._entry
         if entry is None or entry.version is None:

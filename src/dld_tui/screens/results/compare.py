@@ -20,6 +20,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.recognise import is_sweep
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.process.collector import collector_paused, freeze
 from dld_tui.core.process.paths import distinct_names
 from dld_tui.core.report.records import Layer, NodeLink
@@ -112,7 +113,7 @@ class CompareScreen(ResultsPage[Compared]):
         before = 0 if self.comparison is None else self.comparison.base
         base = before if before < len(self.paths) else 0
         try:
-            document = None if self.model is None else Document.open(self.model)
+            document = None if self.model is None else open_document(self.model)
             subjects = [_subject(path, document, progress, cancelled) for path in self.paths]
             return _compared(subjects, base, self._groupings())
         except DldError:

@@ -31,6 +31,7 @@ from dld_tui.core.compare.diff.text import (
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.process.collector import collector_paused, freeze
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -596,7 +597,7 @@ class DiffScreen(Page):
 
 def _read(path: Path, progress: ProgressCallback, cancelled: CancelCheck) -> Document:
     with collector_paused():
-        return Document.open(path, cancelled=cancelled)
+        return open_document(path, cancelled=cancelled)
 
 
 def _compared(

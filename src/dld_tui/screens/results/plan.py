@@ -24,6 +24,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of
+from dld_tui.core.llm.folder import open_document
 from dld_tui.core.process.collector import collector_paused, freeze
 from dld_tui.core.report.groups import UNKNOWN, group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
@@ -171,10 +172,9 @@ def _mapped(plan: EnginePlan, path: Path | None) -> tuple[Mapping[int, LayerNode
         return map_plan(plan), hint(
             "The ONNX model was not found, so nodes are only names; {plan.model} chooses it."
         )
-    from dld_tui.core.document.document import Document  # lazy: most plans have no model
 
     try:
-        document = Document.open(path)
+        document = open_document(path)
     except DldError as error:
         return map_plan(plan), f"The ONNX model cannot be read, so nodes are only names: {error}"
     try:

@@ -11,7 +11,7 @@ from dld_tui.activities.build_tensorrt import Result as Built
 from dld_tui.activities.refit_engine import Result as Refitted
 from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.settings.plugins import resolve
+from dld_tui.core.process.plugins import resolve
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.shell.page import Host, Page

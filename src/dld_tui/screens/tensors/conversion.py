@@ -223,7 +223,7 @@ class TensorConversion:
             self._convert([plan.place for plan in planned if plan.report is not None], dtype)
 
     def _convert(self, places: Sequence[TensorPlace], dtype: str) -> None:
-        from dld_tui.core.document.edits import tensors
+        from dld_tui.core.edits import tensors
 
         steps = [
             partial(
@@ -289,7 +289,7 @@ def external_entries_dialog(place: TensorPlace, edit: Callable[..., Any]) -> Fie
         place: The initializer.
         edit: Makes an edit; what is wrong with the entries it raises.
     """
-    from dld_tui.core.document.edits import initializers
+    from dld_tui.core.edits import initializers
 
     tensor = place.tensor
     if tensor is None or place.node is not None or not tensor.is_external:

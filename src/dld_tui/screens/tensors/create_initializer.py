@@ -289,7 +289,7 @@ class CreateInitializer(FormPage):
         self.edits.work("Reading the values", task, ended)
 
     def _add(self, asked: NewTensor, values: NewValues) -> None:
-        from dld_tui.core.document.edits import initializers
+        from dld_tui.core.edits import initializers
 
         path = self.scope.path
         arguments: dict[str, Any] = {"dtype": values.dtype, "dims": values.dims}

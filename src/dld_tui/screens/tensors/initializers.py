@@ -297,7 +297,7 @@ class InitializersScreen(Page):
         self.app.push_screen(CreateInitializer(self.edits.workspace, scope, made))
 
     def action_rename(self) -> None:
-        from dld_tui.core.document.edits import renaming
+        from dld_tui.core.edits import renaming
 
         row = self.row
         if row is None:
@@ -348,7 +348,7 @@ class InitializersScreen(Page):
             self._delete(rows, disconnect=False)
 
     def _delete(self, rows: Sequence[InitializerRow], *, disconnect: bool) -> None:
-        from dld_tui.core.document.edits.initializers import delete_initializers
+        from dld_tui.core.edits.initializers import delete_initializers
 
         self._for_scopes("Deleting", delete_initializers, rows, disconnect=disconnect)
 
@@ -373,7 +373,7 @@ class InitializersScreen(Page):
 
     @task()
     async def action_external(self) -> None:
-        from dld_tui.core.document.edits.initializers import set_external
+        from dld_tui.core.edits.initializers import set_external
 
         rows = self._initializers(self.chosen, "moved to a data file", dense=True)
         if not rows:
@@ -404,7 +404,7 @@ class InitializersScreen(Page):
             self.app.push_screen(dialog)
 
     def action_inline(self) -> None:
-        from dld_tui.core.document.edits.initializers import set_inline
+        from dld_tui.core.edits.initializers import set_inline
 
         rows = self._initializers(self.chosen, "external", dense=True)
         rows = [row for row in rows if row.tensor.is_external]
@@ -414,7 +414,7 @@ class InitializersScreen(Page):
             self.notify("It is already in the model file", timeout=3)
 
     def action_sparse(self) -> None:
-        from dld_tui.core.document.edits.initializers import to_dense, to_sparse
+        from dld_tui.core.edits.initializers import to_dense, to_sparse
 
         rows = self._initializers(self.chosen, "sparse")
         for kind, edit in ((DENSE, to_sparse), (SPARSE, to_dense)):
@@ -426,7 +426,7 @@ class InitializersScreen(Page):
     @task()
     async def edit_sparse(self, row: InitializerRow) -> None:
         """Edit type, dimensions, indices and values of a sparse initializer as text."""
-        from dld_tui.core.document.edits import initializers
+        from dld_tui.core.edits import initializers
         from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
@@ -560,7 +560,7 @@ class InitializersScreen(Page):
             self._connect(use.node, use.index, "")
 
     def _connect(self, node: Node, index: int, value: str) -> None:
-        from dld_tui.core.document.edits import links
+        from dld_tui.core.edits import links
 
         is_connected = self.edits.try_edit(
             links.set_input(scope=node.scope.path, node=node.ref, index=index, value=value)

@@ -325,7 +325,7 @@ class TensorScreen(Page):
         self.app.push_screen(dialog, chosen)
 
     def action_dims(self) -> None:
-        from dld_tui.core.document.edits import tensors
+        from dld_tui.core.edits import tensors
 
         shape = self.tensor.shape
 
@@ -468,7 +468,7 @@ class TensorScreen(Page):
     # --- the page of a tensor --------------------------------------------------------------------
 
     def _set(self, start: int, values: list[JSON]) -> None:
-        from dld_tui.core.document.edits import tensors
+        from dld_tui.core.edits import tensors
 
         self.edits.edit(
             tensors.set_elements(
@@ -549,7 +549,7 @@ class TensorScreen(Page):
         return first, max(1, min(last, view.count) - first)
 
     def _splice(self, start: int, **counts: Any) -> None:
-        from dld_tui.core.document.edits import tensors
+        from dld_tui.core.edits import tensors
 
         step = partial(
             self.edits.document.apply,
@@ -686,7 +686,7 @@ class TensorScreen(Page):
         self._replace(new)
 
     def _replace(self, new: NpyPayload) -> None:
-        from dld_tui.core.document.edits import tensors
+        from dld_tui.core.edits import tensors
 
         step = partial(
             self.edits.document.apply,

@@ -267,7 +267,7 @@ class Checks(Controller):
 
     def _repair(self, findings: list[Finding]) -> None:
         from dld_tui.core.checks.findings import repair_steps
-        from dld_tui.core.document.edits import repairs
+        from dld_tui.core.edits import repairs
 
         if not self.is_checked:
             self.say("The model is still being checked")

@@ -62,7 +62,7 @@ class Result:
         Raises:
             DldError: The result is not valid, or there is no room for it.
         """
-        from dld_tui.core.document.edits.model_swap import keep_model
+        from dld_tui.core.edits.model_swap import keep_model
 
         with scratch_folder() as folder:
             output = folder / (self._document.path or self.aside).name
@@ -76,7 +76,7 @@ class Result:
         Raises:
             EditError: It does not fit.
         """
-        from dld_tui.core.document.edits import model_swap
+        from dld_tui.core.edits import model_swap
 
         if self.edit is not None:
             name, arguments = self.edit
@@ -89,7 +89,7 @@ class Result:
         Raises:
             DldError: It cannot be opened, or there is no room for it.
         """
-        from dld_tui.core.document.edits.model_swap import keep_model
+        from dld_tui.core.edits.model_swap import keep_model
 
         kept = keep_model(self._document, path, cancelled=cancelled)
         return {**kept, "name": path.name} if isinstance(kept, dict) else kept
@@ -100,7 +100,7 @@ class Result:
         Raises:
             DldError: It cannot be written.
         """
-        from dld_tui.core.document.edits.model_swap import write_kept
+        from dld_tui.core.edits.model_swap import write_kept
 
         target = unused(self.aside)
         write_kept(self._document, self.model, target)

@@ -75,7 +75,7 @@ class Editing(Controller):
             self.say("Nothing here has a name that can be changed")
 
     def _rename_node(self, node: Node) -> None:
-        from dld_tui.core.document.edits import renaming
+        from dld_tui.core.edits import renaming
         from dld_tui.widgets.parameters.edit_bar import EditBar
 
         shown, read = name_editor(node.name)
@@ -87,7 +87,7 @@ class Editing(Controller):
         self.panes.mount_bar(EditBar("name", shown, accept, placeholder="no name"))
 
     def _rename_value(self, scope: Scope, value: str) -> None:
-        from dld_tui.core.document.edits import renaming
+        from dld_tui.core.edits import renaming
         from dld_tui.widgets.parameters.edit_bar import EditBar
 
         shown, read = name_editor(value)
@@ -100,8 +100,8 @@ class Editing(Controller):
 
     def rename_many(self) -> None:
         """Ask for a pattern, and rename what matches: of the marked nodes, or of all."""
-        from dld_tui.core.document.edits import pattern_renaming
-        from dld_tui.core.document.edits.pattern_renaming import NewNames, renamed
+        from dld_tui.core.edits import pattern_renaming
+        from dld_tui.core.edits.pattern_renaming import NewNames, renamed
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
 
         marked = self.model.chosen_nodes if self.cursor.marks else None
@@ -157,8 +157,8 @@ class Editing(Controller):
     def edit_attribute(self) -> None:
         """Type the value of the attribute under the cursor."""
         from dld_tui.core.document import Node
-        from dld_tui.core.document.edits import attributes
-        from dld_tui.core.document.edits.imports import versions_by_domain
+        from dld_tui.core.document.opset_imports import versions_by_domain
+        from dld_tui.core.edits import attributes
         from dld_tui.core.operators.attribute_words import (
             attribute_words,
             integer_word,
@@ -219,7 +219,7 @@ class Editing(Controller):
 
     def _edit_sparse(self, node: Node, attribute: Attribute) -> None:
         """Edit type, dimensions and elements of a sparse tensor as text."""
-        from dld_tui.core.document.edits import attributes
+        from dld_tui.core.edits import attributes
         from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
@@ -247,7 +247,7 @@ class Editing(Controller):
     def revert(self) -> None:
         """Remove the attribute under the cursor, so that the default holds."""
         from dld_tui.core.document import Node
-        from dld_tui.core.document.edits import attributes
+        from dld_tui.core.edits import attributes
 
         node, row = self.cursor.subject, self.cursor.row
         if row is None or not row.attribute or not isinstance(node, Node):
@@ -277,7 +277,7 @@ class Editing(Controller):
         self._ask_delete(nodes, uses)
 
     def _ask_delete(self, nodes: Sequence[Node], uses: int) -> None:
-        from dld_tui.core.document.edits.links import bypass_source
+        from dld_tui.core.edits.links import bypass_source
 
         many = uses > _MOST_COUNTED
         outputs = (
@@ -302,7 +302,7 @@ class Editing(Controller):
 
     def delete_nodes(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
         """Delete nodes of any scopes in one step, without asking."""
-        from dld_tui.core.document.edits.nodes import delete_many
+        from dld_tui.core.edits.nodes import delete_many
 
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
         edit = partial(self.document.apply, delete_many(nodes=pairs, reconnect=reconnect))
@@ -311,8 +311,8 @@ class Editing(Controller):
 
     def _ask_outputs(self, nodes: Sequence[Node]) -> None:
         """Ask what outputs are called that are left when nodes are cut off."""
-        from dld_tui.core.document.edits import replacing
-        from dld_tui.core.document.edits.replacing import cut_values
+        from dld_tui.core.edits import replacing
+        from dld_tui.core.edits.replacing import cut_values
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
 
         main = self.document.main

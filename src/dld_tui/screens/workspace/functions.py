@@ -106,7 +106,7 @@ class Bodies(Controller):
         self.ask(PromptDialog("Body", message, placeholder="body"), typed)
 
     def _add_body(self, node: Node, slot: Slot) -> None:
-        from dld_tui.core.document.edits import subgraphs
+        from dld_tui.core.edits import subgraphs
 
         is_added = self.history.try_edit(subgraphs.add_subgraph(**_place(node, slot)))
         self._open_new(node, slot, is_added)
@@ -118,7 +118,7 @@ class Bodies(Controller):
     # --- copying --------------------------------------------------------------------------------
 
     def _ask_source(self, node: Node, slot: Slot) -> None:
-        from dld_tui.core.document.edits import subgraphs
+        from dld_tui.core.edits import subgraphs
         from dld_tui.widgets.dialogs.search import PickDialog
 
         bodies = [scope for scope in self.document.scopes() if scope.owner is not None]
@@ -154,12 +154,12 @@ class Bodies(Controller):
         self.ask(PickDialog(f"{title} which body?", items, placeholder="name"), chosen)
 
     def _delete_body(self, body: Scope) -> None:
-        from dld_tui.core.document.edits import subgraphs
+        from dld_tui.core.edits import subgraphs
 
         self.history.try_edit(subgraphs.delete_subgraph(index=body.position, **_place_of(body)))
 
     def _move_body(self, body: Scope) -> None:
-        from dld_tui.core.document.edits import subgraphs
+        from dld_tui.core.edits import subgraphs
 
         if body.position is not None:  # one of a list of bodies
             edit = subgraphs.move_subgraph(index=body.position, to=0, **_place_of(body))
@@ -268,7 +268,7 @@ class Functions(Controller):
 
     def make(self) -> None:
         """Make a function of the chosen nodes, and call it in their place."""
-        from dld_tui.core.document.edits.functions import NEW_DOMAIN, unused_key
+        from dld_tui.core.edits.functions import NEW_DOMAIN, unused_key
         from dld_tui.screens.model.functions import make_dialog
 
         if (chosen := self._one_scope()) is None:
@@ -282,8 +282,8 @@ class Functions(Controller):
 
     def replace_by_custom(self) -> None:
         """Put one custom node in the place of the chosen nodes."""
-        from dld_tui.core.document.edits.nodes import boundary, file_order
         from dld_tui.core.document.parts.extraction import nodes_at
+        from dld_tui.core.edits.nodes import boundary, file_order
         from dld_tui.screens.model.functions import custom_dialog
 
         if (chosen := self._one_scope()) is not None:
@@ -309,7 +309,7 @@ class Functions(Controller):
 
     def inline(self) -> None:
         """Replace the chosen calls by the nodes of their functions."""
-        from dld_tui.core.document.edits import functions
+        from dld_tui.core.edits import functions
 
         node_functions = [(node, function_of(node)) for node in self.model.chosen_nodes]
         calls = [node for node, function in node_functions if function is not None]
@@ -388,7 +388,7 @@ class Functions(Controller):
         self.ask(PickDialog(title, items, value=value, placeholder="name"), chosen)
 
     def _refer(self, node: Node, name: str, reference: str) -> None:
-        from dld_tui.core.document.edits import functions
+        from dld_tui.core.edits import functions
 
         kind = _kind_of(node, name) if node.attribute(name) is None else None
         self.history.try_edit(
@@ -403,8 +403,8 @@ class Functions(Controller):
 
     def _declare(self, node: Node, name: str, function: Scope) -> None:
         """Declare an attribute of the function, and refer to it."""
-        from dld_tui.core.document.edits import functions
         from dld_tui.core.document.local_functions import function_attributes
+        from dld_tui.core.edits import functions
         from dld_tui.screens.model.functions import parse_declaration
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
 

@@ -291,7 +291,7 @@ class Graphs(Controller):
 
     def move_box(self, event: GraphPane.MoveAsked) -> None:
         """Keep where a box was moved to."""
-        from dld_tui.core.document.edits import metadata
+        from dld_tui.core.edits import metadata
 
         node = event.node
         x, y = position_of(node) or (0, 0)
@@ -303,7 +303,7 @@ class Graphs(Controller):
 
     def arrange(self, event: GraphPane.ArrangeAsked) -> None:
         """Forget where boxes were moved to."""
-        from dld_tui.core.document.edits import metadata
+        from dld_tui.core.edits import metadata
 
         if any(position_of(node) is not None for node in event.scope.nodes):
             self.history.try_edit(metadata.set_positions(scope=event.scope.path, positions=None))

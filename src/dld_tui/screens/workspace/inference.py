@@ -36,8 +36,8 @@ from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.types.staleness import Staleness
     from dld_tui.core.events import Event
+    from dld_tui.core.shapes.staleness import Staleness
 
 
 _WAIT_S = 0.05
@@ -78,7 +78,7 @@ class TypeInference(Controller):
 
     @property
     def _stale_marks(self) -> Staleness:
-        from dld_tui.core.document.types.staleness import Staleness
+        from dld_tui.core.shapes.staleness import Staleness
 
         if self._staleness is None:
             self._staleness = Staleness(self.document)
@@ -108,7 +108,7 @@ class TypeInference(Controller):
 
         It is asked at once, and not waited for longer than a person would.
         """
-        from dld_tui.core.document.types.inference import untyped_terminals
+        from dld_tui.core.edits.late_types import untyped_terminals
 
         def is_ready() -> bool:
             if not self.INFER or self.model.has_fresh_types or self.model.is_closed:
@@ -239,7 +239,7 @@ class TypeInference(Controller):
 
     def _declare_late(self) -> None:
         """Give inputs and outputs that edits made without a type the one that is known by now."""
-        from dld_tui.core.document.types.inference import late_types
+        from dld_tui.core.edits.late_types import late_types
 
         for edit in late_types(self.document):
             key = (str(edit.arguments["scope"]), str(edit.arguments["value"]))

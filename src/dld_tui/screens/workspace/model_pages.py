@@ -69,7 +69,7 @@ class Metadata(Controller):
         self.ask(TextDialog(title, old), edited)
 
     def _set_text(self, node: Node, key: str, text: str | None) -> None:
-        from dld_tui.core.document.edits import metadata
+        from dld_tui.core.edits import metadata
 
         where: dict[str, Any] = {"scope": node.scope.path, "nodes": [node.ref]}
         if key == DOC_STRING:
@@ -109,7 +109,7 @@ class Metadata(Controller):
         self.ask_which("Layer precision", message, options)
 
     def _set_precision(self, nodes: list[Node], precision: str | None) -> None:
-        from dld_tui.core.document.edits import metadata
+        from dld_tui.core.edits import metadata
 
         places: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
         step = partial(

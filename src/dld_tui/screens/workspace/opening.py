@@ -92,18 +92,18 @@ def open_model(
         InputError: It cannot be opened.
         CancelledError: `cancelled` returned True.
     """
-    from dld_tui.core.document import Document
+    from dld_tui.core.llm.folder import open_document
 
     with collector_paused():
         if path is None:
-            from dld_tui.core.document.new_document import new_document
             from dld_tui.core.document.new_model import NewModel
+            from dld_tui.core.edits.new_document import new_document
 
             new = new or NewModel()
             document = new_document(new)
             document.journal_as_new(new)
         else:
-            document = Document.open(path, progress=progress, cancelled=cancelled, journaled=True)
+            document = open_document(path, progress=progress, cancelled=cancelled, journaled=True)
         try:
             opened = _indexed(document, path, cancelled, arrange)
             opened.left = _left(path, new)

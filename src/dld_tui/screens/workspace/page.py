@@ -404,7 +404,7 @@ class WorkspaceScreen(Page):
 
     def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
         """Make edits as one step of the document."""
-        from dld_tui.core.document.edits import repairs
+        from dld_tui.core.edits import repairs
 
         apply = partial(self.document.apply, repairs.repair(steps=steps, title=title))
         self.history.change(title, [apply], large=True, done=done)

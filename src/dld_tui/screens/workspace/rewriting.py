@@ -17,9 +17,9 @@ from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.selection import Selection
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.rewrite.matcher import Hit
-    from dld_tui.core.document.rewrite.pattern import Pattern
-    from dld_tui.core.document.rewrite.rule import Rewrite, Rule
+    from dld_tui.core.rewrite.matcher import Hit
+    from dld_tui.core.rewrite.pattern import Pattern
+    from dld_tui.core.rewrite.rule import Rewrite, Rule
 
 LIVE = 500
 """Nodes of a model of which all is shown that rules would change while they are typed; of larger
@@ -44,7 +44,7 @@ class Rewriting(Controller):
 
     def show(self) -> None:
         """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
-        from dld_tui.core.document.rewrite.matcher import pattern_of
+        from dld_tui.core.rewrite.matcher import pattern_of
 
         value = ""
         marked = self.model.marked(self.cursor)
@@ -73,8 +73,8 @@ class Rewriting(Controller):
             task()
 
     def _offer(self, text: str) -> None:
-        from dld_tui.core.document.rewrite.query import Completion
-        from dld_tui.core.document.rewrite.rule import known_rules, rule_names
+        from dld_tui.core.rewrite.query import Completion
+        from dld_tui.core.rewrite.rule import known_rules, rule_names
         from dld_tui.widgets.dialogs.nodes import RewriteDialog
 
         nodes = (node for scope in self.document.scopes() for node in scope.nodes)
@@ -101,10 +101,10 @@ class Rewriting(Controller):
         Raises:
             DldError: The text is no pattern and no rule.
         """
-        from dld_tui.core.document.edits.rewriting import preview
-        from dld_tui.core.document.rewrite.pattern import parse_pattern
-        from dld_tui.core.document.rewrite.rule import text_of_rules
-        from dld_tui.core.document.rewrite.why import why_nothing
+        from dld_tui.core.edits.rewriting import preview
+        from dld_tui.core.rewrite.pattern import parse_pattern
+        from dld_tui.core.rewrite.rule import text_of_rules
+        from dld_tui.core.rewrite.why import why_nothing
 
         rules = self._rules(text)
         rewrites = [rewrite for rule in rules for rewrite in rule.rewrites]
@@ -150,7 +150,7 @@ class Rewriting(Controller):
         self, rewrites: Sequence[Rewrite], hits_by_pattern: Sequence[Sequence[Hit]]
     ) -> list[str]:
         """Return what would go and come at the first place, or why nothing does."""
-        from dld_tui.core.document.edits.rewriting import RewriteRefusal, planned_lines
+        from dld_tui.core.edits.rewriting import RewriteRefusal, planned_lines
 
         for rewrite, hits in zip(rewrites, hits_by_pattern, strict=False):
             if hits:
@@ -163,7 +163,7 @@ class Rewriting(Controller):
 
     async def _hits(self, patterns: Sequence[Pattern]) -> list[list[Hit]]:
         """Search in slices between which keys are answered; return the hits of each pattern."""
-        from dld_tui.core.document.rewrite.matcher import Matcher
+        from dld_tui.core.rewrite.matcher import Matcher
 
         hits_by_pattern: list[list[Hit]] = []
         deadline = monotonic() + _SLICE_S
@@ -179,10 +179,10 @@ class Rewriting(Controller):
 
     def carry_out(self, text: str) -> None:
         """Rewrite by rules, or mark what a pattern finds."""
-        from dld_tui.core.document.edits import rewriting
-        from dld_tui.core.document.rewrite.matcher import find_hits
-        from dld_tui.core.document.rewrite.pattern import parse_pattern
-        from dld_tui.core.document.rewrite.rule import text_of_rules
+        from dld_tui.core.edits import rewriting
+        from dld_tui.core.rewrite.matcher import find_hits
+        from dld_tui.core.rewrite.pattern import parse_pattern
+        from dld_tui.core.rewrite.rule import text_of_rules
 
         try:
             rules = self._rules(text)
@@ -208,9 +208,9 @@ class Rewriting(Controller):
 
     def _why_nothing(self, rules: Sequence[Rule]) -> str:
         """Return why rules have replaced nothing. Fit for a terminal."""
-        from dld_tui.core.document.edits.rewriting import preview
-        from dld_tui.core.document.rewrite.rule import text_of_rules
-        from dld_tui.core.document.rewrite.why import why_nothing
+        from dld_tui.core.edits.rewriting import preview
+        from dld_tui.core.rewrite.rule import text_of_rules
+        from dld_tui.core.rewrite.why import why_nothing
 
         left = list(preview(self.document, text_of_rules(rules)).refused)
         return visible((left or why_nothing(self.document, rules))[0])
@@ -218,9 +218,9 @@ class Rewriting(Controller):
     @staticmethod
     def _rules(text: str) -> list[Rule]:
         """Return the rules that a text is or names; none where it is a pattern."""
-        from dld_tui.core.document.rewrite.expression import Reader
-        from dld_tui.core.document.rewrite.pattern import read_pattern
-        from dld_tui.core.document.rewrite.rule import rule_names, rules_of
+        from dld_tui.core.rewrite.expression import Reader
+        from dld_tui.core.rewrite.pattern import read_pattern
+        from dld_tui.core.rewrite.rule import rule_names, rules_of
 
         words = text.split()
         if set(words) <= set(rule_names()):

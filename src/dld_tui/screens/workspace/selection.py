@@ -257,7 +257,7 @@ class Selection(Controller):
 
     def paste(self) -> None:
         """Add the copied nodes to the graph at the cursor."""
-        from dld_tui.core.document.edits import pasting
+        from dld_tui.core.edits import pasting
 
         fragment = host(self.page).copied_nodes
         if fragment is None:
@@ -297,8 +297,8 @@ class Selection(Controller):
 
     def fold(self) -> None:
         """Show what folding the chosen nodes makes, and do it."""
-        from dld_tui.core.document.edits import folding
-        from dld_tui.core.document.edits.folding import plan_fold
+        from dld_tui.core.edits import folding
+        from dld_tui.core.edits.folding import plan_fold
 
         nodes = self.model.chosen_nodes
         if not nodes:
@@ -330,7 +330,7 @@ class Selection(Controller):
 
     def edit_many(self) -> None:
         """Set the attributes that the marked nodes share."""
-        from dld_tui.core.document.edits import attributes
+        from dld_tui.core.edits import attributes
         from dld_tui.widgets.dialogs.nodes import BatchDialog, groups_of
 
         nodes = self.model.chosen_nodes

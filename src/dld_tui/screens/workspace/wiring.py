@@ -22,8 +22,8 @@ from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
-    from dld_tui.core.document import wiring as wirings
-    from dld_tui.core.operators.listing import PaletteOperator
+    from dld_tui.core.document.operator_listing import PaletteOperator
+    from dld_tui.core.edits import wiring as wirings
     from dld_tui.widgets.parameters.descriptions import Terminal
 
 
@@ -37,7 +37,7 @@ class Operators(Controller):
 
     async def warm_up(self) -> None:
         """Read the schemas on a thread: a tenth of a second that the first rows do not wait."""
-        from dld_tui.core.operators.listing import warm_up
+        from dld_tui.core.document.operator_listing import warm_up
 
         await on_thread(warm_up)
         if self.page.is_attached:
@@ -45,8 +45,8 @@ class Operators(Controller):
 
     def add(self) -> None:
         """Choose an operator, then what feeds it, and add it."""
-        from dld_tui.core.document import wiring as wirings
-        from dld_tui.core.operators.listing import operator_palette
+        from dld_tui.core.document.operator_listing import operator_palette
+        from dld_tui.core.edits import wiring as wirings
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         scope = self._home
@@ -92,7 +92,7 @@ class Operators(Controller):
     def add_wired(self, wiring: wirings.Wiring) -> None:
         """Add a node and go to it."""
         from dld_tui.core.document import Node
-        from dld_tui.core.document.edits.nodes import added_node
+        from dld_tui.core.edits.nodes import added_node
 
         try:
             transaction = self.history.edit(wiring.edit())
@@ -150,7 +150,7 @@ class Wiring(Controller):
 
     def connect_input(self, node: Node, index: int) -> None:
         """Ask for a value and connect it to an input of a node."""
-        from dld_tui.core.operators.matching import mismatch
+        from dld_tui.core.document.operator_matching import mismatch
         from dld_tui.widgets.dialogs.wiring import ValuePicker
         from dld_tui.widgets.parameters.descriptions import Terminal
 
@@ -176,8 +176,8 @@ class Wiring(Controller):
         self.inference.when_typed(ask, always=True)
 
     def _link(self, node: Node, index: int, value: str) -> None:
-        from dld_tui.core.document.edits import links
-        from dld_tui.core.operators.matching import mismatch
+        from dld_tui.core.document.operator_matching import mismatch
+        from dld_tui.core.edits import links
 
         why_not = mismatch(node, index, node.scope.value_type(value)) if value else None
         if not self.history.try_edit(
@@ -236,7 +236,7 @@ class Wiring(Controller):
 
     def _connect_result(self, terminal: Terminal) -> None:
         """Ask which value a graph output is to give instead."""
-        from dld_tui.core.document.edits import links
+        from dld_tui.core.edits import links
         from dld_tui.widgets.dialogs.wiring import ValuePicker
 
         picker = ValuePicker(
@@ -301,7 +301,7 @@ class Wiring(Controller):
         )
 
     def _disconnect_value(self, terminal: Terminal) -> None:
-        from dld_tui.core.document.edits import links
+        from dld_tui.core.edits import links
 
         uses = terminal.scope.users(terminal.value)
         if not uses:
@@ -327,8 +327,8 @@ class Wiring(Controller):
 
     def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
-        from dld_tui.core.document.edits import links
-        from dld_tui.core.operators.matching import mismatch
+        from dld_tui.core.document.operator_matching import mismatch
+        from dld_tui.core.edits import links
         from dld_tui.widgets.dialogs.wiring import ValuePicker
 
         value, scope = self.cursor.value, self.cursor.scope
@@ -364,8 +364,8 @@ class Wiring(Controller):
 
     def insert_on_link(self) -> None:
         """Put a new node behind the value under the cursor, or on the one link of an input."""
-        from dld_tui.core.document import wiring as wirings
-        from dld_tui.core.operators.listing import operator_palette
+        from dld_tui.core.document.operator_listing import operator_palette
+        from dld_tui.core.edits import wiring as wirings
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         terminal, value, scope = self.cursor.terminal, self.cursor.value, self.cursor.scope
@@ -392,7 +392,7 @@ class Wiring(Controller):
 
     def bypass(self) -> None:
         """Lead the values past the marked nodes, or the one under the cursor."""
-        from dld_tui.core.document.edits import links
+        from dld_tui.core.edits import links
 
         nodes = self.model.chosen_nodes
         steps = [
@@ -406,7 +406,7 @@ class Wiring(Controller):
 
     def make_input(self) -> None:
         """Make a new graph input and connect it to the node's input under the cursor."""
-        from dld_tui.core.document.edits import links
+        from dld_tui.core.edits import links
 
         terminal = self.cursor.terminal
         if terminal is None or terminal.node is None or terminal.side != "input":
@@ -429,7 +429,7 @@ class Wiring(Controller):
             )
 
         def ask() -> None:
-            from dld_tui.core.document.edits.links import exposed_type
+            from dld_tui.core.edits.links import exposed_type
             from dld_tui.widgets.parameters.edit_bar import EditBar
 
             known = exposed_type(node, index)
@@ -451,7 +451,7 @@ class Wiring(Controller):
 
     def make_output(self) -> None:
         """Make the value under the cursor an output of the graph that defines it."""
-        from dld_tui.core.document.edits import inputs_outputs
+        from dld_tui.core.edits import inputs_outputs
 
         value, scope = self.cursor.value, self.cursor.scope
         definition = scope.resolve(value) if scope is not None and value else None
@@ -462,7 +462,7 @@ class Wiring(Controller):
 
     def remove_terminal(self) -> None:
         """Take the terminal under the cursor out of its list."""
-        from dld_tui.core.document.edits import inputs_outputs, links
+        from dld_tui.core.edits import inputs_outputs, links
 
         terminal = self.cursor.terminal
         if terminal is None:
@@ -484,7 +484,7 @@ class Wiring(Controller):
 
     def move_terminal(self, step: str) -> None:
         """Move the graph's input or output under the cursor up or down by one."""
-        from dld_tui.core.document.edits import links
+        from dld_tui.core.edits import links
 
         terminal = self.cursor.terminal
         if terminal is None or terminal.node is not None:
@@ -529,7 +529,7 @@ class Wiring(Controller):
         )
 
     def _set_type(self, home: Scope, value: str, text: str) -> None:
-        from dld_tui.core.document.edits import inputs_outputs
+        from dld_tui.core.edits import inputs_outputs
 
         wanted = parse_type(text)
         if wanted is None and home.value_type(value) is None:

@@ -19,7 +19,7 @@ import dld_tui
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine import jetson
-from dld_tui.core.settings.plugins import our_entry_points
+from dld_tui.core.process.plugins import our_entry_points
 from dld_tui.core.settings.saved_targets import DEFAULT_DIRECTORY
 from dld_tui.core.text import clip, visible
 

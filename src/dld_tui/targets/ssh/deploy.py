@@ -23,7 +23,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.process import paths
 from dld_tui.core.process.child import Child
-from dld_tui.core.settings.plugins import plugins
+from dld_tui.core.process.plugins import plugins
 from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON

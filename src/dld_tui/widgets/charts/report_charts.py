@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.process.plugins import plugins
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
 from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer
 from dld_tui.core.report.roofline import per_second
-from dld_tui.core.settings.plugins import plugins
 from dld_tui.core.statistics import median, percentile
 from dld_tui.core.text import fit, visible
 from dld_tui.core.text.names import cut_names

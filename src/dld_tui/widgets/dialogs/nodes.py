@@ -15,8 +15,8 @@ from textual.widgets import Input
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.edits.attributes import SETTABLE_KINDS
 from dld_tui.core.document.node import Attribute
+from dld_tui.core.edits.attributes import SETTABLE_KINDS
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.operators.attribute_words import integer_word
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from dld_tui.core.document import Scope
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.parts.extraction import Extraction
-    from dld_tui.core.document.rewrite.query import Completion
-    from dld_tui.core.document.rewrite.rule import Rule
     from dld_tui.core.operators.schema import AttributeSchema, OperatorSchema
+    from dld_tui.core.rewrite.query import Completion
+    from dld_tui.core.rewrite.rule import Rule
 
 
 MIXED = "(mixed)"

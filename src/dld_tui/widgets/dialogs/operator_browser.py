@@ -14,7 +14,7 @@ from textual.widgets import Input
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.operators.listing import (
+from dld_tui.core.document.operator_listing import (
     Grouping,
     OperatorPalette,
     Origin,

@@ -10,24 +10,24 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.document.edits.imports import versions_by_domain
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Definition, Scope, visible_values
-from dld_tui.core.document.wiring import Setting, Wiring, parse_initializer
-from dld_tui.core.errors import DldError
-from dld_tui.core.operators.attribute_words import (
-    attribute_words,
-    integer_word,
-    integer_words,
-)
-from dld_tui.core.operators.listing import (
+from dld_tui.core.document.operator_listing import (
     Grouping,
     OperatorPalette,
     Origin,
     PaletteOperator,
     domain_title,
 )
-from dld_tui.core.operators.matching import mismatch
+from dld_tui.core.document.operator_matching import mismatch
+from dld_tui.core.document.opset_imports import versions_by_domain
+from dld_tui.core.document.scope import Definition, Scope, visible_values
+from dld_tui.core.edits.wiring import Setting, Wiring, parse_initializer
+from dld_tui.core.errors import DldError
+from dld_tui.core.operators.attribute_words import (
+    attribute_words,
+    integer_word,
+    integer_words,
+)
 from dld_tui.core.operators.schema import AttributeSchema, Formal
 from dld_tui.core.tensors.literals import LISTS, format_literal
 from dld_tui.core.tensors.value_types import ValueType, shown, types_text

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dld_tui.core.document.operator_matching import attribute_word
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.attribute_words import attribute_word
 from dld_tui.core.tensors.literals import parse_literal
 
 if TYPE_CHECKING:

@@ -915,7 +915,7 @@ class Terminal:
     @property
     def is_required(self) -> bool:
         """Whether the operator needs it."""
-        from dld_tui.core.operators.matching import is_required
+        from dld_tui.core.document.operator_matching import is_required
 
         node = self.node
         return node is not None and self.side == "input" and is_required(node, self.index)
@@ -923,7 +923,7 @@ class Terminal:
 
 def terminal_name(node: Node, side: str, index: int) -> str:
     """Return what the operator calls one of its inputs or outputs."""
-    from dld_tui.core.operators.matching import schema_of
+    from dld_tui.core.document.operator_matching import schema_of
 
     schema = schema_of(node)
     formal = None
@@ -953,7 +953,7 @@ def terminal_at(subject: Node | Scope | None, row: ParameterRow | None) -> Termi
 
 def takes_more(node: Node) -> bool:
     """Return whether one more input can be connected behind those that a node has."""
-    from dld_tui.core.operators.matching import schema_of
+    from dld_tui.core.document.operator_matching import schema_of
 
     schema = schema_of(node)
     return schema is None or schema.max_inputs is None or len(node.inputs) < schema.max_inputs
@@ -961,7 +961,7 @@ def takes_more(node: Node) -> bool:
 
 def terminals_of(node: Node) -> Iterator[Terminal]:
     """Yield the inputs of a node, those left out and one more too where it takes more; outputs."""
-    from dld_tui.core.operators.matching import schema_of
+    from dld_tui.core.document.operator_matching import schema_of
 
     schema = schema_of(node)
     formals = schema.inputs if schema is not None else ()

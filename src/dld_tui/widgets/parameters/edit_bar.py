@@ -215,7 +215,7 @@ def attribute_text(attribute: Attribute) -> str:
         return f"@{visible(attribute.reference)} of the function"
     blob = attribute.blob
     if blob is None:
-        from dld_tui.core.operators.attribute_words import attribute_word
+        from dld_tui.core.document.operator_matching import attribute_word
 
         word = attribute_word(attribute)
         return word or literal_text(attribute.value, attribute.kind)
@@ -272,7 +272,7 @@ def _message_text(value: Any, kind: str) -> str:
 
 def editable_text(attribute: Attribute) -> str | None:
     """Return the literal to edit, or None when the value has none or it is too long."""
-    from dld_tui.core.operators.attribute_words import attribute_word
+    from dld_tui.core.document.operator_matching import attribute_word
 
     value = attribute.value
     if (word := attribute_word(attribute)) is not None:

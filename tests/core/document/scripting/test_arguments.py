@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.document.edits.registry import EDITS
-from dld_tui.core.document.edits.restore import inverse_arguments
+from dld_tui.core.document.edit_registry import known_edits
 from dld_tui.core.document.scripting.arguments import MOST_DEPTH, check_arguments
 from dld_tui.core.document.scripting.scripts import replay
+from dld_tui.core.edits.restore import inverse_arguments
 from dld_tui.core.errors import DldError, EditError
-from tests.core.document.edits.test_restore import CASES
+from tests.core.edits.test_restore import CASES
 from tests.support import body_models, models
 from tests.support.sessions import bytes_of
 
@@ -127,7 +127,7 @@ def test_many_wrong_arguments(tmp_path: Path, seed: int) -> None:
 )
 def test_what_is_said_of_a_wrong_argument(edit: str, arguments: Any, reason: str) -> None:
     with pytest.raises(EditError, match=reason):
-        check_arguments(edit, EDITS[edit], arguments)
+        check_arguments(edit, known_edits()[edit], arguments)
 
 
 def test_the_lines_after_a_wrong_one_are_applied(tmp_path: Path) -> None:

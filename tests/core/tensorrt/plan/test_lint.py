@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.document.rewrite.rule import own_rules
 from dld_tui.core.machine.kernel_names import on_tensor_cores
 from dld_tui.core.report.dla import dla_kinds
+from dld_tui.core.rewrite.rule import own_rules
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.layers import with_dla_kinds
 from dld_tui.core.tensorrt.plan.lint import LEVELS, PlanFinding, findings

@@ -1,7 +1,7 @@
 """Merges models into one: outputs of a model become inputs of the next.
 
 Works on messages whose payloads may be sentinels of one document. The caller brings operator sets
-together (:mod:`dld_tui.core.document.edits.merging`).
+together (:mod:`dld_tui.core.conversion.edits.merging`).
 """
 
 from __future__ import annotations

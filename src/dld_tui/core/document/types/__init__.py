@@ -1,1 +1,0 @@
-"""Types of values: declared, inferred, and made stale by edits."""
