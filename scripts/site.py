@@ -51,7 +51,7 @@ def nav() -> Iterator[tuple[str, list[str]]]:
 
 
 def staged(text: str, folder: Path) -> str:
-    """Return the text of a page with links as the site has its pages.
+    """Return the text of a page with links as the site has its pages, and Markdown in details.
 
     Args:
         text: Markdown.
@@ -72,6 +72,7 @@ def staged(text: str, folder: Path) -> str:
         up = Path(*[".."] * len(here.relative_to(ROOT / "docs").parts))
         return f"]({(up / inside.relative_to('docs')).as_posix()}{anchor})"
 
+    text = text.replace("<details>", '<details markdown="1">')
     return re.sub(r"\]\(([^)#\s]+)((?:#[^)\s]*)?)\)", moved, text)
 
 
