@@ -104,6 +104,7 @@ def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.Mo
         ({"dim": ("K",)}, "--dim is 'K'"),
         ({"dim": ("Z=1,2",)}, "no input has a dimension 'Z'"),
         ({"dim": ("K=1", "K=2")}, "given twice"),
+        ({"dim": ("target=1,2",)}, "something else of this name"),
         ({"batch": "1,b"}, "b is not a size"),
         ({"threads": "0"}, "0 is not a size"),
         ({"precision": "fp16,fp17"}, "fp17 is no precision"),

@@ -227,6 +227,11 @@ class Request:
             name, found, sizes = text.rpartition("=")
             if not found or not name:
                 raise UsageError(f"--dim is {text!r}", hint="Write --dim sequence=16,64,256")
+            if name in SETTINGS:
+                raise UsageError(
+                    f"--dim {name}=: a sweep has something else of this name",
+                    hint="Rename the dimension: dld edit",
+                )
             axes.append(SweepAxis(name, parse_values(sizes, f"--dim {name}=")))
         names = [axis.name for axis in axes]
         if len(set(names)) < len(names):
