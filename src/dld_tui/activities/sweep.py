@@ -168,6 +168,7 @@ class Request:
     decode: int = like(
         LlmProfile, "decode",
         help="Tokens that a decoder makes after each prompt; end-of-text tokens are ignored.",
+        applies=lambda values: bool(values.get("prompt") or values.get("context")),
     )  # fmt: skip
     duration: float = param(
         3.0,
@@ -184,6 +185,7 @@ class Request:
         None,
         label="Calibration",
         help="Folder of inputs for static int8.",
+        applies=lambda values: "int8" in str(values.get("precision")).split(","),
         kind="folder",
         spellings=("--calibration",),
         metavar="DIR",
