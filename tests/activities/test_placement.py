@@ -18,7 +18,7 @@ from dld_tui.backends.onnxruntime import contest
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.compare import gate
-from dld_tui.core.compare.gate import Pair, PairTime, TimePair
+from dld_tui.core.compare.gate import Pair, PairTime, RunFigures, TimePair
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import from_json
@@ -93,8 +93,8 @@ class Clock:
 
         def separate(runner: Any, base: Path, new: Path) -> TimePair:
             def pair(number: int, allowed: PairTime) -> Pair:
-                sides = ms_of(quantized(base)), self.factor * ms_of(quantized(new))
-                return placement._pair(*sides)
+                base_ms, new_ms = ms_of(quantized(base)), self.factor * ms_of(quantized(new))
+                return Pair(RunFigures(base_ms), RunFigures(new_ms), new_ms / base_ms)
 
             return pair
 
@@ -242,6 +242,11 @@ def test_engines_are_built_and_timed_for_each_placement(
     model: Path, monkeypatch: pytest.MonkeyPatch, version: str
 ) -> None:
     machine = Machine(monkeypatch, version)
+    if version == STRONGLY_TYPED:  # with the shapes of the inputs
+        graph = onnx.load(model)
+        graph.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+        graph.graph.output[0].type.tensor_type.shape.dim[0].dim_param = "N"
+        onnx.save(graph, model)
     result = placed(model, runtime="tensorrt")
     assert result.backend.startswith("TensorRT 1")
     assert [(row.regions, row.scheme) for row in result.decisions] == [
@@ -251,6 +256,8 @@ def test_engines_are_built_and_timed_for_each_placement(
     assert quantized(Path(result.output)) == {"c0", "c1", "c3"}
     assert result.is_faster
     weakly = version == WEAKLY_TYPED
+    shapes = [] if weakly else ["x:1x4x8x8"]
+    assert all(build["max_shapes"] == shapes for build in machine.builds)
     for build in machine.builds:
         assert bool(build.get("int8")) == (weakly and build["model"] != str(model))
     assert machine.trt.fake.cuda.live == 0

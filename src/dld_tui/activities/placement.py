@@ -48,6 +48,7 @@ from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, output_path, param, settings_of, to_json
 from dld_tui.core.process.paths import unused
+from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.trials import Answer, Journal, Limits, Trials, Words, subset_key
 from dld_tui.core.tune.placement import (
     Comparison,
@@ -301,8 +302,16 @@ class _Runner(Protocol):
         """Forget all models."""
 
 
-def _pair(base_ms: float, new_ms: float) -> Pair:
-    return Pair(RunFigures(base_ms), RunFigures(new_ms), new_ms / base_ms)
+def _turns(runner: _Runner, base: Path, new: Path) -> TimePair:
+    """Return what times two models that are ready, one after the other."""
+
+    def time_pair(number: int, allowed: PairTime) -> Pair:
+        order = (base, new) if number % 2 == 0 else (new, base)
+        figures = {model: runner.ms(model) for model in order}
+        ratio = figures[new] / figures[base]
+        return Pair(RunFigures(figures[base]), RunFigures(figures[new]), ratio)
+
+    return time_pair
 
 
 class _Judging:
@@ -409,6 +418,7 @@ class _Engines:
         build = request.build_settings(request.model, request.model)
         own = {setting.name for setting in settings_of(EngineSettings)}
         self._build = {name: value for name, value in to_json(build).items() if name in own}
+        self._build |= _shapes(document, build, self.feeds)
         self._is_weak = not is_strong(build, library.facts)
         self._loading: dict[str, JSON] = {
             "library": request.library, "device": request.device, "plugins": [*request.plugins],
@@ -452,16 +462,29 @@ class _Engines:
             engine.unlink(missing_ok=True)
 
     def separate_pairs(self, base: Path, new: Path) -> TimePair:
-        def time_pair(number: int, allowed: PairTime) -> Pair:
-            order = (base, new) if number % 2 == 0 else (new, base)
-            figures = {model: self.ms(model) for model in order}
-            return _pair(figures[base], figures[new])
-
-        return time_pair
+        return _turns(self, base, new)  # each has a process of its own
 
     def close(self) -> None:
         for model in [*self._engines]:
             self.drop(model)
+
+
+def _shapes(
+    document: Document, build: BuildSettings, feeds: Sequence[Mapping[str, Any]]
+) -> dict[str, JSON]:
+    """Return the optimization profile that takes the inputs, unless the user gave one."""
+    from dld_tui.core.tensorrt.profiles import profiles_from
+
+    if any(getattr(build, name) for name in SHAPES):
+        return {}
+    ranges = [pair for profile in profiles_from(document, feeds) for pair in profile.items()]
+    return {
+        name: [
+            f"{tensor}:{'x'.join(map(str, getattr(ranged, name.removesuffix('_shapes'))))}"
+            for tensor, ranged in ranges
+        ]
+        for name in SHAPES
+    }
 
 
 def _shares(model: onnx.ModelProto) -> dict[str, float]:
@@ -599,7 +622,7 @@ class _Searching:
                 self._accuracy[placement] = accuracy
                 if problem:
                     return Comparison(Answer.INSUFFICIENT, problem)
-            row = yield from self._row(self._turns(paths[1], paths[0]))
+            row = yield from self._row(_turns(self._runner, paths[1], paths[0]))
         except (CancelledError, SaveError):
             raise
         except DldError as error:
@@ -615,14 +638,6 @@ class _Searching:
         if path != self._request.model:
             for file in (path, path.with_name(f"{path.name}.data")):
                 file.unlink(missing_ok=True)
-
-    def _turns(self, base: Path, new: Path) -> TimePair:
-        def time_pair(number: int, allowed: PairTime) -> Pair:
-            order = (base, new) if number % 2 == 0 else (new, base)
-            figures = {model: self._runner.ms(model) for model in order}
-            return _pair(figures[base], figures[new])
-
-        return time_pair
 
     def _row(
         self,

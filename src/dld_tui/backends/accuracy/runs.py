@@ -869,5 +869,6 @@ def types_with(document: Document, feed: Mapping[str, Any]) -> dict[str, ValueTy
 
 def types_of(inferred: onnx.ModelProto) -> dict[str, ValueType | None]:
     """Return the types of the tensors of the main graph that were inferred."""
-    known = (*inferred.graph.value_info, *inferred.graph.output)
+    graph = inferred.graph
+    known = (*graph.input, *graph.value_info, *graph.output)
     return {text_of(info.name): value_type_of(info.type) for info in known}
