@@ -25,6 +25,7 @@ True
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scripting.scripts import ReplayResult
     from dld_tui.core.document.summary import ModelSummary
     from dld_tui.core.edits.rewriting import RewriteResult
+    from dld_tui.core.graph.pictures.drawing import Picture
     from dld_tui.core.rewrite.matcher import Hit
 
 __all__ = ["Document", "check", "diff", "edits", "new_model", "open_model"]
@@ -265,6 +267,66 @@ class Document(core.Document):
             require_free([target], force, hint="Give force=True to replace it")
         untyped = [f"the type of {quoted(name)} is unknown" for name in declare_late(self)]
         return [*save(self, target, force=force), *untyped]
+
+    def draw(
+        self,
+        path: str | Path | None = None,
+        *,
+        scope: Sequence[str] = (),
+        node: str | None = None,
+        hops: int = 2,
+        folded: bool | None = None,
+        constants: bool = False,
+        report: str | Path | None = None,
+        scheme: str = "light",
+        scale: float | None = None,
+        force: bool = False,
+    ) -> Picture:
+        """Return a picture of the graph, which notebooks show; write it as well where `path` says.
+
+        Args:
+            path: Ends in .svg, .html, .png, .jpg or .txt, which is the format; SVG without.
+            scope: A subgraph, or a function, as `Scope.path` has it.
+            node: Draw the neighbourhood of this node, by its name or one of its outputs.
+            hops: The size of the neighbourhood.
+            folded: Whether repeated blocks are single boxes; None if all would be too large.
+            constants: Draw constant subexpressions, too.
+            report: A profile whose times are shown.
+            scheme: ``light``, ``dark``, ``colour-blind`` or ``mono``.
+            scale: Of the picture.
+            force: Replace a file that exists.
+
+        Raises:
+            InputError: The report is of another model.
+            UsageError: There is no such node, graph, format or scheme, the picture is too large for
+                its format, or the file exists.
+        """
+        from dld_tui.core.document.parts.extraction import body_at
+        from dld_tui.core.files.writer import write_bytes
+        from dld_tui.core.graph.pictures import style
+        from dld_tui.core.graph.pictures.drawing import kind_of
+        from dld_tui.core.reading.model_pictures import Drawing, lacks_types, picture_of_scope
+
+        if scheme not in style.SCHEMES:
+            hint = f"There are {', '.join(style.SCHEMES)}"
+            raise UsageError(f"there is no scheme {scheme!r}", hint=hint)
+        target = None if path is None else Path(path)
+        kind = "svg" if target is None else kind_of(target)
+        if target is not None:
+            require_free([target], force, hint="Give force=True to replace it")
+        graph = body_at(self, tuple(scope))
+        if lacks_types(graph):
+            self._infer_missing()
+        picture = picture_of_scope(
+            self, graph, " › ".join([self.title, *graph.path]),
+            Drawing(kind, "canvas", node, hops, folded, constants,
+                    None if report is None else Path(report), style.Look(style.SCHEMES[scheme]),
+                    scale),
+            logging.getLogger("dld_tui").warning,
+        )  # fmt: skip
+        if target is not None:
+            write_bytes(target, picture.data)
+        return picture
 
     def _infer_missing(self) -> None:
         from dld_tui.api.inference import infer_missing

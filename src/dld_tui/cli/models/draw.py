@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,26 +19,20 @@ from dld_tui.core.graph.pictures.content import folded_content
 from dld_tui.core.graph.pictures.drawing import picture_of, rows_text, text_picture
 from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
+from dld_tui.core.reading.model_pictures import Drawing, lacks_types, picture_of_scope
 from dld_tui.core.tensorrt.plan.graph import drawn_plan, plan_content
 from dld_tui.core.tensorrt.plan.mapping import map_plan, node_paths
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensors.value_types import aliases_in
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.graph.build import ScopeGraph
-    from dld_tui.core.graph.pictures.content import Content
     from dld_tui.core.graph.pictures.drawing import Picture
 
 SCHEMES = ("light", "dark", "colour-blind", "mono")
 _FORMATS = {"svg": "svg", "html": "html", "png": "png", "jpg": "jpeg", "txt": "text"}
 _SLOW = 1_500
 """Number of nodes from which on a message announces the layout."""
-_TOO_MANY = 20_000
-"""Number of nodes from which on the picture is folded without measuring it."""
 
 
 @dataclass(frozen=True)
@@ -200,125 +193,21 @@ def _kind(asked: Request) -> str:
 
 
 def _draw(document: Document, scope: Scope, kind: str, asked: Request) -> Picture:
-    from dld_tui.core.graph.build import graph_of
-    from dld_tui.core.graph.pictures.content import types_of
-    from dld_tui.core.graph.pictures.drawing import picture_of
+    def tell(text: str) -> None:
+        narrate(f"{asked.model}: {text}")
 
-    if asked.types and _lacks_types(scope):
+    if asked.types and lacks_types(scope):
         from dld_tui.api.inference import infer
 
         infer(document, asked.model, narrate)
     if len(scope.nodes) > _SLOW:
-        narrate(f"{asked.model}: arranging {len(scope.nodes):,} nodes")
-    drawn = graph_of(scope, constants=asked.constants)
+        tell(f"arranging {len(scope.nodes):,} nodes")
     title = " › ".join([asked.model.name, *scope.path])
-    if kind == "text" and asked.view != "canvas":
-        return _rows(drawn, asked)
-
-    def picture(asked: Request) -> Picture:
-        content = _content(drawn, title, asked)
-        content.types, content.aliases = types_of(scope), aliases_in(scope)
-        if asked.report is not None:
-            _add_times(content, drawn, document, asked.report)
-        return picture_of(content, kind, asked.look, scale=asked.scale, in_ascii=asked.ascii)
-
-    return _viewable(picture, kind, asked, len(scope.nodes))
-
-
-def _viewable(
-    picture: Callable[[Request], Picture],
-    kind: str,
-    asked: Request,
-    nodes: int,
-) -> Picture:
-    """Return a picture within the limits of viewers, folded unless requested otherwise.
-
-    Args:
-        picture: Draws as options ask.
-        kind: The format.
-        asked: The options.
-        nodes: How many nodes there are.
-    """
-    whole = asked.view == "canvas" and asked.node is None and asked.report is None
-    if asked.folded is None and whole and kind != "text":
-        if nodes <= _TOO_MANY:
-            try:
-                drawn = picture(asked)
-            except UsageError as error:  # PNG and JPEG only
-                why = error.message
-            else:
-                if not drawn.is_oversized:
-                    return drawn
-                why = _oversized(drawn)
-        else:
-            why = f"{nodes:,} nodes are more than a picture can show"
-        narrate(f"{asked.model}: {why}: repeated blocks are folded (--no-folded draws everything)")
-        asked = replace(asked, folded=True)
-    drawn = picture(asked)
-    if drawn.is_oversized:
-        narrate(f"{asked.model}: {_oversized(drawn)}")
-    return drawn
-
-
-def _oversized(picture: Picture) -> str:
-    return f"{picture.width:,} x {picture.height:,} pixels exceed the limit of viewers"
-
-
-def _lacks_types(scope: Scope) -> bool:
-    """Return whether most types are unknown, judged by the first nodes."""
-    names = [name for node in scope.nodes[:200] for name in node.outputs if name]
-    return sum(scope.value_type(name) is None for name in names) * 4 > len(names)
-
-
-def _content(drawn: ScopeGraph, title: str, asked: Request) -> Content:
-    from dld_tui.core.document.parts.extraction import nodes_at
-    from dld_tui.core.graph.folding import Overview
-    from dld_tui.core.graph.pictures import content
-
-    if asked.node is not None:
-        (node,) = nodes_at(drawn.scope, [asked.node])
-        return content.node_content(drawn, node, asked.hops, title)
-    if asked.folded or asked.view == "overview":
-        return content.folded_content(Overview(drawn.graph), title)
-    return content.whole_content(drawn, title)
-
-
-def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Path) -> None:
-    """Show the time of each node from a report in its box.
-
-    Raises:
-        InputError: The file is not a report, or its layers are not nodes of the model.
-    """
-    from dld_tui.core import fmt
-    from dld_tui.core.report.report import open_report
-
-    times: dict[int, float] = {}
-    with open_report(path) as report:
-        layers = report.layers
-    for layer in layers:
-        for link in layer.nodes:
-            node = document.find_node(link.scope, link.node)
-            vertex = None if node is None else drawn.vertex(node)
-            if vertex is not None and layer.cost_ms:
-                times[vertex] = times.get(vertex, 0.0) + layer.cost_ms * link.share
-    if not times:
-        raise InputError("no layer of the report is a node of this graph", where=str(path))
-    longest, total = max(times.values()), sum(times.values())
-    for vertex, time in times.items():
-        content.heats[vertex] = time / longest
-        share = fmt.percent(100 * time / total)
-        content.tips.setdefault(vertex, []).append(f"{fmt.milliseconds(time)} ms, {share} %")
-
-
-def _rows(drawn: ScopeGraph, asked: Request) -> Picture:
-    from dld_tui.core.graph.folding import Overview
-    from dld_tui.core.graph.pictures.content import types_of
-    from dld_tui.core.graph.pictures.drawing import rows_text, text_picture
-
-    overview = Overview(drawn.graph)
-    if asked.view == "rail":
-        overview.open_all()
-    return text_picture(rows_text(overview, types_of(drawn.scope)), asked.ascii, len(overview.rows))
+    drawing = Drawing(
+        kind, asked.view, asked.node, asked.hops, asked.folded, asked.constants, asked.report,
+        asked.look, asked.scale, asked.ascii,
+    )  # fmt: skip
+    return picture_of_scope(document, scope, title, drawing, tell, "--no-folded")
 
 
 _OF_MODELS = {

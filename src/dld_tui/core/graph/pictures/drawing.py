@@ -646,6 +646,12 @@ MOST_VIEWED = 32_767
 """Pixels of a side up to which browsers and cairo, and so most viewers, draw a picture."""
 
 
+_MIME = {
+    "svg": "image/svg+xml", "html": "text/html", "png": "image/png", "jpeg": "image/jpeg",
+    "text": "text/plain",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Picture:
     """The bytes of a file, and the number of boxes in it."""
@@ -663,6 +669,11 @@ class Picture:
     def is_oversized(self) -> bool:
         """Whether most viewers cannot show it."""
         return self.kind != "text" and max(self.width, self.height) > MOST_VIEWED
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str | bytes]:
+        """Return the picture for a notebook."""
+        mime = _MIME[self.kind]
+        return {mime: self.data if self.kind in ("png", "jpeg") else self.data.decode()}
 
 
 def kind_of(path: Path) -> str:
