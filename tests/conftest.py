@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from dld_tui.core.files import permission
-from dld_tui.core.process import collector, plugins
+from dld_tui.core.process import interpreter, plugins
 from tests.support import fork_server, quick_textual
 
 # Else each process that a test starts would compile all that it imports.
@@ -94,7 +94,7 @@ def frozen_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the program freeze and unfreeze nothing: 10,000 tests would be walked over each time."""
     others = {name: getattr(gc, name) for name in ("collect", "disable", "enable", "isenabled")}
     quiet = SimpleNamespace(freeze=lambda: None, unfreeze=lambda: None, **others)
-    monkeypatch.setattr(collector, "gc", quiet)
+    monkeypatch.setattr(interpreter, "gc", quiet)
 
 
 @pytest.fixture(scope="session")
@@ -145,7 +145,7 @@ def few_descriptors() -> Iterator[None]:
     """
     yield
     if len(os.listdir("/proc/self/fd")) > _MANY_DESCRIPTORS:
-        collector.collect()
+        interpreter.collect()
 
 
 @pytest.fixture(autouse=True)

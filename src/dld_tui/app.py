@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,7 +26,7 @@ from dld_tui.commands import Command, by_id
 from dld_tui.commands.key_names import unknown_and_clashing
 from dld_tui.core.errors import DldError, InputError, UnavailableError
 from dld_tui.core.files.source import input_error
-from dld_tui.core.process import collector, paths, terminal
+from dld_tui.core.process import interpreter, paths, terminal
 from dld_tui.core.process.plugins import listen, resolve
 from dld_tui.core.settings import config as settings
 from dld_tui.core.settings import secrets
@@ -66,10 +65,6 @@ _CLIPBOARD_LIMIT = 74_000
 
 _STARTED_S = 2.0
 """So long after the first paint what was asked for is seen, too."""
-
-_SWITCH_S = 0.0005
-"""A thread that computes keeps the interpreter so long, a tenth of what Python would give it: a key
-takes several turns of the event loop, each of which waits for it."""
 
 
 def _new_models_left() -> list[NewModel]:
@@ -208,7 +203,7 @@ class DldApp(Tabs, Commands, App[int]):
         """Report invalid settings, and open the files that were named."""
         self.ending.listen()
         secrets.use(DialogAsker(self))
-        self.set_timer(_STARTED_S, collector.resume)
+        self.set_timer(_STARTED_S, interpreter.resume)
         for problem in (*self.config.problems, *unknown_and_clashing(self.config.keys)):
             self.notify(visible(problem), title="Settings", severity="warning", markup=False)
         self._end_listening = listen(self._tell_skipped)
@@ -616,6 +611,6 @@ def run(paths: Sequence[Path | str] = (), comparison: tuple[Path, Path, bool] | 
 
 def show(app: DldApp, restore: Callable[[], None]) -> None:
     """Run an app on the terminal; `restore` gives the streams of the process back."""
-    sys.setswitchinterval(_SWITCH_S)
+    interpreter.take_short_turns()
     with app.ending.watched(restore):
         app.run(mouse=app.config.mouse)

@@ -12,7 +12,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.process.collector import collect
+from dld_tui.core.process.interpreter import collect
 from dld_tui.screens.home import tabs
 from dld_tui.screens.home.tabs import make_page
 from dld_tui.screens.results.compare import CompareScreen

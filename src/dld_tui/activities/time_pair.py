@@ -8,7 +8,6 @@ its kernels was 1.0 to 1.5 times as slow in alternation with a CUDA graph as alo
 from __future__ import annotations
 
 import contextlib
-import gc
 import math
 import statistics
 import time
@@ -34,6 +33,7 @@ from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.params import from_json, param, settings_of, to_json
+from dld_tui.core.process.interpreter import freeze
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -170,7 +170,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.machine.environment import environment, waited_percent
 
     sides = request.sides()
-    gc.freeze()  # what the imports made need not be collected before each measurement
+    freeze()  # what the imports made need not be collected before each measurement
     facts = environment(())
     waited = waited_percent() if request.waited is None else request.waited
     is_busy = waited > WAITED_PERCENT

@@ -7,7 +7,6 @@ killed (:mod:`dld_tui.core.process.child`). Its standard input is empty.
 from __future__ import annotations
 
 import collections
-import gc
 import importlib
 import json
 import multiprocessing
@@ -36,6 +35,7 @@ from dld_tui.core.process.child import (
     has_news,
     says_no_memory,
 )
+from dld_tui.core.process.interpreter import collect
 from dld_tui.core.text import clip, visible
 
 _LOOK_S = 0.1
@@ -204,8 +204,7 @@ def _serve_forks() -> None:
     for module in imports:
         importlib.import_module(module)
     call = getattr(importlib.import_module(name), function)
-    gc.collect()
-    gc.freeze()  # so that no fork copies the memory of objects only to look at them
+    collect()  # so that no fork copies the memory of objects only to look at them
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the parent, too
     for line in iter(sys.stdin.buffer.readline, b""):

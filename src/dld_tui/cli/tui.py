@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from dld_tui.core.process.interpreter import import_asyncio_without_tls
 from dld_tui.core.process.terminal import is_terminal
 
 
@@ -14,24 +15,10 @@ def has_terminal() -> bool:
     return is_terminal(sys.stdin) and is_terminal(sys.stdout)
 
 
-def import_asyncio_without_tls() -> None:
-    """Import asyncio without TLS, which would need 4.5 MB.
-
-    Nothing of the user interface speaks it. ``import ssl`` works afterwards, as for ``urllib``.
-    """
-    if "ssl" in sys.modules or "asyncio" in sys.modules:
-        return
-    sys.modules["ssl"] = None  # type: ignore[assignment]  # what `import` takes for missing
-    try:
-        import asyncio  # noqa: F401
-    finally:
-        del sys.modules["ssl"]
-
-
 def open_paths(paths: Sequence[Path]) -> int | None:
     """Open the user interface, or print the files without a terminal."""
     if has_terminal():
-        from dld_tui.core.process.collector import pause
+        from dld_tui.core.process.interpreter import pause
 
         pause()
         import_asyncio_without_tls()

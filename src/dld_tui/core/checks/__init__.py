@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dld_tui.core.checks.findings import RULES, Finding, Level
 from dld_tui.core.document import Document
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 
 __all__ = ["RULES", "Finding", "Level", "check"]
 

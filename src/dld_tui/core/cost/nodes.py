@@ -25,7 +25,7 @@ from dld_tui.core.document.local_functions import call_of, declared_attributes, 
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.shapes.call import Call, Demands
 from dld_tui.core.shapes.following import Following, dims_of_type
 from dld_tui.core.shapes.size import (

@@ -21,7 +21,7 @@ from dld_tui.core.files.proto_fields import crowd_of_model, text_of
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.tensors.payloads import PayloadStore
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, CancelCheck, ProgressCallback
 

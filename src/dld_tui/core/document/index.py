@@ -9,7 +9,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import SomeLinks, links_of, texts_of_nodes
 from dld_tui.core.files.columns import MARK
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node, NodeTexts

@@ -26,7 +26,7 @@ from dld_tui.core.files.proto_fields import (
     text_of,
     texts_of,
 )
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from dld_tui.core.files.external import (
     set_pending,
 )
 from dld_tui.core.files.wire import cut, pieces_length, splice
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.tensors.payloads import (
     CHUNK,
     INLINE_LIMIT,

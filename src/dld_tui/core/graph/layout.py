@@ -27,7 +27,7 @@ from dld_tui.core.graph.placement import (
     ranks_of,
 )
 from dld_tui.core.graph.rails import demand_order
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 
 GAP = 3
 """Cells between two things side by side."""

@@ -31,7 +31,7 @@ from dld_tui.core.document.transactions import (
 from dld_tui.core.document.traversal import captures, inputs_and_outputs, places, scope_of
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.rewrite.expression import UNKNOWN, equal
 from dld_tui.core.rewrite.pattern import Call, Literal, OmittedInput, Pattern, Variable
 from dld_tui.core.rewrite.views import (

@@ -19,7 +19,7 @@ from textual.widget import AwaitMount
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.process.collector import collect
+from dld_tui.core.process.interpreter import collect
 from dld_tui.core.text import visible
 from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.frame import Framed

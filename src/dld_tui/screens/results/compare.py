@@ -21,7 +21,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.files.recognise import is_sweep
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.llm.folder import open_document
-from dld_tui.core.process.collector import collector_paused, freeze
+from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.process.paths import distinct_names
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import model_of, reports_of

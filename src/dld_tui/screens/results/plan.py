@@ -25,7 +25,7 @@ from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.graph.pictures import style
 from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of
 from dld_tui.core.llm.folder import open_document
-from dld_tui.core.process.collector import collector_paused, freeze
+from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.report.groups import UNKNOWN, group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer, NodeLink

@@ -16,7 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Change, Node, Scope
 from dld_tui.core.document.scope import Use
 from dld_tui.core.errors import DldError
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.tensors.conversion import (

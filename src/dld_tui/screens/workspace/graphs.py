@@ -15,7 +15,7 @@ from dld_tui.core.document.metadata import MOST, position_of
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.transactions import Change
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.process.collector import collector_paused, freeze
+from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.activities import Accuracy
 from dld_tui.screens.workspace.controller import Controller

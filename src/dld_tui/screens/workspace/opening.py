@@ -21,7 +21,7 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.graph.build import ScopeGraph, graph_of
 from dld_tui.core.graph.folding import Arrangement
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.process.collector import collector_paused, freeze
+from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.process.paths import unsaved_folder
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.explorer.state import ExplorerModel

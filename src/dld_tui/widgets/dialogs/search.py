@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_view import LineView

@@ -36,7 +36,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH
 from dld_tui.core.files.proto_fields import text_of, texts_of
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback

@@ -19,7 +19,7 @@ from dld_tui.core.document.scripting.arguments import Entry
 from dld_tui.core.document.scripting.scripts import Relocated
 from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import DldError, EditError, InputError
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 

@@ -17,8 +17,6 @@ import threading
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -28,6 +26,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.scripting.arguments import Entry, FileState, entry_of, parse_line
 from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import DldError
+from dld_tui.core.process.interpreter import sha256_without_openssl
 from dld_tui.core.process.paths import NEW_JOURNALS, ensure, journal_dir
 from dld_tui.core.tensors.payloads import sweep
 
@@ -42,17 +41,11 @@ _FORMAT = 1
 _DISCARDED = ".discarded"
 
 
-_SHA256 = ("_sha2", "_sha256", "hashlib")
-"""Where SHA-256 is: in Python 3.12, before it, and with OpenSSL, which takes 4 MB."""
-
-
 def _stem(path: Path | None) -> str:
     """Return how the names of the journals of a model begin; of new models without a file."""
     if path is None:
         return NEW_JOURNALS
-    name = next(name for name in _SHA256 if find_spec(name) is not None)
-    key = os.fsencode(os.path.realpath(path))
-    return str(import_module(name).sha256(key).hexdigest()[:24])
+    return sha256_without_openssl(os.fsencode(os.path.realpath(path)))[:24]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.foreign import text_of
 from dld_tui.core.machine.kernel_names import on_tensor_cores
-from dld_tui.core.process.collector import collector_paused
+from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.groups import is_copy_name
 from dld_tui.core.rewrite import command_of
