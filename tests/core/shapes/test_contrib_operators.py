@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import closing
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -13,8 +14,10 @@ from onnx import helper, numpy_helper
 
 from dld_tui.core.document import Document
 from dld_tui.core.shapes.call import Call as ShapeCall
+from dld_tui.core.shapes.evaluation import MALFORMED
 from dld_tui.core.shapes.noting import follow_shapes
-from dld_tui.core.shapes.rules import rule_of
+from dld_tui.core.shapes.rules import RULES, rule_of
+from dld_tui.core.shapes.value import NOTHING, Value
 from tests.support.backend_cases import fits, known, less_known
 from tests.support.runtime import needs_onnxruntime
 
@@ -31,6 +34,10 @@ def floats(*dims: int) -> Array:
 
 def bytes_(*dims: int) -> Array:
     return np.full(dims, 3, np.uint8)
+
+
+def int32(number: int) -> Array:
+    return np.array(number, np.int32)
 
 
 def projected(width: int, past: int | None, outputs: int = 2, **more: Any) -> Call:
@@ -180,6 +187,103 @@ CALLS: dict[str, Call] = {
     "ScaledSiLU": ("ScaledSiLU", {"x": floats(2, 3)}, 1, {}),
     "QuickGelu": ("QuickGelu", {"x": floats(2, 3)}, 1, {}),
     "BiasGelu": ("BiasGelu", {"x": floats(2, 3), "b": floats(3)}, 1, {}),
+    "FastGelu": ("FastGelu", {"x": floats(2, 3), "b": floats(3)}, 1, {}),
+    "Gelu": ("Gelu", {"x": floats(2, 3)}, 1, {}),
+    "Inverse": ("Inverse", {"x": np.eye(3, dtype=np.float32)[None]}, 1, {}),
+    "MurmurHash3": ("MurmurHash3", {"x": floats(2, 3)}, 1, {}),
+    "Trilu": ("Trilu", {"x": floats(2, 3, 3)}, 1, {}),
+    "SampleOp": ("SampleOp", {"x": floats(2, 3)}, 1, {}),
+    "ExpandDims": ("ExpandDims", {"x": floats(2, 3), "a": np.array(-1, np.int32)}, 1, {}),
+    "Range": ("Range", {"a": int32(1), "b": int32(9), "c": int32(3)}, 1, {}),
+    "QuantizeLinear": (
+        "QuantizeLinear", {"x": floats(2, 3), "s": floats(), "z": bytes_()}, 1, {}
+    ),
+    "DequantizeLinear": (
+        "DequantizeLinear", {"x": bytes_(2, 3), "s": floats(), "z": bytes_()}, 1, {}
+    ),
+    "GatherND": ("GatherND", {"x": floats(2, 3, 4), "i": np.zeros((5, 2), np.int64)}, 1, {}),
+    "GatherBlockQuantized": (
+        "GatherBlockQuantized",
+        {"x": bytes_(9, 16), "i": np.zeros((2, 3), np.int64), "s": floats(9, 2)}, 1,
+        {"bits": 4, "block_size": 16, "gather_axis": 0, "quantize_axis": 1},
+    ),
+    "GatherBlockQuantized, bytes": (
+        "GatherBlockQuantized",
+        {"x": bytes_(9, 32), "i": np.zeros((2, 3), np.int64), "s": floats(9, 2)}, 1,
+        {"bits": 8, "block_size": 16, "gather_axis": 0, "quantize_axis": 1},
+    ),
+    "UnfoldTensor": ("UnfoldTensor", {"x": floats(2, 9)}, 1, {"dim": 1, "size": 3, "step": 2}),
+    "Pad": ("Pad", {"x": floats(2, 3), "p": np.array([0, 1, 1, 2])}, 1, {}),
+    "CropAndResize": (
+        "CropAndResize",
+        {"x": floats(1, 2, 8, 8), "r": floats(3, 4), "b": np.zeros(3, np.int32),
+         "n": np.array([4, 5], np.int32)}, 1, {},
+    ),
+    "GridSample": ("GridSample", {"x": floats(1, 2, 4, 4), "g": floats(1, 3, 5, 2)}, 1, {}),
+    "FusedConv": (
+        "FusedConv", {"x": floats(2, 4, 7, 6), "w": floats(6, 4, 3, 2)}, 1,
+        {"strides": [2, 1], "activation": "Relu"},
+    ),
+    "MaxpoolWithMask": (
+        "MaxpoolWithMask", {"x": floats(1, 2, 7, 6), "m": np.ones((1, 2, 7, 6), np.int32)}, 1,
+        {"kernel_shape": [3, 2], "strides": [2, 2]},
+    ),
+    "ConvTransposeWithDynamicPads": (
+        "ConvTransposeWithDynamicPads",
+        {"x": floats(1, 4, 5, 6), "w": floats(4, 3, 3, 3), "p": np.array([1, 0, 1, 0])}, 1,
+        {"strides": [2, 2]},
+    ),
+    "MatMulNBits": (
+        "MatMulNBits", {"x": floats(2, 3, 32), "b": bytes_(5, 1, 16), "s": floats(5, 1)}, 1,
+        {"K": 32, "N": 5, "bits": 4, "block_size": 32},
+    ),
+    "MatMulInteger16": (
+        "MatMulInteger16",
+        {"a": np.ones((2, 3, 4), np.int16), "b": np.ones((4, 5), np.int16)}, 1, {},
+    ),
+    "DynamicQuantizeMatMul": (
+        "DynamicQuantizeMatMul", {"x": floats(2, 3, 4), "b": bytes_(4, 5), "s": floats(1)}, 1, {}
+    ),
+    "CDist": (
+        "CDist", {"x": floats(3, 4), "y": floats(5, 4)}, 1, {"metric": "euclidean"}
+    ),
+    "MoE": (
+        "MoE",
+        {"x": floats(6, 8), "r": floats(6, 3), "w": floats(3, 16, 8), "b": None,
+         "w2": floats(3, 8, 16)}, 1, {"k": 1, "activation_type": "relu"},
+    ),
+    "SkipLayerNormalization": (
+        "SkipLayerNormalization",
+        {"x": floats(2, 3, 4), "s": floats(2, 3, 4), "g": floats(4)}, 1, {},
+    ),
+    "EmbedLayerNormalization": (
+        "EmbedLayerNormalization",
+        {"i": np.array([[1, 2, 0], [1, 0, 2]], np.int32), "t": None, "w": floats(9, 8),
+         "p": floats(7, 8), "e": None, "g": floats(8), "b": floats(8)}, 2, {},
+    ),
+    "MultiHeadAttention": (
+        "MultiHeadAttention", {"q": floats(2, 3, 8), "k": floats(2, 5, 8), "v": floats(2, 5, 12)},
+        1, {"num_heads": 2},
+    ),
+    "MultiHeadAttention, past": (
+        "MultiHeadAttention",
+        {"q": floats(2, 3, 8), "k": floats(2, 3, 8), "v": floats(2, 3, 8), "b": None, "m": None,
+         "r": None, "pk": floats(2, 2, 4, 4), "pv": floats(2, 2, 4, 4)}, 3, {"num_heads": 2},
+    ),
+    "RotaryEmbedding": (
+        "RotaryEmbedding",
+        {"x": floats(2, 3, 8), "p": np.zeros((2, 3), np.int64), "c": floats(7, 2),
+         "s": floats(7, 2)}, 1, {"num_heads": 2},
+    ),
+    "NGramRepeatBlock": (
+        "NGramRepeatBlock", {"i": np.array([[1, 2, 1]]), "s": floats(1, 9)}, 1, {"ngram_size": 2}
+    ),
+    "DynamicQuantizeLSTM": (
+        "DynamicQuantizeLSTM",
+        {"x": floats(5, 2, 3), "w": bytes_(1, 3, 16), "r": bytes_(1, 4, 16),
+         **dict.fromkeys(("b", "n", "h", "c", "P")), "ws": floats(1), "wz": bytes_(1),
+         "rs": floats(1), "rz": bytes_(1)}, 3, {"hidden_size": 4},
+    ),
 }  # fmt: skip
 
 
@@ -220,7 +324,18 @@ STANDARD: dict[str, Call] = {
     "Det": ("Det", {"x": floats(2, 3, 3)}, 1, {}),
     "EyeLike": ("EyeLike", {"x": floats(3, 4)}, 1, {}),
     "RandomNormalLike": ("RandomNormalLike", {"x": floats(3, 4)}, 1, {}),
+    "RandomUniformLike": ("RandomUniformLike", {"x": floats(3, 4)}, 1, {}),
+    "RandomNormal": ("RandomNormal", {}, 1, {"shape": [2, 3]}),
+    "RandomUniform": ("RandomUniform", {}, 1, {"shape": [2, 3]}),
+    "Multinomial": ("Multinomial", {"x": floats(2, 3)}, 1, {"sample_size": 5}),
+    "GlobalLpPool": ("GlobalLpPool", {"x": floats(2, 3, 4, 5)}, 1, {}),
+    "SimplifiedLayerNormalization": (
+        "SimplifiedLayerNormalization", {"x": floats(2, 3), "s": floats(3)}, 1, {}
+    ),
 }  # fmt: skip
+
+
+_CONSTANT = (np.int32, np.int64)
 
 
 @needs_onnxruntime(31)
@@ -232,11 +347,11 @@ def test_shapes_are_those_of_a_run(name: str, tmp_path: Path) -> None:
     names = [key if one is not None else "" for key, one in inputs.items()]
     made = [f"y{at}" for at in range(count)]
     node = helper.make_node(op_type, names, made, domain=domain, **attributes)
-    # Lengths of all sequences are taken from constants.
+    # Lengths, paddings and the like are taken from constants.
     constants = [
-        numpy_helper.from_array(one, key) for key, one in given.items() if one.dtype == np.int32
+        numpy_helper.from_array(one, key) for key, one in given.items() if one.dtype in _CONSTANT
     ]
-    fed = {key: one for key, one in given.items() if one.dtype != np.int32}
+    fed = {key: one for key, one in given.items() if one.dtype not in _CONSTANT}
     infos = [
         helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
         for key, one in fed.items()
@@ -262,14 +377,15 @@ def test_shapes_are_those_of_a_run(name: str, tmp_path: Path) -> None:
         ]
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", [*CALLS, *STANDARD])
 def test_an_operand_that_is_not_known_makes_no_rule_fail_or_lie(name: str) -> None:
-    op_type, inputs, count, attributes = CALLS[name]
+    op_type, inputs, count, attributes = (CALLS | STANDARD)[name]
+    domain = "" if name in STANDARD else "com.microsoft"
     names = [key if one is not None else "" for key, one in inputs.items()]
     made = [f"y{at}" for at in range(count)]
-    node = helper.make_node(op_type, names, made, domain="com.microsoft", **attributes)
+    node = helper.make_node(op_type, names, made, domain=domain, **attributes)
     given = [known(one) for one in inputs.values()]
-    rule = rule_of("com.microsoft", op_type)
+    rule = rule_of(domain, op_type)
     assert rule is not None
     whole = rule(ShapeCall(node, given))
     for at, value in enumerate(given):
@@ -278,3 +394,22 @@ def test_an_operand_that_is_not_known_makes_no_rule_fail_or_lie(name: str) -> No
             for claim, actual in zip(claimed, whole, strict=False):
                 if actual.is_known:
                     assert fits(claim.dims, actual.dims or ()), (op_type, at, less.dims)
+
+
+@pytest.mark.parametrize(
+    ("domain", "operator"), [(domain, name) for domain, rules in RULES.items() for name in rules]
+)
+def test_each_rule_of_the_table_bears_that_nothing_is_known(domain: str, operator: str) -> None:
+    """What a rule says of unknown operands holds for any shapes of which it says something."""
+    rule = RULES[domain][operator]
+    for count, rank in itertools.product(range(1, 9), range(5)):
+        names = [f"x{at}" for at in range(count)]
+        node = onnx.NodeProto(op_type=operator, domain=domain, input=names, output=["y"])
+        dims = (2, 4, 8, 6)[:rank]
+        try:
+            shown = rule(ShapeCall(node, [Value(dims)] * count))
+        except MALFORMED:
+            continue  # no node has such operands
+        for claim, value in zip(rule(ShapeCall(node, [NOTHING] * count)), shown, strict=False):
+            if value.is_known:
+                assert fits(claim.dims, value.dims or ()), (count, dims)
