@@ -25,6 +25,7 @@ from dld_tui.core.conversion.result import (
     QuantizationPoints,
     QuantizedModel,
     TensorLosses,
+    report_notes,
 )
 from dld_tui.core.conversion.tensor_casting import TensorLoss
 
@@ -89,3 +90,23 @@ def test_what_was_not_compared_is_not_wrong() -> None:
     assert WRONG.is_wrong
     assert not NotCompared("it is large").is_wrong
     assert encode(NotCompared("it is large")) == {"skipped": "it is large"}
+
+
+@pytest.mark.parametrize(
+    ("latency", "told"),
+    [
+        (Latencies(2.0, 1.0, is_clear=True), "speedup 2.00×"),
+        (Latencies(2.0, 2.5, is_clear=True), "slower, 1.25× the latency"),
+        (Latencies(2.0, 1.0, is_clear=False), "no difference beyond the noise"),
+        (Latencies(2.0, 2.5, is_clear=False), "no difference beyond the noise"),
+        (Latencies(0.0, 1.0, is_clear=True), "no difference beyond the noise"),
+        (Latencies(1.0, 0.0, is_clear=True), "slower, 0.00× the latency"),
+    ],
+)
+def test_what_is_said_of_two_latencies(latency: Latencies, told: str) -> None:
+    result = HalfModel(
+        **WRITTEN, values=NotCompared("it is large"), latency_ms=latency, losses=[],
+        library="onnxruntime", range_check=False,
+    )  # fmt: skip
+    (line,) = (note.text for note in report_notes(result) if "latency on this CPU" in note.text)
+    assert line.endswith(f"({told})")

@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.edits.rewriting import line_of, preview
+from dld_tui.core.edits.rewriting import line_of, planned_lines, preview
 from dld_tui.core.errors import EditError
 from dld_tui.core.rewrite import matcher
 from dld_tui.core.rewrite.rule import rules_of, text_of_rules
@@ -117,6 +117,27 @@ def test_one_hit_can_be_chosen_and_previewed() -> None:
         "s = Elu(x)", "t = Relu(s)", "y = Neg(t)",
     ]  # fmt: skip
     assert document.main.nodes[0].name == "b"
+
+
+@pytest.mark.parametrize(
+    ("rule", "went", "came"),
+    [
+        ("Relu(x) => Elu(x)", ["r = Relu(x)"], ["r = Elu(x)"]),
+        ("Relu(x) => bypass", ["r = Relu(x)"], []),
+        ("Relu(x) => precision(fp16)", ["r = Relu(x)"], ["precision(fp16)"]),
+        ("Relu(x) => cast(fp16)", ["r = Relu(x)"], ["cast(fp16)"]),
+        ("Neg(r) => set(domain = 1)", ["y = Neg(r)"], ["set(domain = 1)"]),
+    ],
+)
+def test_lines_of_one_place_are_told_before_anything_is_changed(
+    rule: str, went: list[str], came: list[str]
+) -> None:
+    model = small("{ [a] r = Relu(x) [b] y = Neg(r) }")
+    document = Document(copy_of(model))
+    (rewrite,) = rules_of([rule])[0].rewrites
+    hit = next(matcher.Matcher(rewrite.pattern).hits(document))
+    assert planned_lines(document, hit, rewrite) == (went, came)
+    assert saved(document) == saved(Document(copy_of(model)))
 
 
 def test_constants_and_types_of_what_is_gone_go() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import onnx.parser
 import pytest
@@ -194,6 +195,25 @@ def node(document: Document, output: str) -> Node:
     found = document.main.producer(output)
     assert found is not None
     return found
+
+
+@pytest.mark.parametrize(
+    ("rank", "shared", "varied"),
+    [(1, "3/2 d3", "3/2 d3"), (2, "3x3/2 d3", "3x4/2x3 d3x4"),
+     (3, "3x3x3/2 d3", "3x4x5/2x3x4 d3x4x5")],
+)  # fmt: skip
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose", "MaxPool"])
+def test_a_window_of_any_rank(operator: str, rank: int, shared: str, varied: str) -> None:
+    for grows, text in ((0, shared), (1, varied)):
+        about: dict[str, Any] = {
+            name: [least + grows * axis for axis in range(rank)]
+            for name, least in (("kernel_shape", 3), ("strides", 2), ("dilations", 3))
+        }
+        made = onnx.helper.make_node(operator, ["x", "w"], ["y"], **about)
+        document = Document(
+            onnx.helper.make_model(onnx.helper.make_graph([made], "g", [], []), ir_version=10)
+        )
+        assert work_text(node(document, "y")) == (text if len(text) <= 24 else "")
 
 
 @pytest.mark.parametrize(

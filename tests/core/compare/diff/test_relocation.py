@@ -53,6 +53,14 @@ SCRIPTS: dict[str, tuple[str, list[dict[str, JSON]]]] = {
          "values": [9.0]},
         {"edit": "delete_initializers", "scope": [], "names": ["unused"]},
     ]),
+    "undone": (models.CHAIN, [
+        {"edit": "rename_node", "scope": [], "node": "second", "name": "sum"},
+        {"edit": "insert_node", "scope": [], "value": "b", "op_type": "Neg"},
+        {"undo": True},
+        {"undo": True},
+        {"edit": "set_metadata", "scope": [], "nodes": ["second"], "key": "k", "value": "v"},
+        {"edit": "insert_node", "scope": [], "value": "b", "op_type": "Abs"},
+    ]),
     "bodies": (models.BRANCHES, []),
     "processed": (models.CHAIN, [
         {"edit": "convert_terminals", "types": {"x": "float64", "float32": "float64"}},

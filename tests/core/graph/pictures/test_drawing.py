@@ -303,3 +303,22 @@ def test_the_format_of_a_name() -> None:
     for name in ("a.bmp", "a"):
         with pytest.raises(UsageError, match=r"\.svg"):
             kind_of(Path(name))
+
+
+def test_a_text_of_other_scripts_takes_the_first_font_that_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    found = drawing.font_for(8, "plain")
+
+    def truetype(name: str, size: float) -> object:
+        asked.append(name)
+        if len(asked) < 3:
+            raise OSError(name)
+        return found
+
+    monkeypatch.setattr("PIL.ImageFont.truetype", truetype)
+    drawing._font.cache_clear()
+    assert drawing.font_for(9, "Ж") is found
+    assert len(set(asked)) == len(asked) == 3
+    drawing._font.cache_clear()

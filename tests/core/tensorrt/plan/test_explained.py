@@ -122,7 +122,12 @@ SAID = {
 
 @pytest.mark.parametrize(("message", "told"), SAID.items())
 def test_why_a_layer_fell_back(message: str, told: tuple[str, str]) -> None:
-    assert fallback_reasons([message]) == dict([told])
+    assert fallback_reasons(["Using TF32 where it is faster", message]) == dict([told])
+
+
+def test_other_messages_hide_no_reason() -> None:
+    between = [line for message in SAID for line in ("Timing cache is on", "DLA", message)]
+    assert fallback_reasons(between) == fallback_reasons(SAID)
 
 
 def test_the_most_telling_reason_counts() -> None:

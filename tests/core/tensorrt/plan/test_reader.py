@@ -306,4 +306,8 @@ def test_a_summary_whose_figures_contradict_each_other_is_left_out(tmp_path: Pat
         (tmp_path / "net.profile.metadata.json").write_text(
             json.dumps({"performance_summary": {"GPU Compute Time": times}})
         )
-        assert open_plan(path).timing is None
+        found = open_plan(path)
+        assert found.timing is None
+        assert [note for note in found.notes if "GPU Compute Time" in note] == [
+            "no valid numbers in the performance summary: GPU Compute Time"
+        ]

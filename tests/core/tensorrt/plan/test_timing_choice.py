@@ -65,7 +65,8 @@ def test_the_same_hash_is_evidence(tmp_path: Path) -> None:
 def test_a_summary_of_another_engine_is_left_out(tmp_path: Path) -> None:
     one = engine(tmp_path, ".aaaaaa", ("a", "b"), 0.47)
     other = engine(tmp_path, ".bbbbbb", ("c", "d"), 0.65)
-    summary = {"performance_summary": {"GPU Compute Time": [0.3, 0.4, 0.351, 0.351, 0.36]}}
+    times = {"GPU Compute Time": [0.3, 0.4, 0.351, 0.351, 0.36], "Throughput": 2500.0}
+    summary = {"performance_summary": times}
     (tmp_path / "net.profile.metadata.cccccc.json").write_text(json.dumps(summary))
     for path in (one, other):
         found = open_plan(path)
@@ -74,7 +75,9 @@ def test_a_summary_of_another_engine_is_left_out(tmp_path: Path) -> None:
     # Where the timing that ranks like the engine says the same, it is of this engine.
     timing(tmp_path / "net.timing.cccccc.json", 0.351)
     timing(tmp_path / "net.timing.dddddd.json", 0.448)
-    assert open_plan(one).timing is not None
+    measured = open_plan(one).timing
+    assert measured is not None
+    assert measured.throughput == 2500.0  # by the wall clock, which the timing file lacks
     assert not any("left out" in note for note in open_plan(one).notes)
     assert any("left out" in note for note in open_plan(other).notes)
 
