@@ -72,3 +72,17 @@ def test_a_chain_without_types_ends_and_a_cycle_does() -> None:
         parse(f"{HEAD} g (float[N] x) => (y) {{ a = Add (b, b) b = Neg (a) y = Neg (a) }}")
     )
     assert Following().value(cycle.main, "y").dims is None
+
+
+def test_a_local_function_is_not_the_operator_of_its_name() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+    g (float[N, 8] x) => (float[A, B] y, float[C, D] z)
+    { y = com.microsoft.Gelu (x)  z = com.microsoft.QuickGelu (x) }
+    <domain: "com.microsoft", opset_import: ["" : 18]>
+    Gelu (x) => (y) { y = Transpose <perm = [1, 0]> (x) }
+    """
+    scope = Document(parse(text)).main
+    del scope.records["output"][:]
+    assert Following().value(scope, "y").dims in (None, (8, symbol("N")))
+    assert Following().value(scope, "z").dims == (symbol("N"), 8)

@@ -333,13 +333,11 @@ def number_of(size: Size) -> Any:
 # --- comparisons: True, False, None where that is not known, or an array of them -----------------
 
 
-def _sign(size: Size) -> tuple[bool, bool]:
+def _sign(size: Polynomial) -> tuple[bool, bool]:
     """Return whether a size cannot be negative, and cannot be positive: names are 0 or more."""
-    if isinstance(size, Polynomial):
-        factors = size.terms.values()
-        is_free = not any(isinstance(name, Atom) for names in size.terms for name in names)
-        return is_free and all(f >= 0 for f in factors), is_free and all(f <= 0 for f in factors)
-    return size >= 0, size <= 0
+    factors = size.terms.values()
+    is_free = not any(isinstance(name, Atom) for names in size.terms for name in names)
+    return is_free and all(f >= 0 for f in factors), is_free and all(f <= 0 for f in factors)
 
 
 def equal(first: Size, second: Size) -> Any:

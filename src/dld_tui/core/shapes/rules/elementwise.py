@@ -104,9 +104,17 @@ def _remainder(x: Size, y: Size) -> Size:
 
 
 def _power(x: Size, y: Size) -> Size:
-    if isinstance(y, int) and y < 0 and isinstance(x, int):
+    """Return a power; UNKNOWN where ONNX does not define it, or 64 bits do not hold it."""
+    if isinstance(y, float) and y.is_integer():
+        y = int(y)
+    if _is_whole(x) and (isinstance(y, float) or (isinstance(y, int) and y < 0)):
         return UNKNOWN
-    return x**y
+    if not (isinstance(x, (int, float)) and isinstance(y, (int, float))):
+        return x**y
+    power = np.float64(x) ** y  # Python raises for 0.0 ** -1, and leaves the reals for -2.0 ** 0.5
+    if isinstance(x, float):
+        return plain(power)
+    return x**y if abs(power) < 1 << 63 else UNKNOWN
 
 
 def _known(truth: Size) -> Any:
