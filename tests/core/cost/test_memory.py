@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from dld_tui.core.cost.memory import (
+    MeasuredMemory,
     MemoryPlan,
     execution_order,
     memory_lines,
@@ -156,6 +158,31 @@ m (float[8] x) => (float s)
     )
     assert {"find", "cast"} <= set(plan.unknown)
     assert memory_lines(plan)[1].startswith("activations  at least ")
+    count = len(plan.unknown)
+    assert f"unknown      {count} nodes with outputs of unknown size" in memory_lines(plan)
+    assert not [line for line in memory_lines(planned(CHAIN)) if line.startswith("unknown")]
+
+
+@pytest.mark.parametrize(
+    ("without_reuse", "saves"), [(None, None), (1000, None), (1200, None), (985, None), (600, 400)]
+)
+def test_a_setting_that_lowers_the_peak_is_told_where_it_is_worth_it(
+    without_reuse: int | None, saves: int | None
+) -> None:
+    measured = MeasuredMemory(800, "sum", 1000, 4000, without_reuse)
+    lines = memory_lines(replace(planned(CHAIN), measured=measured))
+    (told,) = (line for line in lines if line.startswith("measured"))
+    assert told.startswith("measured     800 B of activations after sum; ")
+    lower = f"lower        enable_mem_reuse = False saves {saves} B: no buffer is kept for"
+    assert [line.startswith(lower) for line in lines if "enable_mem_reuse" in line] == (
+        [True] if saves else []
+    )
+
+
+def test_why_a_run_was_not_measured_is_told() -> None:
+    plan = replace(planned(CHAIN), not_measured="an operator is unknown")
+    assert "measured     not: an operator is unknown" in memory_lines(plan)
+    assert not [line for line in memory_lines(planned(CHAIN)) if line.startswith("measured")]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -82,6 +82,16 @@ def test_a_summary_of_another_engine_is_left_out(tmp_path: Path) -> None:
     assert any("left out" in note for note in open_plan(other).notes)
 
 
+def test_a_timing_file_without_times_does_not_hide_the_summary(tmp_path: Path) -> None:
+    one = engine(tmp_path, "", ("a", "b"), 0.4)
+    times = {"GPU Compute Time": [0.3, 0.4, 0.351, 0.351, 0.36], "Throughput": 2500.0}
+    (tmp_path / "net.profile.metadata.json").write_text(json.dumps({"performance_summary": times}))
+    (tmp_path / "net.timing.json").write_text(json.dumps([{"computeMs": "?"}]))
+    found = open_plan(one)
+    assert found.timing is not None
+    assert (found.timing.throughput, found.timing.source) == (2500.0, "metadata")
+
+
 def test_a_timing_that_cannot_be_of_the_engine_is_told(tmp_path: Path) -> None:
     one = engine(tmp_path, "", ("a", "b"), 0.4)
     timing(tmp_path / "net.timing.json", 40.0)
