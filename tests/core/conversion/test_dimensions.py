@@ -138,6 +138,28 @@ def test_items_of_any_batch_are_what_they_are_alone(name: str, size: int) -> Non
     assert model.graph.output[0].type.tensor_type.shape.dim[axis].dim_param == "N"
 
 
+@pytest.mark.parametrize("joined", [0, 1, 2, -1])
+@pytest.mark.parametrize("freed", [0, 1, 2])
+def test_a_fixed_tensor_is_joined_along_any_axis(freed: int, joined: int) -> None:
+    sizes, beside = [2, 4, 3], [2, 4, 3]
+    beside[joined] = 1
+    made = [*sizes]
+    made[joined] += 1
+    model = models.parse(
+        f"""<ir_version: 10, opset_import: ["" : 18]> g (float{sizes} x) => (float{made} y) {{
+        s = Constant <value_ints = {beside}> () c = ConstantOfShape <value = float[1] {{2}}> (s)
+        y = Concat <axis = {joined}> (c, x) }}"""
+    )
+    free(model, freed, is_batch=False)
+    for size in (1, 7):
+        for shape in (sizes, beside):
+            if shape is sizes or freed != joined % 3:
+                shape[freed] = size
+        x = np.random.default_rng(0).normal(size=sizes).astype(np.float32)
+        wanted = np.concatenate([np.full(beside, 2, np.float32), x], joined)
+        np.testing.assert_array_equal(run(model, x), wanted)
+
+
 @pytest.mark.parametrize(
     ("nodes", "output", "why"),
     [

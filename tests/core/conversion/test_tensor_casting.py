@@ -76,6 +76,23 @@ def test_without_casts_the_types_are_changed_as_they_are(tmp_path: Path) -> None
     assert all(one.op_type != "Cast" for one in made.graph.node)
 
 
+@pytest.mark.parametrize("lists", [("input",), ("value_info",), ("input", "value_info")])
+def test_without_casts_what_declares_a_weight_has_its_new_type(
+    lists: tuple[str, ...], tmp_path: Path
+) -> None:
+    model = models.parse(MODEL.replace("70000", "2"))
+    (weight,) = (one for one in model.graph.initializer if one.name == "w")
+    told = onnx.helper.make_tensor_value_info("w", weight.data_type, list(weight.dims))
+    for name in lists:
+        getattr(model.graph, name).append(told)
+    onnx.save(model, tmp_path / "m.onnx")
+    made = convert(tmp_path / "m.onnx", Selection(names=("w",)), casts=False)
+    for name in lists:
+        (record,) = (one for one in getattr(made.graph, name) if one.name == "w")
+        assert record.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
+        assert [dim.dim_value for dim in record.type.tensor_type.shape.dim] == [*weight.dims]
+
+
 @pytest.mark.parametrize(
     ("dtype", "names"),
     [

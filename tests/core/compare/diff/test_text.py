@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import onnx
+import pytest
 from hypothesis import given, settings
 from onnx import helper, numpy_helper
 
@@ -128,3 +129,17 @@ def test_large_values_are_hashed() -> None:
     assert [line.split(":")[0].strip() for line, _ in changed] == ["initializer w", "ints"]
     assert all("blake2b" in line for pair in changed for line in pair)
     assert max(map(len, after)) < 1200
+
+
+@pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 18])
+def test_each_element_changes_the_canonical_text(count: int) -> None:
+    model = models.parse(models.CHAIN)
+    texts = []
+    for changed in range(-1, count):
+        values = np.arange(count, dtype=np.float32)
+        if changed >= 0:
+            values[changed] = -1
+        del model.graph.initializer[:]
+        model.graph.initializer.append(numpy_helper.from_array(values, "w"))
+        texts.append("\n".join(canonical(model)))
+    assert len(set(texts)) == count + 1

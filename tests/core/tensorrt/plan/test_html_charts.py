@@ -12,6 +12,7 @@ import pytest
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import plan_content
 from dld_tui.core.tensorrt.plan.html import (
+    _LogAxis,
     convolution_chart,
     memory_chart,
     precision_chart,
@@ -102,3 +103,8 @@ def test_a_picture_has_memory_formats_on_its_edges_and_more_in_its_tooltips() ->
     assert "fp16[1,16,8,8] HWC8" in labels
     tips = [content.tooltip(vertex) for vertex in content.tips]
     assert any("tactic sm80_hmma" in tip and "weights 100 B" in tip for tip in tips)
+
+
+def test_an_axis_has_the_powers_of_ten_and_in_a_short_range_more() -> None:
+    assert _LogAxis(2, 30, 0, 1).ticks() == [2, 5, 10, 20]
+    assert _LogAxis(1, 1e6, 0, 1).ticks() == [1, 10, 100, 1e3, 1e4, 1e5, 1e6]
