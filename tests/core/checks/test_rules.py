@@ -571,6 +571,23 @@ def test_more_entries_than_nodes_can_use(tmp_path: Path) -> None:
     assert finding.rule == "too-many-parts"
 
 
+@pytest.mark.parametrize("beyond", [0, 1])
+@pytest.mark.parametrize("list_name", ["value_info", "initializer"])
+def test_each_node_allows_more_entries(
+    list_name: str, beyond: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = models.parse(models.CHAIN)
+    monkeypatch.setattr(model, "MOST_PARTS", 10)
+    entries = getattr(chain.graph, list_name)
+    for number in range(10 + 100 * len(chain.graph.node) + beyond - len(entries)):
+        if list_name == "initializer":
+            entries.add(name=f"v{number}", data_type=1, dims=[1], float_data=[1])
+        else:
+            entries.add(name=f"v{number}")
+    found = [one.rule for one in check(opened(tmp_path, chain)) if one.rule == "too-many-parts"]
+    assert len(found) == beyond
+
+
 def test_long_lists_of_constants_and_tree_ensembles_are_usual(tmp_path: Path) -> None:
     model = models.parse(models.CHAIN)
     numbers = [*range(_MANY)]
