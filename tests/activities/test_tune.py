@@ -15,8 +15,10 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import profile_onnxruntime, tune
-from dld_tui.activities.tune import Request, run
+from dld_tui.activities import profile_onnxruntime
+from dld_tui.activities.tune import Request, conversions, course, outcome, proof, racing, run
+from dld_tui.activities.tune.budget import BOTH, PROFILE_S, PROOF, Budget
+from dld_tui.activities.tune.conversions import Conversions
 from dld_tui.backends.onnxruntime import contest, limits, runtime
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.codec import encode
@@ -116,17 +118,17 @@ def use_times(
     monkeypatch.setattr(
         contest.Contestant, "time", lambda self, seconds: pass_ms(self) / self.items
     )
-    monkeypatch.setattr(tune, "_TURNS_S", 0.0)
+    monkeypatch.setattr(outcome, "_TURNS_S", 0.0)
 
     def timed_pair(
-        self: tune._Tuning, winner: Setup, folder: Path, duration_s: float, *, new_first: bool
+        self: proof.Proof, winner: Setup, folder: Path, duration_s: float, *, new_first: bool
     ) -> Generator[Event, None, Pair]:
         yield Progress(0, None)
-        base, new = (self._contestant(setup) for setup in (self._base, winner))
+        base, new = (self.subject.contestant(setup) for setup in (self.subject.base, winner))
         base_ms, new_ms = (pass_ms(one) / one.items for one in (base, new))
         return Pair(RunFigures(base_ms), RunFigures(new_ms), new_ms / base_ms)
 
-    monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
+    monkeypatch.setattr(proof.Proof, "_timed_pair", timed_pair)
 
 
 @pytest.mark.slow
@@ -215,8 +217,8 @@ def test_each_pair_of_profiles_is_read_once_and_the_likeliest_kept(
 ) -> None:
     """Those that show 60 % less, as is confirmed, end it; else the nearest of all counts."""
     fast |= {"threads 1": 0.4}
-    monkeypatch.setattr(tune, "_PROFILE_PAIRS", len(shown))
-    monkeypatch.setattr(tune, "_PROFILE_S", 1e9)
+    monkeypatch.setattr(outcome, "_PROFILE_PAIRS", len(shown))
+    monkeypatch.setattr(outcome, "PROFILE_S", 1e9)
     read: list[float] = []
 
     def gain_of(before: Report, after: Report) -> Gain:
@@ -250,7 +252,7 @@ def test_what_was_found_outlives_a_result_that_cannot_be_written(
         tuned(path, budget=600.0, only=("simplified",))
     assert [one.name for one in tmp_path.iterdir()] == ["deep.onnx"]
     full.clear()
-    monkeypatch.setattr(tune._Tuning, "_convert", lambda *asked: pytest.fail("it is made"))
+    monkeypatch.setattr(Conversions, "_convert", lambda *asked: pytest.fail("it is made"))
     assert tuned(path, budget=600.0, only=("simplified",)).best == "simplified"
 
 
@@ -285,19 +287,19 @@ def test_a_conversion_that_failed_is_tried_again_by_a_resumed_run(
     """A full disk passes; outputs that are wrong stay wrong."""
     path, tries = write(tmp_path, DEEP, "deep.onnx"), list[str]()
 
-    def failing(self: tune._Tuning, change: Change, values: Any) -> Generator[Event, None, object]:
+    def failing(self: Conversions, change: Change, values: Any) -> Generator[Event, None, object]:
         yield Progress(0, None)
         tries.append(change.id)
         if change.id == "simplified":
             raise SaveError("the disk is full")
         return None  # no result that says whether outputs are right
 
-    def stopped(self: tune._Tuning, *settings: Any) -> Generator[Event, None, None]:
+    def stopped(self: racing.Racing, *settings: Any) -> Generator[Event, None, None]:
         yield Progress(0, None)
         raise CancelledError
 
-    monkeypatch.setattr(tune._Tuning, "_converted_here", failing)
-    monkeypatch.setattr(tune._Tuning, "_raced", stopped)
+    monkeypatch.setattr(Conversions, "_converted_here", failing)
+    monkeypatch.setattr(racing.Racing, "raced", stopped)
     for expected in ({"simplified", "fp16"}, {"simplified"}):
         tries.clear()
         with pytest.raises(CancelledError):
@@ -310,12 +312,12 @@ def test_what_a_stopped_conversion_left_is_replaced(tmp_path: Path) -> None:
     (fp16,) = (one for one in CHANGES if one.id == "fp16")
     with (
         contextlib.closing(Document.open(path)) as document,
-        contextlib.closing(tune._Tuning(Request(model=path, again=True), document)) as tuning,
+        contextlib.closing(course.Tuning(Request(model=path, again=True), document)) as tuning,
     ):
-        tuning._journal.model("fp16").write_bytes(b"half of a model")
-        said = [event for event in tuning._converted([fp16]) if isinstance(event, Log)]
-        assert (said, tuning._journal.exclusion("fp16")) == ([], None)
-        assert onnx.load(tuning._journal.model("fp16")).graph.node
+        tuning.journal.model("fp16").write_bytes(b"half of a model")
+        said = [event for event in tuning.conversions.converted([fp16]) if isinstance(event, Log)]
+        assert (said, tuning.journal.exclusion("fp16")) == ([], None)
+        assert onnx.load(tuning.journal.model("fp16")).graph.node
 
 
 def test_rewrite_rules_that_failed_are_tried_again_too(
@@ -324,18 +326,18 @@ def test_rewrite_rules_that_failed_are_tried_again_too(
     path = write(tmp_path, DEEP, "deep.onnx")
     change = next(one for one in CHANGES if one.id == "fused-gelu")
 
-    def full(self: tune._Tuning, change: Change) -> Generator[Event, None, str]:
+    def full(self: Conversions, change: Change) -> Generator[Event, None, str]:
         yield Progress(0, None)
         raise SaveError("the disk is full")
 
-    monkeypatch.setattr(tune._Tuning, "_rewritten", full)
+    monkeypatch.setattr(Conversions, "_rewritten", full)
     with (
         contextlib.closing(Document.open(path)) as document,
-        contextlib.closing(tune._Tuning(Request(model=path, again=True), document)) as tuning,
+        contextlib.closing(course.Tuning(Request(model=path, again=True), document)) as tuning,
     ):
         for _ in range(2):
-            list(tuning._converted([change]))
-            assert not tuning._journal.is_made(change.id)
+            list(tuning.conversions.converted([change]))
+            assert not tuning.journal.is_made(change.id)
 
 
 def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
@@ -358,15 +360,15 @@ def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
     )
 
     def error_of(share: float) -> float:
-        monkeypatch.setattr(tune, "_RENEWING", share)
-        monkeypatch.setattr(tune, "_OVERHEAD", share)
+        monkeypatch.setattr(racing, "_RENEWING", share)
+        monkeypatch.setattr(racing, "OVERHEAD", share)
         with contextlib.closing(Document.open(path)) as document:
-            tuning = tune._Tuning(Request(model=path, budget=1e6, again=True), document)
-            tuning._make_inputs()
+            tuning = course.Tuning(Request(model=path, budget=1e6, again=True), document)
+            tuning.subject.make_inputs()
             one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
-            setups = [tuning._base, tuning._base.with_change(one_thread)]
-            list(tuning._raced("settings", setups, 1.0))
-        ratio = tuning._races[0].ratio(setups[1].key, setups[0].key)
+            setups = [tuning.subject.base, tuning.subject.base.with_change(one_thread)]
+            list(tuning.racing.raced("settings", setups, 1.0))
+        ratio = tuning.found.races[0].ratio(setups[1].key, setups[0].key)
         assert ratio is not None
         return abs(ratio / truly[1] - 1)
 
@@ -378,7 +380,7 @@ def test_new_sessions_take_a_small_share_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, clock, opened = write(tmp_path, DEEP, "deep.onnx"), [0.0], list[float]()
-    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("dld_tui.activities.tune.budget.time.monotonic", lambda: clock[0])
     honest = contest.Contestant.open
 
     def open_in_a_second(one: contest.Contestant) -> None:
@@ -393,12 +395,16 @@ def test_new_sessions_take_a_small_share_of_the_time(
     monkeypatch.setattr(contest.Contestant, "open", open_in_a_second)
     monkeypatch.setattr(contest.Contestant, "time", time)
     with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, budget=1e6, again=True), document)
-        tuning._make_inputs()
+        tuning = course.Tuning(Request(model=path, budget=1e6, again=True), document)
+        tuning.subject.make_inputs()
         one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
-        list(tuning._raced("settings", [tuning._base, tuning._base.with_change(one_thread)], 1.0))
+        list(
+            tuning.racing.raced(
+                "settings", [tuning.subject.base, tuning.subject.base.with_change(one_thread)], 1.0
+            )
+        )
     again = len(opened) - 1  # the original model has the session that the inputs were made with
-    assert again == pytest.approx(tune._RENEWING * clock[0], abs=1)
+    assert again == pytest.approx(racing._RENEWING * clock[0], abs=1)
 
 
 @pytest.mark.parametrize(("budget", "kept"), [(600.0, 180.0), (60.0, 18.0)])
@@ -406,20 +412,20 @@ def test_time_is_kept_for_the_proof(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, budget: float, kept: float
 ) -> None:
     path, clock = write(tmp_path, DEEP, "deep.onnx"), [0.0]
-    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("dld_tui.activities.tune.budget.time.monotonic", lambda: clock[0])
 
     def time(one: contest.Contestant, seconds: float) -> float:
         clock[0] += 3.0
         return 1.0
 
     monkeypatch.setattr(contest.Contestant, "time", time)
-    monkeypatch.setattr(tune, "_ROUNDS", 10**6)
+    monkeypatch.setattr(racing, "_ROUNDS", 10**6)
     with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, budget=budget, again=True), document)
-        tuning._make_inputs()
+        tuning = course.Tuning(Request(model=path, budget=budget, again=True), document)
+        tuning.subject.make_inputs()
         one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
-        setups = [tuning._base, tuning._base.with_change(one_thread)]
-        list(tuning._raced("together", setups, tune._BOTH))
+        setups = [tuning.subject.base, tuning.subject.base.with_change(one_thread)]
+        list(tuning.racing.raced("together", setups, BOTH))
     assert clock[0] == pytest.approx(budget - kept, abs=6.1)  # a round is two turns
 
 
@@ -454,22 +460,22 @@ def test_the_proof_fits_into_the_time_that_is_kept_for_it(
     In a long one the runs are long enough that starting processes is a small share of them.
     """
     path, clock, durations = write(tmp_path, DEEP, "deep.onnx"), [0.0], list[float]()
-    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("dld_tui.activities.tune.budget.time.monotonic", lambda: clock[0])
 
     def timed_pair(
-        self: tune._Tuning, winner: Setup, folder: Path, duration_s: float, *, new_first: bool
+        self: proof.Proof, winner: Setup, folder: Path, duration_s: float, *, new_first: bool
     ) -> Generator[Event, None, Pair]:
         yield Progress(0, None)
         durations.append(duration_s)
         clock[0] += 1.0 + 2 * duration_s
         return Pair(RunFigures(2.0), RunFigures(1.0), 0.5)
 
-    monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
+    monkeypatch.setattr(proof.Proof, "_timed_pair", timed_pair)
     with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, budget=budget, again=True), document)
-        clock[0] = budget - tune._PROOF * budget
-        list(tuning._confirmed(tuning._base.with_change(thread_changes(2, 2)[0])))
-    profile_s = min(tune._PROFILE_S, tune._PROFILE_SHARE * budget)
+        tuning = course.Tuning(Request(model=path, budget=budget, again=True), document)
+        clock[0] = budget - PROOF * budget
+        list(tuning.proof.confirmed(tuning.subject.base.with_change(thread_changes(2, 2)[0])))
+    profile_s = min(PROFILE_S, proof._PROFILE_SHARE * budget)
     assert len(durations) >= 6
     assert clock[0] <= budget - profile_s + 1.0 + 2 * durations[-1]
     starting_s, measuring_s = 1.0 * len(durations), 2 * sum(durations)
@@ -504,17 +510,17 @@ def test_a_candidate_whose_loading_does_not_fit_is_not_started(
     tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast["threads 1"] = 0.5
-    monkeypatch.setattr(tune._Tuning, "_left", lambda self, share=None: 5.0)
+    monkeypatch.setattr(Budget, "left", lambda self, share=None: 5.0)
     path = write(tmp_path, DEEP, "deep.onnx")
     with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, budget=600.0, again=True), document)
-        tuning._make_inputs()
-        tuning._first_s = 10.0
+        tuning = course.Tuning(Request(model=path, budget=600.0, again=True), document)
+        tuning.subject.make_inputs()
+        tuning.budget.first_s = 10.0
         one_thread = next(one for one in tuning._changes() if one.id == "threads-1")
-        setup = tuning._base.with_change(one_thread)
-        list(tuning._admitted("settings", [setup], 1.0))
-        assert tuning._problems == {setup.key: no_time("before it was measured")}
-        assert tuning._made == {}
+        setup = tuning.subject.base.with_change(one_thread)
+        list(tuning.racing._admitted("settings", [setup], 1.0))
+        assert tuning.found.problems == {setup.key: no_time("before it was measured")}
+        assert tuning.racing.made == {}
 
 
 def test_only_so_many_candidates_are_loaded_as_can_race(
@@ -523,15 +529,18 @@ def test_only_so_many_candidates_are_loaded_as_can_race(
     """Two rounds of turns of 3 s each, behind a second for loading."""
     path = write(tmp_path, DEEP, "deep.onnx")
     with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, budget=600.0, again=True), document)
-        tuning._make_inputs()
-        setups = [tuning._base, *map(tuning._base.with_change, thread_changes(16, 16))]
+        tuning = course.Tuning(Request(model=path, budget=600.0, again=True), document)
+        tuning.subject.make_inputs()
+        setups = [
+            tuning.subject.base,
+            *map(tuning.subject.base.with_change, thread_changes(16, 16)),
+        ]
         assert len(setups) == 4
-        tuning._first_s = tuning._pass_s = 1.0
-        monkeypatch.setattr(tuning, "_left", lambda share=None: 19.0)
-        list(tuning._admitted("settings", setups, 1.0))
-        assert [*tuning._made] == [setup.key for setup in setups[:3]]
-        assert tuning._problems == {setups[3].key: no_time("before it was measured")}
+        tuning.budget.first_s = tuning.budget.pass_s = 1.0
+        monkeypatch.setattr(tuning.budget, "left", lambda share=None: 19.0)
+        list(tuning.racing._admitted("settings", setups, 1.0))
+        assert [*tuning.racing.made] == [setup.key for setup in setups[:3]]
+        assert tuning.found.problems == {setups[3].key: no_time("before it was measured")}
 
 
 @pytest.mark.slow
@@ -567,7 +576,7 @@ def test_a_confirmation_that_does_not_fit_claims_nothing(
             raise TimeLimitError("took too long")
         return Pair(RunFigures(2.0), RunFigures(1.0), 0.5)
 
-    monkeypatch.setattr(tune._Tuning, "_timed_pair", timed_pair)
+    monkeypatch.setattr(proof.Proof, "_timed_pair", timed_pair)
     result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
     assert (result.confirmed, result.best, result.is_whole) == (None, "as it is", False)
     assert "Closest: 1 thread, 2.00× at first" in "\n".join(result_lines(result))
@@ -578,17 +587,17 @@ def test_a_slow_model_is_converted_in_a_process_that_can_be_stopped(
     tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fast |= {"simplified.onnx": 0.5, "deep.tune.onnx": 0.5}
-    monkeypatch.setattr(tune, "_QUICK_BYTES", -1)
+    monkeypatch.setattr(conversions, "_QUICK_BYTES", -1)
     path = write(tmp_path, DEEP, "deep.onnx")
-    monkeypatch.setattr(tune._Tuning, "_converted_here", lambda *asked: pytest.fail("here"))
+    monkeypatch.setattr(Conversions, "_converted_here", lambda *asked: pytest.fail("here"))
     result = tuned(path, only=("simplified",))
     assert (result.best, result.is_faster) == ("simplified", True)
     with contextlib.closing(Document.open(path)) as document:
-        tuning = tune._Tuning(Request(model=path, budget=600.0, again=True), document)
-        tuning._make_inputs()
-        monkeypatch.setattr(tuning, "_left", lambda share=None: 0.05)
+        tuning = course.Tuning(Request(model=path, budget=600.0, again=True), document)
+        tuning.subject.make_inputs()
+        monkeypatch.setattr(tuning.budget, "left", lambda share=None: 0.05)
         change = next(one for one in CHANGES if one.id == "simplified")
-        assert returned(tuning._convert(change)) == no_time("during the conversion")
+        assert returned(tuning.conversions._convert(change)) == no_time("during the conversion")
 
 
 def test_profiles_that_do_not_fit_take_nothing_from_the_claim(
@@ -599,7 +608,7 @@ def test_profiles_that_do_not_fit_take_nothing_from_the_claim(
         raise TimeLimitError("stopped")
 
     fast["threads 1"] = 0.5
-    monkeypatch.setattr(tune._Tuning, "_turned", turned)
+    monkeypatch.setattr(outcome.Outcome, "_turned", turned)
     result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
     assert (result.is_faster, result.reports, result.is_whole) == (True, (), False)
     assert result.why == ("The budget was spent before both could be profiled.",)
@@ -616,12 +625,12 @@ def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
     request = Request(model=path, again=True)
     with (
         contextlib.closing(Document.open(path)) as document,
-        contextlib.closing(tune._Tuning(request, document)) as tuning,
+        contextlib.closing(course.Tuning(request, document)) as tuning,
     ):
-        tuning._make_inputs()
-        winner = tuning._base.with_change(batch_change(4))
+        tuning.subject.make_inputs()
+        winner = tuning.subject.base.with_change(batch_change(4))
         for _ in range(_TRIES):
-            pair = returned(tuning._timed_pair(winner, tmp_path, 0.05, new_first=True))
+            pair = returned(tuning.proof._timed_pair(winner, tmp_path, 0.05, new_first=True))
             assert pair.base.ms > 0
             if 0.1 < pair.ratio < 0.6:
                 break
@@ -638,10 +647,10 @@ def test_only_processes_without_a_gpu_are_forks(
     with (
         contextlib.closing(Document.open(path)) as document,
         contextlib.closing(
-            tune._Tuning(Request(model=path, provider=provider, again=True), document)
+            course.Tuning(Request(model=path, provider=provider, again=True), document)
         ) as tuning,
     ):
-        assert (tuning._pair_server is not None) == forks
+        assert (tuning.proof._pair_server is not None) == forks
 
 
 def returned(events: Generator[Event, None, T]) -> T:
@@ -757,22 +766,22 @@ def test_the_budget_is_used_as_long_as_candidates_are_left(
 ) -> None:
     """Conversions that take long had a share of the budget, of which the rest was left."""
     path, clock, converted = write(tmp_path, DEEP, "deep.onnx"), [0.0], list[str]()
-    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("dld_tui.activities.tune.budget.time.monotonic", lambda: clock[0])
     opset = replace(next(one for one in CHANGES if one.id == "opset"), values={"to": 22})
     models = [opset, *(one for one in CHANGES if one.id in ("simplified", "fp16"))]
     models += [replace(opset, id=f"opset-{number}") for number in range(3)]
-    monkeypatch.setattr(tune._Tuning, "_usable", lambda self: models)
+    monkeypatch.setattr(course.Tuning, "_usable", lambda self: models)
 
-    def convert(self: tune._Tuning, change: Change) -> Generator[Event, None, object]:
+    def convert(self: Conversions, change: Change) -> Generator[Event, None, object]:
         yield Progress(0, None)
-        room_s = self._left(self._converted_share)
+        room_s = self.budget.left(self.budget.converted_share)
         clock[0] += min(each_s, room_s)
         if each_s > room_s:
             return no_time("during the conversion")
         converted.append(change.id)
         return NOTHING
 
-    monkeypatch.setattr(tune._Tuning, "_convert", convert)
+    monkeypatch.setattr(Conversions, "_convert", convert)
     result = tuned(path, budget=120.0)
     assert len(set(converted)) == len(converted) == tried
     left = [one for one in result.candidates if one.state == "not tried"]
@@ -785,8 +794,8 @@ def test_the_budget_is_used_as_long_as_candidates_are_left(
 def test_what_won_before_is_proven_though_later_races_had_no_time_for_it(tmp_path: Path) -> None:
     path = write(tmp_path, DEEP)
     with contextlib.closing(Document.open(path)) as document:
-        work = tune._Tuning(Request(model=path, budget=95.0), document)
-        base = work._base
+        work = course.Tuning(Request(model=path, budget=95.0), document)
+        base = work.subject.base
         half, graph = (
             base.with_change(one) for one in CHANGES if one.id in ("fp16", "no-spinning")
         )
@@ -795,12 +804,12 @@ def test_what_won_before_is_proven_though_later_races_had_no_time_for_it(tmp_pat
         for _ in range(4):
             first.add_round({base.key: 2.0, graph.key: 1.2})
             second.add_round({graph.key: 1.2, both.key: 1.1})
-        work._races = [first, second]
+        work.found.races = [first, second]
         assert work._ranked([base, both, graph, both]) == [both, graph, base]
-        work._problems[both.key] = no_time("before it was measured")
+        work.found.problems[both.key] = no_time("before it was measured")
         assert work._ranked([base, both, graph]) == [graph, base]
-        work._races = [Race([base.key, half.key])]
-        work._races[0].add_round({base.key: 2.0, half.key: 2.2})
+        work.found.races = [Race([base.key, half.key])]
+        work.found.races[0].add_round({base.key: 2.0, half.key: 2.2})
         assert work._ranked([half]) == [base]
 
 
@@ -808,22 +817,22 @@ def test_time_is_kept_for_the_proof_of_a_leader_on_a_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, clock = write(tmp_path, DEEP), [0.0]
-    monkeypatch.setattr("dld_tui.activities.tune.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("dld_tui.activities.tune.budget.time.monotonic", lambda: clock[0])
     with contextlib.closing(Document.open(path)) as document:
-        work = tune._Tuning(Request(model=path, budget=95.0), document)
-        leader = work._base.with_change(CHANGES[0])
-        work._first_s, work._pass_s = 0.9, 0.01
-        work._is_on_cpu = True  # a fork has loaded everything
-        assert work._left(1.0) == pytest.approx(95 * 0.7)
-        work._is_on_cpu, work._first_s = False, 2.5
+        work = course.Tuning(Request(model=path, budget=95.0), document)
+        leader = work.subject.base.with_change(CHANGES[0])
+        work.budget.first_s, work.budget.pass_s = 0.9, 0.01
+        work.budget.is_on_cpu = True  # a fork has loaded everything
+        assert work.budget.left(1.0) == pytest.approx(95 * 0.7)
+        work.budget.is_on_cpu, work.budget.first_s = False, 2.5
         pairs_s = 6 * (1 + 2 * 2.53)
-        assert work._left(1.0) == pytest.approx(95 - pairs_s)
+        assert work.budget.left(1.0) == pytest.approx(95 - pairs_s)
         clock[0] = 95 - pairs_s / 0.75 - 1
         assert not work._must_prove(leader)
         clock[0] += 2
         assert work._must_prove(leader)
-        assert not work._must_prove(work._base)
-        work._proofs[leader.key] = None  # type: ignore[assignment]
+        assert not work._must_prove(work.subject.base)
+        work.found.proofs[leader.key] = None  # type: ignore[assignment]
         assert not work._must_prove(leader)
 
 
@@ -836,9 +845,9 @@ def test_what_a_report_of_the_model_advises_is_tried_first(
     monkeypatch.setattr("dld_tui.core.reading.story.next_steps", lambda report: steps)
     with (
         contextlib.closing(Document.open(path)) as document,
-        contextlib.closing(tune._Tuning(Request(model=path, again=True), document)) as tuning,
+        contextlib.closing(course.Tuning(Request(model=path, again=True), document)) as tuning,
     ):
-        tuning._make_inputs()
+        tuning.subject.make_inputs()
         before = [change.id for change in tuning._usable()]
         assert before[:2] != ["blocks", "opset"]
         (tmp_path / "reports").mkdir()

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.core.accuracy.scores import DatasetScores, Score
+from dld_tui.core.accuracy.scores import DatasetScores
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.errors import UsageError
+from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.machine import providers
 from dld_tui.core.params import like, param
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.core.accuracy.datasets import Batch
-    from dld_tui.core.accuracy.metrics import Metric
 
 Result = DatasetScores
 
@@ -110,11 +101,9 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: A provider is missing.
         ActivityError: A model cannot be run.
     """
-    import numpy as np
-
+    from dld_tui.backends.accuracy.scoring import model_rows
     from dld_tui.backends.onnxruntime.runtime import version
-    from dld_tui.core.accuracy.datasets import read_dataset
-    from dld_tui.core.accuracy.metrics import difference, find_metric, interval
+    from dld_tui.core.accuracy.metrics import Judged, dataset_scores, find_metric
 
     request.require()
     began = time.monotonic()
@@ -122,62 +111,20 @@ def run(request: Request) -> Iterator[Event]:
     sides = [(request.model, request.provider)]
     if request.against is not None:
         sides.append((request.against, request.against_provider or request.provider))
-    rows: list[np.ndarray[Any, Any]] = []
+    judged = []
     for number, (model, provider) in enumerate(sides):
         yield Progress(0, None, stage=f"Loading {model.name}")
-        with _session(model, provider) as session:
-            # Its batch may be fixed where that of the other one is not.
-            batches = read_dataset(request.dataset, request.labels, session.inputs)
-            mine: list[Sequence[float]] = []
-            for done, batch in enumerate(batches):
-                at = number * len(batches) + done
-                yield Progress(at, len(sides) * len(batches), "batches", f"Running {model.name}")
-                mine += _rows(session, batch, metric)
-        rows.append(np.asarray(mine, np.float64))
-    names = [provider for _, provider in sides]
-    yield Finished(
-        DatasetScores(
-            str(request.dataset), metric.name, metric.title, metric.unit, metric.is_better_higher,
-            len(rows[0]),
-            tuple(
-                Score(str(model), interval(metric, own), f"ONNX Runtime {version()}, {name}")
-                for (model, _), own, name in zip(sides, rows, names, strict=True)
-            ),
-            difference(metric, *rows) if len(rows) == 2 else None,
-            request.most_loss,
-            int(np.sum(np.any(rows[0] != rows[1], axis=1))) if len(rows) == 2 else None,
-            time.monotonic() - began,
-        )
-    )  # fmt: skip
+        settings = Profile(model=model, provider=provider).session_settings()
+        steps = model_rows(model, settings, request.dataset, request.labels, metric)
 
+        def progress(
+            done: tuple[int, int], number: int = number, name: str = model.name
+        ) -> Progress:
+            at, count = done
+            total = len(sides) * count
+            return Progress(number * count + at, total, "batches", f"Running {name}")
 
-@contextlib.contextmanager
-def _session(model: Path, provider: str) -> Iterator[Session]:
-    from dld_tui.backends.onnxruntime.session import Session
-
-    settings = Profile(model=model, provider=provider).session_settings()
-    yield Session(model, replace(settings, quiet=True))
-
-
-def _rows(session: Session, batch: Batch, metric: Metric) -> Iterator[Sequence[float]]:
-    """Yield the figures of each sample.
-
-    Raises:
-        InputError: An output has no batch axis, or does not fit the label.
-    """
-    import numpy as np
-
-    outputs = session.run(session.feed(dict(batch.values)))
-    count = len(batch.labels)
-    for at, label in enumerate(batch.labels):
-        parts = []
-        for output in outputs:
-            array = np.asarray(output)
-            if count > 1 and (not array.ndim or len(array) != count):
-                raise InputError(
-                    f"an output of {count} samples has shape {list(array.shape)}",
-                    hint="Give each sample as a set of its own: test_data_set_0, …",
-                )
-            is_batch = array.ndim and len(array) == count
-            parts.append(array[at] if is_batch else array)
-        yield metric.sample(parts, label)
+        rows = yield from events_of(steps, progress)
+        judged.append(Judged(str(model), f"ONNX Runtime {version()}, {provider}", rows))
+    scores = dataset_scores(metric, request.dataset, judged, request.most_loss)
+    yield Finished(replace(scores, seconds=time.monotonic() - began))

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from dld_tui.core.accuracy.scores import Interval
+from dld_tui.core.accuracy.scores import DatasetScores, Interval, Score
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.process.plugins import plugins
@@ -80,6 +81,38 @@ def difference(metric: Metric, base: Array, other: Array) -> Interval:
     else:
         low, high = _drawn(lambda at: metric.total(other[at]) - metric.total(base[at]), len(base))
     return Interval(*(metric.factor * figure for figure in (value, low, high)))
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The rows of a model."""
+
+    model: str
+    """Its file. Untrusted text."""
+    backend: str
+    rows: Array
+    """[samples, figures]."""
+
+
+def dataset_scores(
+    metric: Metric, dataset: Path, judged: Sequence[Judged], most_loss: float | None
+) -> DatasetScores:
+    """Return the figures of one model, or of two on the same samples.
+
+    Args:
+        metric: The metric.
+        dataset: The samples.
+        judged: The reference, and perhaps another model.
+        most_loss: How much worse the other one may be, in the unit of the metric.
+    """
+    rows = [one.rows for one in judged]
+    is_pair = len(rows) == 2
+    return DatasetScores(
+        str(dataset), metric.name, metric.title, metric.unit, metric.is_better_higher, len(rows[0]),
+        tuple(Score(one.model, interval(metric, one.rows), one.backend) for one in judged),
+        difference(metric, *rows) if is_pair else None, most_loss,
+        int(np.sum(np.any(rows[0] != rows[1], axis=1))) if is_pair else None,
+    )  # fmt: skip
 
 
 def _wilson(share: float, count: int) -> tuple[float, float]:

@@ -88,24 +88,29 @@ def _interval_text(result: DatasetScores, given: Interval) -> str:
     return f"{low} to {high}"
 
 
+def loss_text(result: DatasetScores) -> str:
+    """Return how much worse the other model is, with the interval; empty for one model."""
+    loss = result.loss
+    if loss is None:
+        return ""
+    points = " points" if result.unit == "%" else ""
+    size = _change_text(result, abs(loss.value)) + points
+    ends = f"({_loss_ends(result, loss)}{points})"
+    if loss.low > 0:
+        said = f"worse by {size} {ends}"
+    elif loss.high < 0:
+        said = f"better by {size} {ends}"
+    elif not result.changed:
+        said = "the same for every sample"
+    else:
+        value = _change_text(result, loss.value)
+        said = f"no certain difference: loss {value}{points} {ends}"
+    return f"{result.title}: {said}"
+
+
 def score_lines(result: DatasetScores) -> list[str]:
     """Return the verdict and on how many samples it stands."""
-    lines = []
-    loss = result.loss
-    if loss is not None:
-        points = " points" if result.unit == "%" else ""
-        size = _change_text(result, abs(loss.value)) + points
-        ends = f"({_loss_ends(result, loss)}{points})"
-        if loss.low > 0:
-            said = f"worse by {size} {ends}"
-        elif loss.high < 0:
-            said = f"better by {size} {ends}"
-        elif not result.changed:
-            said = "the same for every sample"
-        else:
-            value = _change_text(result, loss.value)
-            said = f"no certain difference: loss {value}{points} {ends}"
-        lines.append(f"{result.title}: {said}")
+    lines = [*filter(None, [loss_text(result)])]
     if result.outcome is not None and result.most_loss is not None:
         limit = _change_text(result, result.most_loss)
         lines.append(f"{result.outcome}: a loss of {limit} is allowed")

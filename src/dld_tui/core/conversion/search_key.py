@@ -25,12 +25,17 @@ def search_facts(
 
     Args:
         settings: Those that matter to a trial.
-        inputs: Folders of input files.
+        inputs: Input files, and folders of such.
     """
-    folders = [folder for folder in inputs if folder is not None]
+    files = (
+        file
+        for path in inputs
+        if path is not None
+        for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
+    )
     return {
         "settings": {name: value for name, value in settings.items() if name != "model"},
         "model": content_digest(document),
-        "files": stamps(path for folder in folders for path in sorted(folder.rglob("*"))),
+        "files": stamps(files),
         "packages": {name: package_version(name) for name in _PACKAGES},
     }

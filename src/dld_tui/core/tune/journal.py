@@ -63,9 +63,10 @@ class Journal:
         from dld_tui.core.trials import search_name
 
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
-        inputs, calibration = (settings.get(name) for name in ("inputs", "calibration"))
-        folders = [Path(text) for text in (inputs, calibration) if isinstance(text, str)]
-        facts = search_facts(kept, document, folders)
+        given = (settings.get(name) for name in ("inputs", "calibration", "dataset", "labels"))
+        facts = search_facts(
+            kept, document, [Path(text) for text in given if isinstance(text, str)]
+        )
         # Times and candidates of other versions or fewer processors are not those of this run.
         facts |= {name: package_version(name) for name in _PACKAGES}
         facts |= {"cpu": cpu_name(), "threads": usable_threads()}
