@@ -1136,7 +1136,7 @@ def tune(
     fix_shapes: bool = ...,
     dataset: str | Path | None = ...,
     labels: str | Path | None = ...,
-    metric: str | float | Sequence[float] = ...,
+    metric: str | float | Sequence[str | float] = ...,
     most_loss: float | None = ...,
     shape: str | Sequence[str] | Mapping[str, Any] = ...,
     inputs: str | Path | Mapping[str, Any] | None = ...,

@@ -6,7 +6,6 @@ import contextlib
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.tune.agreement import Agreement
