@@ -100,7 +100,12 @@ def test_what_was_not_compared_is_not_wrong() -> None:
         (Latencies(2.0, 1.0, is_clear=False), "no difference beyond the noise"),
         (Latencies(2.0, 2.5, is_clear=False), "no difference beyond the noise"),
         (Latencies(0.0, 1.0, is_clear=True), "no difference beyond the noise"),
-        (Latencies(1.0, 0.0, is_clear=True), "slower, 0.00× the latency"),
+        (Latencies(1.0, 0.0, is_clear=True), "no difference beyond the noise"),
+        (Latencies(2.0, 1.0, is_clear=True, other_busy_threads=0.05), "speedup 2.00×"),
+        (
+            Latencies(15.0, 14.0, is_clear=False, other_busy_threads=1.8),
+            "no difference beyond the noise; other programs kept 1.8 threads busy",
+        ),
     ],
 )
 def test_what_is_said_of_two_latencies(latency: Latencies, told: str) -> None:

@@ -106,6 +106,7 @@ from dld_tui.core.inputs.guess import (
     specs_for,
 )
 from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
+from dld_tui.core.machine.environment import CpuWatch
 from dld_tui.core.notes import Note, NoteKind, texts
 from dld_tui.core.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.operators.native import too_wide
@@ -1120,6 +1121,7 @@ class Verifier:
             yield Log("Latencies not measured: ONNX Runtime takes too long to load both models")
             return None
         folder = self._original.path.parent if self._original.path is not None else None
+        watch = CpuWatch()
         with contextlib.ExitStack() as stack:
 
             def passes() -> list[Callable[[], object]]:
@@ -1136,7 +1138,9 @@ class Verifier:
                 return None
         (first, before, third), (other_first, after, other_third) = times
         is_clear = third < other_first or other_third < first
-        return Latencies(before, after, is_clear)
+        others = watch.facts().get("other_busy_threads")
+        busy = others if isinstance(others, float) else None
+        return Latencies(before, after, is_clear, busy)
 
 
 def verified(

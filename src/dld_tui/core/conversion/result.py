@@ -31,6 +31,7 @@ from dld_tui.core.files.external import is_data_file, named_data_files, remove_u
 from dld_tui.core.files.model_set import plan_model
 from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.params import is_same_file
+from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import clip, shortened, visible
 
@@ -143,6 +144,8 @@ class Latencies:
     after: float
     is_clear: bool
     """Whether the interquartile ranges of both do not overlap."""
+    other_busy_threads: float | None = None
+    """How many threads other programs kept busy meanwhile; None if that is not known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -756,8 +759,10 @@ def _latency_lines(latency: Latencies | None) -> Iterator[str]:
     text = "no difference beyond the noise"
     if latency.is_clear and 0 < after < before:
         text = f"speedup {before / after:.2f}×"
-    elif latency.is_clear and before:
+    elif latency.is_clear and after > before > 0:
         text = f"slower, {after / before:.2f}× the latency"
+    busy = busy_text({"other_busy_threads": latency.other_busy_threads})
+    text += f"; {busy}" if busy else ""
     yield f"{'latency on this CPU':<26} {before:>9.3g} ms → {after:.3g} ms  ({text})"
 
 
