@@ -28,6 +28,12 @@ FIXED = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }"""
 
 
+@pytest.fixture(autouse=True)
+def without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the memory out, which takes a session more, where no time is asked for."""
+    monkeypatch.setattr("dld_tui.activities.sweep.MEMORY_S", 0.0)
+
+
 def sweep(path: Path, **asked: Any) -> tuple[Sweep, list[str]]:
     events = list(run(Request(path, duration=0.0, **asked)))
     assert isinstance(events[-1], Finished)

@@ -64,6 +64,8 @@ _BATCHES = (1, 2, 4, 8)
 _PROMPT = 128
 _MEMORY_PART = 0.05
 """The part of the time to measure that the memory of passes may take."""
+MEMORY_S = 2.0
+"""Seconds that it may take in any case."""
 AS_GIVEN = "model"
 """The precision of the model as it is given."""
 _FLOAT = "fp32"
@@ -498,7 +500,7 @@ class _Measurement:
 
         Threads make no difference: those of the first count of them are measured.
         """
-        limit_s = _MEMORY_PART * self._request.duration * len(ready)
+        limit_s = max(MEMORY_S, _MEMORY_PART * self._request.duration * len(ready))
         by_setup: dict[Place, list[_Point]] = {}
         for spot in ready:
             if not spot.problem:
