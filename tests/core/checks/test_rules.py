@@ -14,7 +14,15 @@ import pytest
 
 from dld_tui.core.checks import RULES, Finding, check
 from dld_tui.core.checks import rules as model
-from dld_tui.core.checks.findings import INFERENCE, KERNEL, NOT_INFERRED, OPERANDS, repair_steps
+from dld_tui.core.checks.findings import (
+    INFERENCE,
+    KERNEL,
+    NOT_INFERRED,
+    OPERANDS,
+    RuntimeAnswer,
+    repair_steps,
+    settled,
+)
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.operators.native import infer_shapes
@@ -392,6 +400,66 @@ def test_sparse_tensors(tmp_path: Path, name: str, is_constant: bool) -> None:
     assert {f.level for f in found} == (
         {"warning" if is_warning else "error"} if message else set()
     )
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_the_order_of_many_sparse_indices_is_not_looked_at(
+    tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model, "MOST_INDICES", most)
+    made = models.parse(models.CHAIN)
+    made.graph.sparse_initializer.append(
+        oh.make_sparse_tensor(
+            oh.make_tensor("k", 1, [2], [1.0] * 2), oh.make_tensor("", 7, [2], [1, 0]), [4]
+        )
+    )
+    assert len(findings_of(opened(tmp_path, made), "tensor-data")) == (most == 2)
+
+
+def test_an_undefined_input_is_named_without_those_that_are_there(tmp_path: Path) -> None:
+    made = models.parse(models.CHAIN)
+    made.graph.node.append(oh.make_node("Sum", ["x", "ghost", "", "x"], ["k"], "n"))
+    (finding,) = findings_of(opened(tmp_path, made), "undefined-input")
+    assert (finding.message, finding.value) == ("Input ghost has no producer", "ghost")
+
+
+@pytest.mark.parametrize(
+    ("domain", "op_type", "level"),
+    [
+        ("com.microsoft", "FastGelu", "warning"), ("com.microsoft", "OfTheFuture", "error"),
+        ("ai.onnx.ml", "Binarizer", "warning"), ("ai.onnx.ml", "OfTheFuture", "error"),
+        ("ai.onnx.preview.training", "Adam", "error"), ("strange", "Relu", "error"),
+    ],
+)  # fmt: skip
+def test_a_set_that_is_not_imported_is_an_error_where_onnx_runtime_does_not_fill_it_in(
+    tmp_path: Path, domain: str, op_type: str, level: str
+) -> None:
+    made = models.parse(models.CHAIN)
+    node(made, op_type, ["x"], ["k"], "n", domain=domain)
+    (finding,) = findings_of(opened(tmp_path, made), "opset-import")
+    assert finding.level == level
+    assert ("ONNX Runtime takes the newest" in finding.message) == (level == "warning")
+
+
+@pytest.mark.parametrize("loaded", [True, False, None])
+@pytest.mark.parametrize("ran", [True, False, None])
+def test_what_onnx_runtime_takes_is_no_error(loaded: bool | None, ran: bool | None) -> None:
+    """Operands and decoders are proven by a run, all else by loading; what it says stays."""
+    by_load, by_run = "opset-import", OPERANDS
+    known = [Finding("error", rule, "m", None, None, None, None)
+             for rule in (by_load, by_run, "decoder:heads", "decoder:config",
+                          "onnxruntime:load")]  # fmt: skip
+    told = {
+        one.rule: one.level for one in settled(known, RuntimeAnswer(True, "1", [], loaded, ran))
+    }
+    assert told == {
+        by_load: "warning" if loaded else "error",
+        by_run: "warning" if loaded and ran else "error",
+        "decoder:heads": "warning" if loaded and ran else "error",
+        "decoder:config": "error",
+        "onnxruntime:load": "error",
+    }
+    assert settled(known, None) == known
 
 
 def test_a_sparse_output(tmp_path: Path) -> None:
