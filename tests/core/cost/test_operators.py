@@ -425,6 +425,7 @@ def flops(
     counted = operator(domain, op_type)
     assert counted.rule is not None
     products, others = work(counted.rule, call_of(op_type, inputs, outputs, domain, **about))
+    assert products is None or counted.has_macs == (products != 0)
     return None if products is None or others is None else 2 * products + others
 
 
