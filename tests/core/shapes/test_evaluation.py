@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from dld_tui.core.document import Document
 from dld_tui.core.shapes.evaluation import Evaluation
 from dld_tui.core.shapes.size import UNKNOWN, symbol
@@ -69,3 +71,19 @@ def test_a_demand_that_no_size_satisfies_has_a_reason(tmp_path: Path) -> None:
         shapes = {"x": Value((N, 5)), "w": Value((4, 3))}
         (demand,) = Evaluation(document, shapes).demands.failed
         assert demand.text == "the inner dimensions of a product are equal: [5, 4]"
+
+
+@pytest.mark.parametrize("operator", ["Gather", "GatherElements"])
+@pytest.mark.parametrize(("axis", "rows"), [(None, 5), (0, 5), (1, 7), (-1, 7), (-2, 5)])
+def test_an_index_points_into_as_many_rows_as_there_are_along_its_axis(
+    operator: str, axis: int | None, rows: int, tmp_path: Path
+) -> None:
+    about = "" if axis is None else f"<axis = {axis}>"
+    text = f"""
+        <ir_version: 10, opset_import: ["" : 18]>
+        g (float[5, 7] x, int64[2, 3] i) => (y) {{ y = {operator} {about} (x, i) }}
+    """
+    with closing(Document.open(models.write(tmp_path, text))) as document:
+        shapes = {"x": Value((5, 7)), "i": Value((2, 3), source=("i", 0))}
+        evaluation = Evaluation(document, shapes)
+        assert [size for size, _ in evaluation.demands.bounds["i"]] == [rows]

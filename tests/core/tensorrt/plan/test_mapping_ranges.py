@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from dld_tui.core.document import Document
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
-from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.mapping import ends_of, map_plan
 from tests.support.models import parse
 from tests.support.plans import named
 from tests.support.work import steps_in
@@ -133,3 +133,16 @@ def test_the_work_grows_with_the_layers_and_no_faster(tmp_path: Path) -> None:
         mapping = map_plan(plan, document)
         assert sum(len(found.nodes) for found in mapping.values()) == count
     assert work[1] < 2.5 * work[0]
+
+
+@pytest.mark.parametrize(
+    ("inner", "ends"),
+    [
+        ("a...b", [("a", "b")]), ("a...b...c", [("a", "b...c"), ("a...b", "c")]),
+        ("a....b", [("a", ".b"), ("a.", "b")]), ("a...", []), ("...b", []), ("a..b", []),
+    ],
+)  # fmt: skip
+def test_a_range_is_split_where_both_ends_have_a_name(
+    inner: str, ends: list[tuple[str, str]]
+) -> None:
+    assert ends_of(inner) == ends
