@@ -141,7 +141,12 @@ QUIET = {
             }>
         }""",
     ],
-    "speed:float64": [HEAD + "g (float[4] x) => (float[4] y) { y = Add (x, x) }"],
+    "speed:float64": [
+        HEAD + "g (float[4] x) => (float[4] y) { y = Add (x, x) }",
+        HEAD + "g (double[4] x) => (double[4] y) { y = Identity (x) }",  # it only moves
+        HEAD.replace("21", '21, "my" : 1')
+        + "g (double[4] x) => (double[4] y) { y = my.Add (x, x) }",
+    ],
     "speed:int64": [HEAD + "g (int64[4] x) => (int64[4] y) { y = Mul (x, x) }"],
     "speed:dynamic-input": [HEAD + "g (float[N,3,8,W] x) => (float[N,3,8,W] y) { y = Relu (x) }"],
     "speed:dynamic-channels": [layer("Conv", "64,64,1,1")],

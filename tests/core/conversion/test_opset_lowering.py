@@ -159,6 +159,9 @@ WRITTEN = {
         graph("c = OptionalHasElement(x) a = OptionalGetElement(x) d = Cast<to=1>(c)"
               "y = Add(a, d)", 18), 13,
     ),
+    "as many inputs as one likes, in a wider type": (
+        graph("c = Cast<to=6>(x) m = Max(c, c, c) y = Cast<to=1>(m)", 13), 11,
+    ),
     "bits": (graph("i = Cast<to=2>(x) n = BitwiseNot(i) y = Cast<to=1>(n)", 18), 13),
     "a grid": (
         graph("r = Slice(x, z, t, a) y = AffineGrid(r, s)", 20,
@@ -241,6 +244,11 @@ REFUSED = {
     "an image of three axes": (
         graph("y = GridSample(x, g)", 20, inputs="float[1, 1, 2, 2, 2] x, float[1, 1, 1, 1, 3] g"),
         16, "GridSample has no input of rank 5 before opset 20: node >y",
+    ),
+    "what may not be there": (
+        graph("a = OptionalGetElement(o) y = Add(a, x)", 18,
+              inputs="float[2, 3, 4] x, optional(float[2, 3, 4]) o"),
+        13, "OptionalGetElement does not exist in opset 13: node >a",
     ),
     "a type": (graph("c = Cast<to=16>(x) y = Relu(c)", 14), 12, "takes no bfloat16 before opset"),
     "very old": (graph("y = Add(x, x)", 13), 6, "opset 6"),
