@@ -27,7 +27,7 @@ from dld_tui.cli.agents.results import MOST_ROWS, Resources, shortened
 from dld_tui.cli.agents.tools import TOOLS, Tool
 from dld_tui.core.errors import InputError
 from dld_tui.core.params import settings_of
-from tests.support import models
+from tests.support import decoders, models
 from tests.support.agents import Agent, agent, marked, server, told
 from tests.support.cli import Dld
 
@@ -98,9 +98,11 @@ def test_arguments_are_the_settings_of_the_request() -> None:
 
 def test_what_writes_is_marked() -> None:
     writing = {tool.name for tool in TOOLS if not tool.is_reading}
-    assert writing == {"fix", "extract", "convert", "edit", "rewrite", "profile"}
+    assert writing == {
+        "fix", "extract", "convert", "edit", "rewrite", "profile", "profile_llm", "tune"
+    }  # fmt: skip
     assert {tool.name for tool in TOOLS if tool.measures} == {
-        "profile", "gate", "sweep", "accuracy"
+        "profile", "profile_llm", "tune", "memory", "gate", "sweep", "accuracy"
     }  # fmt: skip
 
 
@@ -490,6 +492,14 @@ async def test_each_tool_once(tmp_path: Path) -> None:
         await call("rewrite", lambda r: r["rewritten"] == 1, **model, rules=["Relu(x) => Abs(x)"])
         profiled = await call("profile", lambda r: r["passes"] >= 5, **model, iterations=5)
         (report,) = profiled["files"]
+        decoders.grouped(tmp_path / "decoder.onnx")
+        llm = {"model": "decoder.onnx", "prompt": "4", "decode": 3, "layer_passes": 0}
+        await call("profile_llm", lambda r: r, **llm, iterations=1)
+        tuned = await call(
+            "tune", lambda r: r["candidates"], **model, budget=3.0, only=["threads-1"]
+        )
+        assert tuned["files"]
+        await call("memory", lambda r: r, **model)
         await call("report", lambda r: len(r["lines"]) > 3, report=report, by="type")
         await call("compare", lambda r: len(r["reports"]) == 2, reports=[report, report])
         await call(

@@ -337,6 +337,12 @@ TOOLS = (
         _PRINTED | {OVERWRITE, "optimized_model", "lock_clocks"},
         writes=True, measures=True, result=".dldprof",
     ),
+    Tool(
+        "profile_llm", ("profile", "llm"), _without(OVERWRITE),
+        writes=True, measures=True, result=".dldprof",
+    ),
+    Tool("tune", ("tune",), _without(OVERWRITE), writes=True, measures=True, result=".tune.json"),
+    Tool("memory", ("memory",), measures=True),
     Tool("report", ("report",), _PRINTED),
     Tool("compare", ("compare",)),
     Tool(
