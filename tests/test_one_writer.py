@@ -33,6 +33,7 @@ ELSEWHERE = {
     # Written by others, or on another machine: renamed when whole.
     "core/tensors/payloads.py": "under the hash of its content, renamed when it is whole",
     "core/process/terminal.py": "the terminal itself",
+    "cli/help.py": "a paragraph for the terminal",
     "targets/ssh/remote/agent.py": "a bare Python on a target, which renames it when it is whole",
     "targets/ssh/remote/environment.py": "a bare Python on a target",
     "targets/ssh/remote/jobs.py": "the new folder of a job on a target",
