@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dld_tui.activities.tune.found import Found, failed
 from dld_tui.activities.tune.subject import Subject
 from dld_tui.core.compare.gate import Outcome
+from dld_tui.core.conversion.accuracy_criteria import SAME, AccuracyCriteria
 from dld_tui.core.events import Progress, events_of, result_of
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import DEFAULT_LIMIT, Setup
@@ -16,6 +17,7 @@ from dld_tui.core.tune.result import Closeness, Exclusion
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
     from dld_tui.core.accuracy.metrics import Array, Metric
+    from dld_tui.core.accuracy.statistics import Tolerances
 
 
 class Agreement:
@@ -78,9 +80,13 @@ class Agreement:
             return {}
         problem, near = "", Closeness()
         if self._strict is not None or not self.is_by_metric:
-            problem, near = self._by_outputs(setup, contestant)
+            problem, near = self._by_outputs(setup, contestant, setup.criteria, self._strict)
         if self.is_by_metric and not problem:
-            problem, near = self.by_metric(setup)
+            # What differs by rounding alone, such as threads, has nothing to lose: few samples
+            # would leave it undecided.
+            differs, near = self._by_outputs(setup, contestant, SAME)
+            if differs:
+                problem, near = self.by_metric(setup)
         self.found.near[setup.key] = near
         return {setup.key: failed(problem)} if problem else {}
 
@@ -114,7 +120,21 @@ class Agreement:
         settings = self.subject.settings(setup).without_graph()
         return model_rows(setup.model, settings, asked.dataset, asked.labels, self._metric)
 
-    def _by_outputs(self, setup: Setup, contestant: Contestant) -> tuple[str, Closeness]:
+    def _by_outputs(
+        self,
+        setup: Setup,
+        contestant: Contestant,
+        criteria: AccuracyCriteria,
+        strict: Tolerances | None = None,
+    ) -> tuple[str, Closeness]:
+        """Return why outputs are not near enough, empty where they are, and how near they are.
+
+        Args:
+            setup: The candidate.
+            contestant: Its session.
+            criteria: What is near enough.
+            strict: Is used in their place, where it is given.
+        """
         from dld_tui.backends.onnxruntime.contest import accuracy, first_item
         from dld_tui.core.accuracy.statistics import Tolerances
 
@@ -124,6 +144,5 @@ class Agreement:
         if setup.batch > 1:
             pairs = zip(outputs, self.subject.reference, strict=True)
             outputs = [first_item(mine, single) for mine, single in pairs]
-        criteria = setup.criteria if self._strict is None else None
-        near = self._strict or Tolerances(setup.criteria.tolerance)
-        return accuracy(self.subject.reference, outputs, near, criteria)
+        near = strict or Tolerances(criteria.tolerance)
+        return accuracy(self.subject.reference, outputs, near, criteria if strict is None else None)
