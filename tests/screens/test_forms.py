@@ -127,7 +127,7 @@ async def shown(session: Session, about: Activity, values: dict[str, JSON]) -> A
     """Show a form as the workspace does, and fill it in."""
     if about.modification is not None:
         session.screen.conversion.ask_settings(about.id, {})
-    elif not session.screen.show_activity(about.id):
+    elif about.of_report or not session.screen.show_activity(about.id):  # r.dldprof is no report
         session.app.start_activity(about.id, {"model": str(session.screen.document.path)})
     await session.until(
         lambda: (

@@ -187,7 +187,7 @@ ACTIVITIES: tuple[Activity, ...] = (
     _own(
         "sweep",
         "Sweep",
-        "Measure a model at several sizes, prompts, thread counts, providers and precisions.",
+        "Measure a model at several sizes, prompts, threads, providers and precisions.",
         result="dld_tui.core.report.sweep:Sweep",
         command=Command(
             ("sweep",),
