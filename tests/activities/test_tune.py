@@ -27,14 +27,14 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import writer
-from dld_tui.core.reading.story import Step
+from dld_tui.core.reading.story import NextStep
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.report import Report
 from dld_tui.core.tune.changes import (
     CHANGES,
-    Change,
     Setup,
+    TuneChange,
     batch_change,
     thread_changes,
     usable_changes,
@@ -287,7 +287,9 @@ def test_a_conversion_that_failed_is_tried_again_by_a_resumed_run(
     """A full disk passes; outputs that are wrong stay wrong."""
     path, tries = write(tmp_path, DEEP, "deep.onnx"), list[str]()
 
-    def failing(self: Conversions, change: Change, values: Any) -> Generator[Event, None, object]:
+    def failing(
+        self: Conversions, change: TuneChange, values: Any
+    ) -> Generator[Event, None, object]:
         yield Progress(0, None)
         tries.append(change.id)
         if change.id == "simplified":
@@ -326,7 +328,7 @@ def test_rewrite_rules_that_failed_are_tried_again_too(
     path = write(tmp_path, DEEP, "deep.onnx")
     change = next(one for one in CHANGES if one.id == "fused-gelu")
 
-    def full(self: Conversions, change: Change) -> Generator[Event, None, str]:
+    def full(self: Conversions, change: TuneChange) -> Generator[Event, None, str]:
         yield Progress(0, None)
         raise SaveError("the disk is full")
 
@@ -772,7 +774,7 @@ def test_the_budget_is_used_as_long_as_candidates_are_left(
     models += [replace(opset, id=f"opset-{number}") for number in range(3)]
     monkeypatch.setattr(course.Tuning, "_usable", lambda self: models)
 
-    def convert(self: Conversions, change: Change) -> Generator[Event, None, object]:
+    def convert(self: Conversions, change: TuneChange) -> Generator[Event, None, object]:
         yield Progress(0, None)
         room_s = self.budget.left(self.budget.converted_share)
         clock[0] += min(each_s, room_s)
@@ -841,7 +843,7 @@ def test_what_a_report_of_the_model_advises_is_tried_first(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = write(tmp_path, DEEP, "deep.onnx")
-    steps = [Step("this", "why", ("blocks",)), Step("that", "why", ("opset", "blocks"))]
+    steps = [NextStep("this", "why", ("blocks",)), NextStep("that", "why", ("opset", "blocks"))]
     monkeypatch.setattr("dld_tui.core.reading.story.next_steps", lambda report: steps)
     with (
         contextlib.closing(Document.open(path)) as document,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dld_tui.commands import Command
 from dld_tui.commands.command import DIGITS
-from dld_tui.screens.home.palette import ContextMenu, Entry, grouped, menu_keys
+from dld_tui.screens.home.palette import ContextMenu, PaletteEntry, grouped, menu_keys
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support.workspace import NARROW, SIZES, Session, opened
 
@@ -103,7 +103,7 @@ async def test_menus_of_a_model(chain: Path) -> None:
 
 def test_keys_of_a_menu_are_those_outside_it_or_a_digit_that_stays() -> None:
     def keys(id: str, own: str = "", keymap: Mapping[str, str] | None = None) -> list[str]:
-        return menu_keys(Entry(Command(id, "title", "Help.", own), None, None), keymap or {})
+        return menu_keys(PaletteEntry(Command(id, "title", "Help.", own), None, None), keymap or {})
 
     assert keys("edit.fold") == [DIGITS["edit.fold"]]
     assert keys("edit.fold", keymap={"edit.fold": "x"}) == ["x"]
@@ -114,7 +114,7 @@ def test_keys_of_a_menu_are_those_outside_it_or_a_digit_that_stays() -> None:
 
 def test_entries_are_in_groups_with_those_that_can_run_first() -> None:
     entries = [
-        Entry(Command("a.x", name, "Help.", group=group), None, why)
+        PaletteEntry(Command("a.x", name, "Help.", group=group), None, why)
         for name, group, why in [
             ("mark", "Mark", None), ("late", "Edit", "no"), ("edit", "Edit", None),
             ("go", "Go", None),

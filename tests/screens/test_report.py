@@ -8,7 +8,7 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
-from dld_tui.core.reading.story import Step
+from dld_tui.core.reading.story import NextStep
 from dld_tui.core.report.report import Report
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results import report as report_page
@@ -345,7 +345,7 @@ def test_settings_of_the_report_are_listed(tmp_path: Path) -> None:
 async def test_advice_by_rules_is_measured_or_previewed(
     report: Path, monkeypatch: pytest.MonkeyPatch, key: str, way: str | None
 ) -> None:
-    step = Step("GELU in one operator", "Erf", ("fused-gelu",), ("gelu-onnxruntime",))
+    step = NextStep("GELU in one operator", "Erf", ("fused-gelu",), ("gelu-onnxruntime",))
     asked: list[Any] = []
     monkeypatch.setattr(report_page, "next_steps", lambda report: [step])
     monkeypatch.setattr(

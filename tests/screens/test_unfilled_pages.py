@@ -15,7 +15,7 @@ from dld_tui.screens.activity.document_forms import ConvertForm, ModelForm
 from dld_tui.screens.activity.jobs import EndedJobsScreen, JobScreen
 from dld_tui.screens.home.help import HelpScreen, OperatorsScreen, everything
 from dld_tui.screens.home.new_model import NewModelScreen
-from dld_tui.screens.home.palette import Entry, Palette, entries_for
+from dld_tui.screens.home.palette import Palette, PaletteEntry, entries_for
 from dld_tui.screens.home.welcome import WelcomeScreen
 from dld_tui.screens.model.functions import FunctionsScreen
 from dld_tui.screens.model.metadata import MetadataScreen, ProfilesScreen
@@ -163,10 +163,10 @@ async def leave(session: Session) -> None:
     await session.pilot.pause()
 
 
-def entries(page: Page) -> list[Entry]:
+def entries(page: Page) -> list[PaletteEntry]:
     """Return the commands of a page itself, unavailable ones too."""
     return [
-        Entry(command, page, None)
+        PaletteEntry(command, page, None)
         for scope in scopes_of(page)
         for command in commands.in_scope(scope)
         if command.id not in _LEFT_OUT
@@ -185,7 +185,7 @@ async def test_commands_of_a_page_that_is_not_filled(name: str, folder: Path) ->
             if command is None:
                 app.push_screen(Palette(page))
             else:
-                await Entry(command, page, None).run(app)
+                await PaletteEntry(command, page, None).run(app)
         await leave(session)
 
 
@@ -211,7 +211,7 @@ async def test_commands_of_the_app_over_a_page_that_is_not_filled(name: str, fol
         for command in commands.in_scope("app"):
             if command.id not in {*_LEFT_OUT, "tab.close"}:  # else the model is closed
                 show(session, name, folder)
-                await Entry(command, session.app, None).run(session.app)
+                await PaletteEntry(command, session.app, None).run(session.app)
                 await leave(session)
 
 

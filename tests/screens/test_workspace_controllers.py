@@ -21,11 +21,11 @@ from dld_tui.core.document.operator_listing import operator_palette
 from dld_tui.core.errors import DldError
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
-from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.history import MANY, EditHistory
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import recall_arrangement
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.screens.workspace.state import Cursor, Signal, Target, WorkspaceModel
+from dld_tui.screens.workspace.state import Cursor, EditableKind, Signal, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.widgets.explorer.state import Branch, ExplorerModel
 from dld_tui.widgets.parameters.descriptions import NodeRows, ParameterRow, ScopeRows, Terminal
@@ -58,7 +58,7 @@ class Desk:
         self.base = (self.page, self.model, cast("Any", work))
         self.work = work
         node_list = cast("Any", SimpleNamespace())
-        self.history = History(*self.base, self.navigation, node_list)
+        self.history = EditHistory(*self.base, self.navigation, node_list)
 
     def look(self, cursor: Cursor) -> None:
         """Put the cursor on something."""
@@ -101,15 +101,15 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 
 def test_each_row_has_its_target(desk: Desk) -> None:
     first = desk.node("first")
-    assert Cursor(node=first).target is Target.NODE
+    assert Cursor(node=first).target is EditableKind.NODE
     assert Cursor(subject=first, in_parameters=True).target is None
-    assert desk.cursor_on_scope("x").target is Target.TERMINAL
-    assert desk.cursor_on("second", "w").target is Target.TENSOR
-    assert desk.cursor_on("first", "node").target is Target.NAME
+    assert desk.cursor_on_scope("x").target is EditableKind.TERMINAL
+    assert desk.cursor_on("second", "w").target is EditableKind.TENSOR
+    assert desk.cursor_on("first", "node").target is EditableKind.NAME
     rows = {
-        Target.ATTRIBUTE: ParameterRow(("attribute", "axis"), attribute="axis"),
-        Target.TEXT: ParameterRow(("metadata", "key")),
-        Target.OTHER: ParameterRow(("fact", "size")),
+        EditableKind.ATTRIBUTE: ParameterRow(("attribute", "axis"), attribute="axis"),
+        EditableKind.TEXT: ParameterRow(("metadata", "key")),
+        EditableKind.OTHER: ParameterRow(("fact", "size")),
     }
     for target, row in rows.items():
         assert Cursor(subject=first, node=first, in_parameters=True, row=row).target is target
@@ -232,10 +232,10 @@ def test_edit_and_delete_look_up_what_the_cursor_is_on(desk: Desk, editing: Edit
     done: list[str] = []
     editing.edits = {
         target: lambda name=target.name: done.append(name)  # type: ignore[misc]
-        for target in Target
-        if target is not Target.OTHER
+        for target in EditableKind
+        if target is not EditableKind.OTHER
     }
-    editing.deletions = {Target.TERMINAL: lambda: done.append("removed")}
+    editing.deletions = {EditableKind.TERMINAL: lambda: done.append("removed")}
     desk.look(desk.cursor_on_scope("x"))
     editing.edit()
     editing.delete()
@@ -291,11 +291,11 @@ def on_link(desk: Desk, name: str, index: int = 0) -> Cursor:
 
 def test_a_link_is_the_end_that_it_leads_to(desk: Desk) -> None:
     cursor = on_link(desk, "second")
-    assert (cursor.target, cursor.value, cursor.place[0]) == (Target.LINK, "a", "input")
+    assert (cursor.target, cursor.value, cursor.place[0]) == (EditableKind.LINK, "a", "input")
     assert cursor.scope is desk.document.main
     assert {"end", "input", "wired", "value", "node", "cursor"} <= cursor.facts()
     result = Cursor(in_graph=True, link=Terminal(desk.document.main, "output", "y"))
-    assert (result.target, result.value, result.place[0]) == (Target.LINK, "y", "boundary")
+    assert (result.target, result.value, result.place[0]) == (EditableKind.LINK, "y", "boundary")
     assert "boundary" in result.facts()
 
 
@@ -339,7 +339,7 @@ def test_every_command_of_a_controller_is_there() -> None:
     assert len(named) > 90
     for controller, _, method in named:
         assert callable(getattr(getattr(page, controller), method)), (controller, method)
-    assert set(page.editing.edits) == set(Target) - {Target.OTHER}
+    assert set(page.editing.edits) == set(EditableKind) - {EditableKind.OTHER}
 
 
 def test_every_message_that_is_heard_has_a_handler() -> None:

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from dld_tui.core.checks.findings import INFERENCE
-from dld_tui.core.document import Change
+from dld_tui.core.document import DocumentChange
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
@@ -206,7 +206,7 @@ async def test_a_model_that_inference_refuses_is_said(
 
 async def new_models_and_everything_changed(session: Session) -> None:
     screen = session.screen
-    screen.model.tell_change(Change("reset", None))
+    screen.model.tell_change(DocumentChange("reset", None))
     assert screen.document.main.is_stale("s")
     await session.until(lambda: screen.model.has_fresh_types)
     assert not screen.document.main.is_stale("s")

@@ -15,7 +15,7 @@ from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.explorer.rows import ExplorerRows, view_title
 from dld_tui.widgets.explorer.state import (
     Branch,
-    Entry,
+    ExplorerEntry,
     ExplorerModel,
     Figures,
     Item,
@@ -435,7 +435,7 @@ def test_hostile_names_make_rows(folder: Path) -> None:
         unfold_all(model)
         labels = [item.label for item in model.rows().items]
         assert not any("\x1b" in label for label in labels)
-        entries = [item for item in model.rows().items if isinstance(item, Entry)]
+        entries = [item for item in model.rows().items if isinstance(item, ExplorerEntry)]
         assert len(entries) == len(names) * 2
     document.close()
 
@@ -447,7 +447,7 @@ def test_fifty_thousand_nodes_take_few_objects(folder: Path) -> None:
     rows = model.rows()
     assert len(rows) == 20_001
     model.set_text("conv_19999")
-    assert [item.label for item in model.rows().items if isinstance(item, Entry)] == [
+    assert [item.label for item in model.rows().items if isinstance(item, ExplorerEntry)] == [
         "/layer_333/Conv_19999"
     ]
     model.document.close()

@@ -15,7 +15,7 @@ from dld_tui.core.text import cell_width
 from dld_tui.core.text.names import ListedNames
 from dld_tui.widgets.explorer.findings import FindingLines
 from dld_tui.widgets.explorer.rows import ExplorerRows
-from dld_tui.widgets.explorer.state import Entry, ExplorerModel
+from dld_tui.widgets.explorer.state import ExplorerEntry, ExplorerModel
 from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.results.plan import FindingRows
 from tests.support import models
@@ -88,7 +88,9 @@ def test_nodes_in_the_list(seed: int, tmp_path: Path) -> None:
     explorer = ExplorerModel(Document.open(models.write(tmp_path, model_text(names))))
     shown = explorer.rows()
     rows = ExplorerRows(shown, lambda item: None, explorer, lambda entry: False)
-    told = [(at, item.label) for at, item in enumerate(shown.items) if isinstance(item, Entry)]
+    told = [
+        (at, item.label) for at, item in enumerate(shown.items) if isinstance(item, ExplorerEntry)
+    ]
     for width in WIDTHS:
         told_apart([(name, rows.line(at, width)[3:]) for at, name in told], "")
 

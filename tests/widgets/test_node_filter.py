@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.document import Document, Node
-from dld_tui.core.document.transactions import Change
+from dld_tui.core.document.transactions import DocumentChange
 from dld_tui.core.errors import UsageError
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.parameters.descriptions import default_of
@@ -124,7 +124,7 @@ def test_a_pattern_lists_its_hits_and_follows_edits() -> None:
     assert chosen.conditions[0].text == "Mul(x, Sigmoid(x))"
     asked: set[str] = set()
 
-    def listen(change: Change) -> None:
+    def listen(change: DocumentChange) -> None:
         asked.update(node.name for node in chosen.follow(change))
 
     def shown() -> str:

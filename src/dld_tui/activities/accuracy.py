@@ -23,7 +23,7 @@ from dld_tui.core.params import like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 
 if TYPE_CHECKING:
-    from dld_tui.backends.accuracy.runs import Comparison, Side
+    from dld_tui.backends.accuracy.runs import Comparison, OutputSource
     from dld_tui.backends.onnxruntime.session import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
@@ -250,7 +250,7 @@ def run(request: Request) -> Iterator[Event]:
         yield from _compare(request, reference, other)
 
 
-def _compare(request: Request, reference: Side, other: Side) -> Iterator[Event]:
+def _compare(request: Request, reference: OutputSource, other: OutputSource) -> Iterator[Event]:
     from dld_tui.backends.accuracy.runs import Comparison, State, comparison_notes, grouped
     from dld_tui.backends.onnxruntime.limits import naming
     from dld_tui.core.accuracy.result import Result
@@ -335,7 +335,7 @@ class _Plan:
         if problems := refused(self._build_settings(), self._library.facts):
             raise UsageError(f"{self._library.facts.title}: {'; '.join(problems)}")
 
-    def sides(self, stack: contextlib.ExitStack) -> tuple[Side, Side]:
+    def sides(self, stack: contextlib.ExitStack) -> tuple[OutputSource, OutputSource]:
         """Open the models, and return the two sides."""
         from dld_tui.core.conversion.retyping import in_lower_precision
         from dld_tui.core.llm.folder import open_document
@@ -386,7 +386,7 @@ class _Plan:
 
     def _side(
         self, document: Document, way: SessionSettings | BuildSettings, folder: Path | None = None
-    ) -> Side:
+    ) -> OutputSource:
         if self._library is not None and isinstance(way, BuildSettings):
             from dld_tui.backends.accuracy.runs import BuiltSide
 
@@ -397,7 +397,7 @@ class _Plan:
         assert isinstance(way, SessionSettings)
         return ModelSide(document, way, folder)
 
-    def _engine_side(self, path: Path | None) -> Side:
+    def _engine_side(self, path: Path | None) -> OutputSource:
         from dld_tui.backends.accuracy.runs import EngineSide
 
         assert self._library is not None
@@ -406,7 +406,7 @@ class _Plan:
         return EngineSide(path, data, header, self._library, request.device, request.plugins)
 
 
-def _limit(*sides: Side, shapes: Sequence[str]) -> None:
+def _limit(*sides: OutputSource, shapes: Sequence[str]) -> None:
     """Limit sessions, if both runs are on a CPU."""
     from dld_tui.backends.accuracy.runs import ModelSide
     from dld_tui.backends.onnxruntime.limits import limit_trials
@@ -445,7 +445,7 @@ def _feeds(request: Request, comparison: Comparison) -> Feeds:
     return input_feeds(specs, request.inputs, request.shape, seeds, document, comparison.trial_run)
 
 
-def _remarks(request: Request, *sides: Side) -> Iterator[str]:
+def _remarks(request: Request, *sides: OutputSource) -> Iterator[str]:
     """Yield notes about how ONNX Runtime was requested to run."""
     from dld_tui.backends.accuracy.runs import ModelSide
 
@@ -466,5 +466,5 @@ def _remarks(request: Request, *sides: Side) -> Iterator[str]:
                " fuse their nodes otherwise")  # fmt: skip
 
 
-def _told(side: Side, path: Path, rounded: str) -> RunSide:
+def _told(side: OutputSource, path: Path, rounded: str) -> RunSide:
     return RunSide(**vars(side.told()), model=str(path), round=rounded)

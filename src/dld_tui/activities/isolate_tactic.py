@@ -294,7 +294,7 @@ class _Searching:
 
     def events(self) -> Iterator[Event]:
         from dld_tui.backends.accuracy.tactic_trials import TacticTrials
-        from dld_tui.core.accuracy.tactics import WORDS, Build, Plan, isolate
+        from dld_tui.core.accuracy.tactics import WORDS, Build, TacticPlan, isolate
         from dld_tui.core.process.paths import ensure
         from dld_tui.core.trials import Journal, Limits, Trials
 
@@ -317,7 +317,7 @@ class _Searching:
             trials = Trials(
                 engines.run, lambda plan: plan.key, journal, limits, lambda plan: plan.why, WORDS
             )
-            first = yield from trials.ask(Plan(None, f"build 1 of {request.tries}"))
+            first = yield from trials.ask(TacticPlan(None, f"build 1 of {request.tries}"))
             yield self._cost(first)
             if request.estimate_only:
                 yield Finished(self._told(None, [first], None, None))

@@ -24,7 +24,7 @@ from dld_tui.core.tensorrt.settings import MeasureSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.backends.onnxruntime.profiling import Plan
+    from dld_tui.backends.onnxruntime.profiling import ProfileJob
     from dld_tui.core.document.document import Document
     from dld_tui.core.report.latency import StopCondition
 
@@ -401,7 +401,7 @@ def require_memory(document: Document, facts: Mapping[str, JSON]) -> Iterator[Ev
         yield Log(f"the weights alone take {fmt.size(needed)} of memory")
 
 
-def plan_of(request: Request) -> Plan:
+def plan_of(request: Request) -> ProfileJob:
     """Return what to run, with the settings of the session.
 
     Raises:
@@ -410,7 +410,7 @@ def plan_of(request: Request) -> Plan:
     """
     from dld_tui.backends.machine.capture import GpuPlan
     from dld_tui.backends.machine.jetson import Jetson
-    from dld_tui.backends.onnxruntime.profiling import Plan
+    from dld_tui.backends.onnxruntime.profiling import ProfileJob
 
     session = request.session_settings()
     settings = to_json(request)
@@ -430,7 +430,7 @@ def plan_of(request: Request) -> Plan:
             "a CUDA graph needs inputs and outputs that stay where they are",
             hint="Add --io-binding, or leave out the provider option of the graph",
         )
-    return Plan(
+    return ProfileJob(
         model=request.model,
         report=report_path(request.output, request.model).absolute(),
         session=session,

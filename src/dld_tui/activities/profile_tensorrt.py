@@ -23,7 +23,7 @@ from dld_tui.core.tensorrt.settings import RunSettings
 
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
-    from dld_tui.backends.tensorrt.profiling import Plan
+    from dld_tui.backends.tensorrt.profiling import EngineProfileJob
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.identity import ModelIdentity
     from dld_tui.core.inputs.guess import Guess
@@ -161,10 +161,12 @@ def _build(
         return path.read_bytes(), chosen.guess
 
 
-def _plan(request: Request, data: bytes, model: ModelIdentity | None, guess: Guess | None) -> Plan:
+def _plan(
+    request: Request, data: bytes, model: ModelIdentity | None, guess: Guess | None
+) -> EngineProfileJob:
     from dld_tui.backends.machine.capture import GpuPlan
     from dld_tui.backends.tensorrt.cuda import select_device
-    from dld_tui.backends.tensorrt.profiling import Plan
+    from dld_tui.backends.tensorrt.profiling import EngineProfileJob
     from dld_tui.core.process.paths import report_path
     from dld_tui.core.report.latency import StopCondition
 
@@ -179,7 +181,7 @@ def _plan(request: Request, data: bytes, model: ModelIdentity | None, guess: Gue
         counter_passes=request.counter_passes,
         lock_clocks=request.lock_clocks,
     )
-    return Plan(
+    return EngineProfileJob(
         title=(request.onnx or request.prebuilt or request.model).name,
         engine=request.prebuilt or request.engine_path,
         data=data,

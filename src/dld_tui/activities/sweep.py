@@ -45,7 +45,7 @@ from dld_tui.core.report.sweep import (
     sweep_text,
 )
 from dld_tui.core.text import visible
-from dld_tui.core.tune.changes import CHANGES, Change
+from dld_tui.core.tune.changes import CHANGES, TuneChange
 from dld_tui.core.tune.result import CandidateState, Exclusion
 from dld_tui.core.types import JSON
 
@@ -70,7 +70,7 @@ AS_GIVEN = "model"
 """The precision of the model as it is given."""
 _FLOAT = "fp32"
 """The same, for a model that computes in float32."""
-CONVERSIONS: Mapping[str, Change] = {
+CONVERSIONS: Mapping[str, TuneChange] = {
     change.id: change
     for change in CHANGES
     if change.convert in ("convert_fp16", "convert_bf16", "convert_quantize")
@@ -384,7 +384,7 @@ class _Measurement:
                 models[name] = yield from self._conversion(CONVERSIONS[name], model)
         return models
 
-    def _conversion(self, change: Change, model: Path) -> Generator[Event, None, Path | str]:
+    def _conversion(self, change: TuneChange, model: Path) -> Generator[Event, None, Path | str]:
         """Convert the model as ``dld convert`` does, verified, unless the journal has it."""
         journal = self._journal
         if not journal.is_made(change.id):
@@ -399,7 +399,7 @@ class _Measurement:
         excluded = journal.exclusion(change.id)
         return journal.model(change.id) if excluded is None else excluded.text
 
-    def _problem_of(self, change: Change, model: Path) -> Generator[Event, None, str]:
+    def _problem_of(self, change: TuneChange, model: Path) -> Generator[Event, None, str]:
         from dld_tui.activities import registry
         from dld_tui.core.conversion.result import VerifiedResult, value_problem
 

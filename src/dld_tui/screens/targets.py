@@ -26,7 +26,7 @@ from dld_tui.core.settings.saved_targets import (
     settings_shown,
     target_table,
 )
-from dld_tui.core.settings.secrets import BAD, GOOD, Step
+from dld_tui.core.settings.secrets import BAD, GOOD, ConnectionStep
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.text import fit, visible
 from dld_tui.core.types import JSON
@@ -167,13 +167,13 @@ class TargetsScreen(ListPage[Connection]):
         """A step of a test is done, or the test is over."""
 
         name: str
-        step: Step | None
+        step: ConnectionStep | None
         error: str = ""
 
     def __init__(self) -> None:
         super().__init__()
         self._connections: dict[str, Connection] = {}
-        self._steps: dict[str, list[Step]] = {}
+        self._steps: dict[str, list[ConnectionStep]] = {}
         self._testing: set[str] = set()
         self._asker: DialogAsker | None = None
 
@@ -310,7 +310,7 @@ class TargetsScreen(ListPage[Connection]):
         assert self._asker is not None
         examine(connection, self._asker, lambda step: self._tell(connection.name, step))
 
-    def _tell(self, name: str, step: Step) -> None:
+    def _tell(self, name: str, step: ConnectionStep) -> None:
         self.post_message(self.Tested(name, step))
 
     def on_targets_screen_tested(self, event: Tested) -> None:
@@ -322,7 +322,7 @@ class TargetsScreen(ListPage[Connection]):
             return
         self._testing.discard(event.name)
         if event.error:
-            steps.append(Step("test", BAD, event.error))
+            steps.append(ConnectionStep("test", BAD, event.error))
         usable = bool(steps) and all(step.state != BAD for step in steps)
         outcome_text = "ready" if usable else steps[-1].name if steps else "cancelled"
         if event.name in self._connections:
@@ -337,7 +337,7 @@ def _forget(connection: Connection) -> None:
     forget_secrets(connection)
 
 
-def _step_lines(step: Step, room: int) -> list[list[Piece]]:
+def _step_lines(step: ConnectionStep, room: int) -> list[list[Piece]]:
     shown = glyphs.current()
     mark, style = (shown.good, "good") if step.state == GOOD else (shown.warning, "warn")
     if step.state == BAD:

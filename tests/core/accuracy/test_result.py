@@ -11,8 +11,8 @@ import numpy as np
 
 from dld_tui.core.accuracy.result import (
     VIEWS,
+    AccuracyRow,
     Result,
-    Row,
     accuracy_table,
     cosine_text,
     figure,
@@ -31,10 +31,12 @@ ONES = np.ones(4, np.float32)
 TOLERANCE = Tolerance(1e-3, 0.0)
 
 
-def row(name: str, difference: float, order: int, *, is_output: bool = False) -> Row:
+def row(name: str, difference: float, order: int, *, is_output: bool = False) -> AccuracyRow:
     error = compare(ONES, ONES + np.float32(difference), TOLERANCE)
     problem = TOLERANCE.problem(error) or ""
-    return Row(name, name, f"make_{name}", "Add", order, is_output, TOLERANCE.text, problem, error)
+    return AccuracyRow(
+        name, name, f"make_{name}", "Add", order, is_output, TOLERANCE.text, problem, error
+    )
 
 
 ROWS = (row("a", 0, 0), row("b", 0.01, 3), row("c", 0.5, 2), row("y", 0, 7, is_output=True))
@@ -67,7 +69,7 @@ def test_errors_of_nodes_are_parts_of_their_values() -> None:
 def test_bars_are_as_long_as_the_errors_that_rows_are_ordered_by() -> None:
     near_zero = np.array([1e-9, 1.0, 1.0, 1.0], np.float32)
     error = compare(near_zero, near_zero + np.float32(1e-3), TOLERANCE)
-    small = Row("n", "n", "make_n", "Add", 5, False, TOLERANCE.text, "", error)
+    small = AccuracyRow("n", "n", "make_n", "Add", 5, False, TOLERANCE.text, "", error)
     assert (error.max_rel or 0) > 1
     rows = Result((*ROWS, small, row("w", math.nan, 6))).worst()
     bars = [column for column in accuracy_table(rows, "screen").columns if column.key == "bar"]
@@ -79,7 +81,7 @@ def test_bars_are_as_long_as_the_errors_that_rows_are_ordered_by() -> None:
 
 def test_json_gives_the_same_rows() -> None:
     data = json.loads(json.dumps(encode(ROWS)))
-    assert decode(tuple[Row, ...], data) == ROWS
+    assert decode(tuple[AccuracyRow, ...], data) == ROWS
 
 
 def test_figures_as_text() -> None:

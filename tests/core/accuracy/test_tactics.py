@@ -17,8 +17,8 @@ from dld_tui.core.accuracy.tactics import (
     Build,
     BuildEstimate,
     Isolation,
-    Plan,
     ShownTactic,
+    TacticPlan,
     TacticReport,
     avoiding_command,
     cost_text,
@@ -46,11 +46,11 @@ def searched(
     vary: bool = False,
     path: Path | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
-) -> tuple[Isolation, list[Plan]]:
+) -> tuple[Isolation, list[TacticPlan]]:
     """Search; a build that is left alone takes the first tactics."""
-    plans: list[Plan] = []
+    plans: list[TacticPlan] = []
 
-    def build(plan: Plan) -> Generator[Event, None, Build]:
+    def build(plan: TacticPlan) -> Generator[Event, None, Build]:
         yield from ()
         plans.append(plan)
         choices = FIRST if plan.choices is None else plan.choices

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.compare.comparison import GROUPINGS, Comparison
-from dld_tui.core.compare.records import Row, Subject, label
+from dld_tui.core.compare.records import ComparisonRow, Subject, label
 from dld_tui.core.compare.rows import sort_rows
 from dld_tui.core.errors import UsageError
 from dld_tui.core.report.records import Layer, NodeLink
@@ -14,7 +14,7 @@ from tests.support.compared import noisy, subject, timed
 from tests.support.work import steps_in
 
 
-def by_key(rows: list[Row]) -> dict[str, Row]:
+def by_key(rows: list[ComparisonRow]) -> dict[str, ComparisonRow]:
     return {row.key: row for row in rows}
 
 

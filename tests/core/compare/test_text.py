@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dld_tui.core.compare.export import described, row_note
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.records import Cell, Interval, Row
+from dld_tui.core.compare.records import Cell, ComparisonRow, Interval
 from dld_tui.core.compare.rows import margin, ratio_text, signed, verdict
 from tests.support.compared import subject
 
@@ -33,19 +33,19 @@ def test_verdicts() -> None:
 
 
 def test_remarks() -> None:
-    assert row_note(Row("x", (BASE, SURE)), 1, 0) == ""
-    assert row_note(Row("x", (BASE, SURE)), 1, 0, counted=True) == "2>1"
-    assert row_note(Row("x", (BASE, NOISE)), 1, 0, counted=True) == "noise 2>1"
-    assert row_note(Row("x", (BASE, Cell(2.0, (0,), 1.0, 2.0))), 1, 0) == "?"
-    assert row_note(Row("x", (Cell(None), SURE)), 1, 0) == "only B"
-    assert row_note(Row("x", (BASE, Cell(None, (), -1.0))), 1, 0) == "only A"
-    assert row_note(Row("x", (Cell(None), Cell(None), BASE)), 1, 0) == ""
+    assert row_note(ComparisonRow("x", (BASE, SURE)), 1, 0) == ""
+    assert row_note(ComparisonRow("x", (BASE, SURE)), 1, 0, counted=True) == "2>1"
+    assert row_note(ComparisonRow("x", (BASE, NOISE)), 1, 0, counted=True) == "noise 2>1"
+    assert row_note(ComparisonRow("x", (BASE, Cell(2.0, (0,), 1.0, 2.0))), 1, 0) == "?"
+    assert row_note(ComparisonRow("x", (Cell(None), SURE)), 1, 0) == "only B"
+    assert row_note(ComparisonRow("x", (BASE, Cell(None, (), -1.0))), 1, 0) == "only A"
+    assert row_note(ComparisonRow("x", (Cell(None), Cell(None), BASE)), 1, 0) == ""
 
 
 def test_a_time_that_was_shared_out_is_not_judged() -> None:
     guess = Cell(2.0, (0,), 1.0, 2.0)
-    assert row_note(Row("x", (BASE, guess), estimate=True), 1, 0) == "shared"
-    assert row_note(Row("x", (BASE, SURE), estimate=True), 1, 0) == ""
+    assert row_note(ComparisonRow("x", (BASE, guess), estimate=True), 1, 0) == "shared"
+    assert row_note(ComparisonRow("x", (BASE, SURE), estimate=True), 1, 0) == ""
 
 
 def test_what_a_report_is() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.conversion.accuracy_criteria import FLOAT16, FP16
 from dld_tui.core.conversion.error_attribution import (
@@ -35,9 +35,9 @@ def document(tmp_path: Path) -> Iterator[Document]:
         yield opened
 
 
-def row(name: str, other: Any, reference: Any = GOOD) -> Row:
+def row(name: str, other: Any, reference: Any = GOOD) -> AccuracyRow:
     error = compare(reference, other, FLOAT16.tolerance)
-    return Row(
+    return AccuracyRow(
         name, name, "", "", 0, name == "y", "", FLOAT16.tolerance.problem(error) or "", error
     )
 

@@ -9,7 +9,7 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.conversion.result import ConversionResult, loss_lines, write_result
-from dld_tui.core.conversion.tensor_casting import Selection, convert_tensors, losses
+from dld_tui.core.conversion.tensor_casting import CastSelection, convert_tensors, losses
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from dld_tui.core.tensors.elements import element_type
@@ -30,7 +30,7 @@ many (float[3] x) => (float[3] y)
 """
 
 
-def convert(path: Path, chosen: Selection, *, casts: bool = True) -> onnx.ModelProto:
+def convert(path: Path, chosen: CastSelection, *, casts: bool = True) -> onnx.ModelProto:
     with closing(Document.open(path)) as document:
         *_, made = convert_tensors(document, "float16", chosen, casts=casts)
         with closing(made.document):
@@ -41,7 +41,7 @@ def convert(path: Path, chosen: Selection, *, casts: bool = True) -> onnx.ModelP
 
 def test_each_tensor_and_its_loss_is_listed(tmp_path: Path) -> None:
     with closing(Document.open(models.write(tmp_path, MODEL))) as document:
-        found = list(losses(document, "float16", Selection()))
+        found = list(losses(document, "float16", CastSelection()))
         assert [(one.name, one.kind) for one in found] == [
             ("w", "initializer"), ("k", "constant"), ("l", "list")
         ]  # fmt: skip
@@ -50,18 +50,18 @@ def test_each_tensor_and_its_loss_is_listed(tmp_path: Path) -> None:
             "3 weights would be rounded:",
             "  w: 1 too large; largest error 0",
         ]
-        named = list(losses(document, "float16", Selection(names=("k", "l*"))))
+        named = list(losses(document, "float16", CastSelection(names=("k", "l*"))))
         assert [one.name for one in named] == ["k", "l"]
-        typed = list(losses(document, "int32", Selection(types=("int64",))))
+        typed = list(losses(document, "int32", CastSelection(types=("int64",))))
         assert [one.name for one in typed] == ["axis"]
-        assert not list(losses(document, "float16", Selection(least_bytes=13)))
+        assert not list(losses(document, "float16", CastSelection(least_bytes=13)))
         with pytest.raises(EditError, match="no element type"):
-            list(losses(document, "float17", Selection()))
+            list(losses(document, "float17", CastSelection()))
 
 
 def test_casts_keep_the_model_valid(tmp_path: Path) -> None:
     path = models.write(tmp_path, MODEL.replace("70000", "2"))
-    made = convert(path, Selection())
+    made = convert(path, CastSelection())
     onnx.checker.check_model(made, full_check=True)
     stored = {one.name: numpy_helper.to_array(one).dtype for one in made.graph.initializer}
     assert stored == {"w_float16": np.float16, "axis": np.int64}
@@ -71,7 +71,7 @@ def test_casts_keep_the_model_valid(tmp_path: Path) -> None:
 
 
 def test_without_casts_the_types_are_changed_as_they_are(tmp_path: Path) -> None:
-    made = convert(models.write(tmp_path, MODEL), Selection(names=("w",)), casts=False)
+    made = convert(models.write(tmp_path, MODEL), CastSelection(names=("w",)), casts=False)
     assert made.graph.initializer[0].data_type == onnx.TensorProto.FLOAT16
     assert all(one.op_type != "Cast" for one in made.graph.node)
 
@@ -86,7 +86,7 @@ def test_without_casts_what_declares_a_weight_has_its_new_type(
     for name in lists:
         getattr(model.graph, name).append(told)
     onnx.save(model, tmp_path / "m.onnx")
-    made = convert(tmp_path / "m.onnx", Selection(names=("w",)), casts=False)
+    made = convert(tmp_path / "m.onnx", CastSelection(names=("w",)), casts=False)
     for name in lists:
         (record,) = (one for one in getattr(made.graph, name) if one.name == "w")
         assert record.type.tensor_type.elem_type == onnx.TensorProto.FLOAT16

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.cost.nodes import ModelCosts
-from dld_tui.core.document import Change
+from dld_tui.core.document import DocumentChange
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.shapes.inference import infer, store_types
@@ -31,7 +31,7 @@ def watched(document: Document) -> Document:
     """Return a document whose edits mark the types that they invalidate."""
     staleness = Staleness(document)
 
-    def mark(change: Change) -> None:
+    def mark(change: DocumentChange) -> None:
         staleness.changed(change)
         while not staleness.advance():
             pass

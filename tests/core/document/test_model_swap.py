@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from dld_tui.core.checks.checker import Checker
-from dld_tui.core.document import Change, Document
+from dld_tui.core.document import Document, DocumentChange
 from dld_tui.core.document.scripting.journal import crash_journals, forget_journal
 from dld_tui.core.document.scripting.scripts import replay
 from dld_tui.core.document.serialise import save
@@ -107,7 +107,7 @@ def test_checks_and_stale_types_are_of_the_model_that_is_there(tmp_path: Path) -
     checker, staleness = Checker(document), Staleness(document)
     checker.run()
 
-    def heard(change: Change) -> None:
+    def heard(change: DocumentChange) -> None:
         checker.restart()
         staleness.changed(change)
         staleness.advance()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.document import Change, Document
+from dld_tui.core.document import Document, DocumentChange
 from dld_tui.core.errors import EditError
 from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.types import JSON
@@ -189,7 +189,7 @@ def test_unknown_edits_and_arguments_are_refused(tmp_path: Path) -> None:
 
 def test_listeners_hear_what_changed(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
-    heard: list[Change] = []
+    heard: list[DocumentChange] = []
     document.on_change.append(heard.append)
     document.apply("rename_node", scope=[], node="first", name="other")
     document.undo()

@@ -9,7 +9,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.operator_listing import operator_palette
 from dld_tui.core.document.summary import opset_imports
-from dld_tui.core.edits.wiring import NewInitializer, Setting, Wiring, parse_initializer
+from dld_tui.core.edits.wiring import NewInitializer, NodeWiring, Setting, parse_initializer
 from dld_tui.core.errors import DldError
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -18,14 +18,14 @@ from tests.support.sessions import document_of
 
 def wiring(
     folder: Path, operator: str, source: str = "a", *, domain: str = "", text: str = models.CHAIN
-) -> Wiring:
+) -> NodeWiring:
     document = Document.open(models.write(folder, text))
     for name in ("a", "b", "c"):
         if document.main.producer(name) is not None:
             document.apply("set_value_type", scope=[], value=name, dtype="float32", dims=["N", 4])
     item = operator_palette(document.main).operator(operator, domain)
     assert item is not None
-    return Wiring(document.main, item, source)
+    return NodeWiring(document.main, item, source)
 
 
 def test_the_first_input_that_takes_it_gets_the_source(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
-from dld_tui.core.graph.folding import HUB_DEGREE, Part, between, neighbourhood
+from dld_tui.core.graph.folding import HUB_DEGREE, Subgraph, between, neighbourhood
 from dld_tui.core.graph.graph import Graph
 from tests.support.graphs import graph_of_links
 
 CHAIN = [("a", "b"), ("b", "c"), ("c", "d"), ("d", "e"), ("b", "side"), ("side", "d")]
 
 
-def names(graph: Graph, part: Part) -> set[str]:
+def names(graph: Graph, part: Subgraph) -> set[str]:
     return {graph.names[vertex] for vertex in part.vertices}
 
 

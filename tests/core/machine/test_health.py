@@ -13,8 +13,8 @@ from dld_tui.core.machine.health import (
     PASSED,
     WEAK,
     Check,
+    HealthStep,
     SelfTest,
-    Step,
     selftest_lines,
 )
 
@@ -99,8 +99,8 @@ def test_checks_travel_as_json() -> None:
 
 
 def test_lines_for_people() -> None:
-    steps = (Step("cpu", "one", PASSED, 1.0, "fine", "not said"),
-             Step("cuda", "two", FAILED, 1.0, "bad", "do\x1b[31m this"))  # fmt: skip
+    steps = (HealthStep("cpu", "one", PASSED, 1.0, "fine", "not said"),
+             HealthStep("cuda", "two", FAILED, 1.0, "bad", "do\x1b[31m this"))  # fmt: skip
     lines = selftest_lines(SelfTest(steps, {"cpu": "A CPU"}, []))
     assert lines[0] == "2 steps on A CPU: 1 passed, 1 failed."
     assert "not said" not in "".join(lines)

@@ -15,7 +15,7 @@ from dld_tui.activities.tune import Request
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.params import from_json, rerun_command, settings_of
 from dld_tui.core.reading.first_lines import first_lines
-from dld_tui.core.reading.story import Step, advice_json, next_steps, request_of, step_command
+from dld_tui.core.reading.story import NextStep, advice_json, next_steps, request_of, step_command
 from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.store import ReportWriter
@@ -362,7 +362,7 @@ def test_what_a_fusion_replaces_bounds_what_it_can_bring(tmp_path: Path) -> None
 
 
 def test_a_range_never_begins_above_its_end(tmp_path: Path) -> None:
-    step = Step("CUDA graph", "the GPU waits", ("cuda-graph",), most=1.25)
+    step = NextStep("CUDA graph", "the GPU waits", ("cuda-graph",), most=1.25)
     assert step.most is not None
     assert step.most < MEASURED["cuda-graph"].least
     assert step.gain_percent == pytest.approx((20, 20))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.transactions import Change
+from dld_tui.core.document.transactions import DocumentChange
 from dld_tui.core.errors import DldError
 from dld_tui.core.rewrite.matcher import LiveHits, find_hits
 from dld_tui.core.rewrite.pattern import parse_pattern
@@ -35,10 +35,10 @@ def shown(hits: object) -> set[tuple[frozenset[int], bool]]:
     return {(frozenset(map(id, hit.nodes)), bool(hit.problem)) for hit in hits}
 
 
-def following(hits: LiveHits) -> Callable[[Change], None]:
+def following(hits: LiveHits) -> Callable[[DocumentChange], None]:
     """Return a listener of edits."""
 
-    def listen(change: Change) -> None:
+    def listen(change: DocumentChange) -> None:
         hits.update(change)
 
     return listen

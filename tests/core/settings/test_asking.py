@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dld_tui.core.codec import encode
 from dld_tui.core.settings import secrets
-from dld_tui.core.settings.secrets import GOOD, Step
+from dld_tui.core.settings.secrets import GOOD, ConnectionStep
 
 
 def test_nobody_answers_no() -> None:
@@ -22,6 +22,6 @@ def test_a_process_has_one_asker() -> None:
 
 
 def test_a_step_as_json() -> None:
-    assert encode(Step("connect", GOOD, "box")) == {
+    assert encode(ConnectionStep("connect", GOOD, "box")) == {
         "name": "connect", "state": "good", "found": "box", "fix": ""
     }  # fmt: skip

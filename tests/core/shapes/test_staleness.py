@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.document import Change, Document
+from dld_tui.core.document import Document, DocumentChange
 from dld_tui.core.shapes.staleness import Staleness
 from dld_tui.core.tensors.value_types import ValueType
 from tests.support import models
@@ -152,7 +152,7 @@ def test_a_change_of_the_imports_or_of_everything() -> None:
         document.apply("set_opset", domain="", version=17)
         assert document.main.stale == {"a", "b", "other", "y"}
         staleness.clear()
-        staleness.changed(Change("reset", None))
+        staleness.changed(DocumentChange("reset", None))
         assert document.main.stale == {"a", "b", "other", "y"}
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Change, Document
+from dld_tui.core.document import Document, DocumentChange
 from dld_tui.core.tensors.value_types import ValueType
 from tests.support import models
 
@@ -52,7 +52,7 @@ def test_while_edits_are_held_nothing_is_read(
 
 
 def test_held_edits_are_told_as_one_reset_when_that_is_wanted(document: Document) -> None:
-    told: list[Change] = []
+    told: list[DocumentChange] = []
     document.on_change.append(told.append)
     document.hold_changes()
     held = [document.is_held]

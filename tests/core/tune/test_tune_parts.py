@@ -18,8 +18,8 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import (
     CHANGES,
-    Change,
     Setup,
+    TuneChange,
     combinations,
     thread_changes,
     usable_changes,
@@ -136,7 +136,7 @@ def test_cpp_code_has_every_setting() -> None:
 
 @pytest.mark.parametrize("change", [*CHANGES, *thread_changes(4, 2)], ids=lambda one: one.id)
 def test_python_code_makes_the_session_that_was_timed(
-    change: Change, monkeypatch: pytest.MonkeyPatch
+    change: TuneChange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = pytest.importorskip("onnxruntime")
     from dld_tui.activities.profile_onnxruntime import Request

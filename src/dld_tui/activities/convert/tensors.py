@@ -16,7 +16,7 @@ from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
-    from dld_tui.core.conversion.tensor_casting import Selection
+    from dld_tui.core.conversion.tensor_casting import CastSelection
     from dld_tui.core.document.document import Document
 
 _HINT = "Leave out what causes it: --filter takes names, --from types, --least-bytes sizes"
@@ -112,13 +112,13 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import TensorLosses
-    from dld_tui.core.conversion.tensor_casting import KINDS, Selection, losses
+    from dld_tui.core.conversion.tensor_casting import KINDS, CastSelection, losses
     from dld_tui.core.tensors.elements import element_type
 
     request.require()
     dtype = element_type(request.to)
     types = tuple(element_type(name) for name in request.types)
-    chosen = Selection(request.filter, types, request.least_bytes, request.kinds or KINDS)
+    chosen = CastSelection(request.filter, types, request.least_bytes, request.kinds or KINDS)
     yield Progress(0, None, stage="Opening the model")
     with contextlib.closing(open_model(request.model)) as document:
         if request.list_only:
@@ -130,7 +130,7 @@ def run(request: Request) -> Iterator[Event]:
 
 
 def _convert(
-    request: Request, dtype: str, output: Path, document: Document, chosen: Selection
+    request: Request, dtype: str, output: Path, document: Document, chosen: CastSelection
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.soundness import write_sound
     from dld_tui.backends.conversion.verification import verified

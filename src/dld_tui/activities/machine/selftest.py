@@ -21,7 +21,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.machine.health import FAILED, PASSED, SKIPPED, UNAVAILABLE, SelfTest, Step
+from dld_tui.core.machine.health import FAILED, PASSED, SKIPPED, UNAVAILABLE, HealthStep, SelfTest
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -102,7 +102,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.files.writer import write_text
     from dld_tui.core.machine.environment import environment
 
-    steps: list[Step] = []
+    steps: list[HealthStep] = []
     with temporary_folder("selftest") as folder:
         model, _ = write_demo_models(folder)
         bench = _Bench(request, folder, model)
@@ -124,32 +124,32 @@ def run(request: Request) -> Iterator[Event]:
     yield Finished(result)
 
 
-def _made(trial: _Trial, before: list[Step]) -> Generator[Event, None, Step]:
+def _made(trial: _Trial, before: list[HealthStep]) -> Generator[Event, None, HealthStep]:
     statuses = {step.step: step.status for step in before if step.backend == trial.backend}
     for need in trial.needs:
         if statuses[need] != PASSED:
             status = UNAVAILABLE if statuses[need] == UNAVAILABLE else SKIPPED
-            return Step(trial.backend, trial.name, status, 0.0, f"needs the step {need!r}")
+            return HealthStep(trial.backend, trial.name, status, 0.0, f"needs the step {need!r}")
     begin = time.monotonic()
     try:
         text = yield from trial.work()
     except DldError as error:
         status = UNAVAILABLE if isinstance(error, UnavailableError) else FAILED
         where = f"{error.where}: " if error.where else ""
-        return Step(
+        return HealthStep(
             trial.backend, trial.name, status, time.monotonic() - begin, where + error.message,
             error.hint or "", (error.details or "")[-_TAIL:],
         )  # fmt: skip
     # The seam: unexpected results are what this test looks for.
     except Exception as error:  # noqa: BLE001
-        return Step(
+        return HealthStep(
             trial.backend, trial.name, FAILED, time.monotonic() - begin,
             f"unexpected {type(error).__name__}: {error}", "", traceback.format_exc()[-_TAIL:],
         )  # fmt: skip
-    return Step(trial.backend, trial.name, PASSED, time.monotonic() - begin, text)
+    return HealthStep(trial.backend, trial.name, PASSED, time.monotonic() - begin, text)
 
 
-def _without(folder: str, step: Step) -> Step:
+def _without(folder: str, step: HealthStep) -> HealthStep:
     """Return a step that does not name the folder, which is gone when it is read."""
     detail, fix, log = (text.replace(folder, "") for text in (step.detail, step.fix, step.log))
     return replace(step, detail=detail, fix=fix, log=log)

@@ -17,7 +17,7 @@ from dld_tui.core.errors import ActivityError, CancelledError, DldError, TimeLim
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.params import from_json
-from dld_tui.core.tune.changes import Change, Setup
+from dld_tui.core.tune.changes import Setup, TuneChange
 from dld_tui.core.tune.result import NOTHING, CandidateState, Exclusion, no_time
 from dld_tui.core.types import JSON
 
@@ -50,7 +50,7 @@ class Conversions:
         self._failed: set[str] = set()
         """Changes whose conversion failed (a full disk, say): a resumed run tries them again."""
 
-    def converted(self, changes: Sequence[Change]) -> Generator[Event, None, list[Setup]]:
+    def converted(self, changes: Sequence[TuneChange]) -> Generator[Event, None, list[Setup]]:
         """Convert the model in each way, as long as there is time for it."""
         found = []
         for at, change in enumerate(changes):
@@ -77,7 +77,7 @@ class Conversions:
                 self.found.setups[setup.key] = found[-1]
         return found
 
-    def _convert(self, change: Change) -> Generator[Event, None, Exclusion | None]:
+    def _convert(self, change: TuneChange) -> Generator[Event, None, Exclusion | None]:
         """Make a model; return why it does not count, None where it does."""
         steps = self._rewritten(change) if change.rules else self._verified(change)
         try:
@@ -94,7 +94,7 @@ class Conversions:
         is_late = excluded is not None and self.budget.left(self.budget.converted_share) <= 0
         return no_time("during the conversion") if is_late else excluded
 
-    def _rewritten(self, change: Change) -> Generator[Event, None, Exclusion | None]:
+    def _rewritten(self, change: TuneChange) -> Generator[Event, None, Exclusion | None]:
         """Apply rewrite rules; return why the result does not count, None where it does.
 
         Its outputs are compared when it races.
@@ -114,7 +114,7 @@ class Conversions:
             write_copy(result, self.journal.model(change.id))
         return None
 
-    def _verified(self, change: Change) -> Generator[Event, None, Exclusion | None]:
+    def _verified(self, change: TuneChange) -> Generator[Event, None, Exclusion | None]:
         """Run a conversion, which compares outputs; return why the result does not count."""
         asked = self.subject.request
         values: dict[str, JSON] = {
@@ -158,7 +158,7 @@ class Conversions:
         return bool(problem)
 
     def _converted_here(
-        self, change: Change, values: Mapping[str, JSON]
+        self, change: TuneChange, values: Mapping[str, JSON]
     ) -> Generator[Event, None, object]:
         from dld_tui.activities import registry
 
@@ -177,7 +177,7 @@ class Conversions:
         raise ActivityError("the conversion wrote no model")
 
     def _converted_apart(
-        self, change: Change, values: Mapping[str, JSON]
+        self, change: TuneChange, values: Mapping[str, JSON]
     ) -> Generator[Event, None, object]:
         """Convert in a process that can be stopped at any time."""
         from dld_tui.activities.separate_process import run_in_process

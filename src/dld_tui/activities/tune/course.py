@@ -22,7 +22,7 @@ from dld_tui.core.errors import CancelledError, DldError, SaveError, TimeLimitEr
 from dld_tui.core.events import Event, Metric, Progress
 from dld_tui.core.params import to_json
 from dld_tui.core.text import visible
-from dld_tui.core.tune.changes import CHANGES, Change, Setup, combinations
+from dld_tui.core.tune.changes import CHANGES, Setup, TuneChange, combinations
 from dld_tui.core.tune.result import CandidateState, no_time, ratios_of
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ class Tuning:
         }
         return frozenset(untried | races)
 
-    def _usable(self) -> list[Change]:
+    def _usable(self) -> list[TuneChange]:
         """Return the changes to try, those first that the newest report of the model advises."""
         from dld_tui.core.tune.changes import usable_changes
 
@@ -213,7 +213,7 @@ class Tuning:
         return sorted(usable, key=lambda one: (one.id not in advised, advised.get(one.id, 0)))
 
     def _raced_all(
-        self, usable: Sequence[Change], winner: Setup
+        self, usable: Sequence[TuneChange], winner: Setup
     ) -> Generator[Event, None, list[Setup]]:
         """Race models, then settings, then both; return who was faster than the original model.
 
@@ -251,7 +251,7 @@ class Tuning:
             best = raced or second
         return best
 
-    def _changes(self) -> list[Change]:
+    def _changes(self) -> list[TuneChange]:
         from dld_tui.backends.onnxruntime.runtime import newest_opset
         from dld_tui.core.machine.environment import physical_cores, usable_threads
         from dld_tui.core.tune.changes import batch_change, shape_change, thread_changes
@@ -277,7 +277,7 @@ class Tuning:
             if change.id != "opset" or opset < newest
         ]
 
-    def _require_known(self, known: Sequence[Change]) -> None:
+    def _require_known(self, known: Sequence[TuneChange]) -> None:
         names = {one.id for one in known} | {one.id for one in CHANGES}
         for name in _listed(self.subject.request.only):
             if name not in names:

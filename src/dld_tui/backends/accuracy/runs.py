@@ -34,7 +34,7 @@ from dld_tui.backends.tensorrt.outputs import (
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import is_low, settings_text
 from dld_tui.core.accuracy.result import (
-    Row,
+    AccuracyRow,
     RunBy,
     as_type,
     carried_over,
@@ -106,7 +106,7 @@ class Runner(Protocol):
         """Yield tensors by name, for one set of inputs after the other."""
 
 
-class Side(Protocol):
+class OutputSource(Protocol):
     """The outputs."""
 
     @property
@@ -533,7 +533,7 @@ def _retyped(runner: Runner, spec: InputSpec, dtype: str) -> Iterator[str]:
 class State:
     """How far a comparison is."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[AccuracyRow] = field(default_factory=list)
     """Those that are done."""
     done: int = 0
     total: int = 0
@@ -598,8 +598,8 @@ class Comparison:
 
     def __init__(
         self,
-        reference: Side,
-        other: Side,
+        reference: OutputSource,
+        other: OutputSource,
         tolerances: Tolerances,
         tensors: bool = False,
         channels: bool = False,
@@ -686,7 +686,7 @@ class Comparison:
             yield from self.one.prepare(group, feeds)
             yield from self.two.prepare(partners, others)
             yield from builds.took(perf_counter() - begin)
-            rows: list[Row] = []
+            rows: list[AccuracyRow] = []
             both = zip(
                 self.one.each(group, kept.added(feeds, 0)),
                 self.two.each(partners, kept.added(others, 1)),
@@ -740,7 +740,7 @@ class Comparison:
         references: dict[str, AnyArray | None],
         others: dict[str, AnyArray | None],
         pairs: Mapping[str, str],
-    ) -> Iterator[Row]:
+    ) -> Iterator[AccuracyRow]:
         for name, value in references.items():
             other = others[pairs[name]]
             if value is None or other is None:
@@ -754,7 +754,7 @@ class Comparison:
             if name in self.outputs and value.dtype != other.dtype:
                 self.retyped[name] = (value.dtype.name, other.dtype.name)
             node, op_type, order = self._makers.get(name, ("", "", -1))
-            yield Row(
+            yield AccuracyRow(
                 name, pairs[name], node, op_type, order, name in self.outputs,
                 tolerance.text, tolerance.problem(error) or "", error,
             )  # fmt: skip

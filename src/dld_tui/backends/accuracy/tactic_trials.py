@@ -11,9 +11,9 @@ from typing import Any
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.outputs import engine_outputs
-from dld_tui.backends.tensorrt.tactics import CacheEditor, Selection
+from dld_tui.backends.tensorrt.tactics import CacheEditor, TacticSelection
 from dld_tui.core.accuracy.statistics import Tolerances, compare
-from dld_tui.core.accuracy.tactics import Build, Plan
+from dld_tui.core.accuracy.tactics import Build, TacticPlan
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import Profile
@@ -81,7 +81,7 @@ class TacticTrials:
         """Take the names of tactics from a build of an earlier start of the program."""
         self._choosing.learn(build)
 
-    def run(self, plan: Plan) -> Generator[Event, None, Build]:
+    def run(self, plan: TacticPlan) -> Generator[Event, None, Build]:
         """Build, run and compare.
 
         Raises:
@@ -162,14 +162,14 @@ class _Replay:
     """Tactics by an algorithm selector."""
 
     def __init__(self) -> None:
-        self.selection: Selection | None = None
+        self.selection: TacticSelection | None = None
 
     def learn(self, build: Build) -> None:
         """Do nothing: a selector gets all choices for each build."""
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: TacticPlan) -> None:
         """Get ready for a build."""
-        self.selection = Selection(plan.choices or {})
+        self.selection = TacticSelection(plan.choices or {})
 
     def settings(self, settings: BuildSettings) -> BuildSettings:
         """Return the settings of a build: measured times of others must not decide."""
@@ -177,7 +177,7 @@ class _Replay:
 
     def record(self, log: Path) -> Build:
         """Return the tactics of the build."""
-        selection = self.selection or Selection()
+        selection = self.selection or TacticSelection()
         return Build(
             Answer.UNKNOWN,
             choices=selection.taken,
@@ -221,7 +221,7 @@ class _Cache:
             entry.tactic: entry.name for entry in tactics if entry is not None and entry.name
         }
 
-    def prepare(self, plan: Plan) -> None:
+    def prepare(self, plan: TacticPlan) -> None:
         """Write the cache of a build, none for one that is left to the library."""
         name = "edited" if plan.choices else f"{plan.number:04}.free"
         self._path = self._folder / f"{name}.timing"

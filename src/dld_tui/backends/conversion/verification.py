@@ -51,7 +51,7 @@ from dld_tui.backends.onnxruntime.tensors import (
 )
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.result import Row, merged
+from dld_tui.core.accuracy.result import AccuracyRow, merged
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import (
     OPTIMIZED,
@@ -79,7 +79,7 @@ from dld_tui.core.conversion.result import (
     OutputError,
     figures,
 )
-from dld_tui.core.conversion.tensor_casting import Selection, candidates
+from dld_tui.core.conversion.tensor_casting import CastSelection, candidates
 from dld_tui.core.conversion.widening import widen
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
@@ -356,7 +356,7 @@ class Question:
 class Verdict:
     """What came of one result."""
 
-    outputs: Sequence[Row]
+    outputs: Sequence[AccuracyRow]
     first: FailingNode | None = None
     """The first node whose values are wrong; None when those of the outputs are right."""
     errors: MeasuredErrors | None = None
@@ -509,7 +509,9 @@ class ValueCheck:
             rows = self._without_other_routes(runnable, rows)
         return Verdict([row for row in rows if row.name not in self._random])
 
-    def _without_kernel_noise(self, runnable: Document, rows: list[Row]) -> list[Row]:
+    def _without_kernel_noise(
+        self, runnable: Document, rows: list[AccuracyRow]
+    ) -> list[AccuracyRow]:
         """Return rows without problems that come from kernels that round activations to 8 bits.
 
         A tiny change of an activation may move it to another of 256 levels. A result is then not
@@ -535,8 +537,8 @@ class ValueCheck:
         ]  # fmt: skip
 
     def _without_other_routes(
-        self, runnable: Document, rows: list[Row], reference: Document | None = None
-    ) -> list[Row]:
+        self, runnable: Document, rows: list[AccuracyRow], reference: Document | None = None
+    ) -> list[AccuracyRow]:
         """Return rows without problems of tokens that nearly equal scores send to other experts."""
         routers = routers_of(self.document)
         shapes = [token_shape(self.document, feed) for feed in self.feeds.sets]
@@ -544,7 +546,7 @@ class ValueCheck:
             return rows
         wrong = [row.name for row in rows if row.problem]
         names = [*dict.fromkeys([*wrong, *(router.scores for router in routers)])]
-        moved, kept = 0, list[Row]()
+        moved, kept = 0, list[AccuracyRow]()
         with self._runner(reference) as mine, self._runner(runnable) as theirs:
             for feed, tokens in zip(self.feeds.sets, shapes, strict=True):
                 assert tokens is not None
@@ -572,7 +574,7 @@ class ValueCheck:
         names: Sequence[str],
         original: Mapping[str, AnyArray | None],
         result: Mapping[str, AnyArray | None],
-    ) -> Iterator[Row]:
+    ) -> Iterator[AccuracyRow]:
         for name in names:
             values = [
                 None if value is None else routes.kept(name, value)
@@ -583,7 +585,7 @@ class ValueCheck:
             tolerance = self._tolerances.of(name)
             error = compare(values[0], values[1], tolerance)
             problem = tolerance.problem(error) or ""
-            row = Row(name, name, "", "", -1, True, tolerance.text, problem, error)
+            row = AccuracyRow(name, name, "", "", -1, True, tolerance.text, problem, error)
             yield self._criteria.judged(row)
 
     @cached_property
@@ -631,16 +633,18 @@ class ValueCheck:
             if mine is not None and theirs is not None and not compare(mine, theirs).is_equal
         )
 
-    def _of_containers(self, runnable: Document, settings: SessionSettings) -> list[Row]:
+    def _of_containers(self, runnable: Document, settings: SessionSettings) -> list[AccuracyRow]:
         """Return the errors of the elements of outputs that are no tensors."""
-        rows: list[Row] = []
+        rows: list[AccuracyRow] = []
         if not self._containers:
             return rows
         for mine, theirs in zip(self._containers, self._elements(runnable, settings), strict=True):
             rows = merged(rows, [*self._element_rows(mine, theirs)])
         return rows
 
-    def _element_rows(self, mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[Row]:
+    def _element_rows(
+        self, mine: Mapping[str, Any], theirs: Mapping[str, Any]
+    ) -> Iterator[AccuracyRow]:
         for name in {**mine, **theirs}:
             reference, other = mine.get(name), theirs.get(name)
             tolerance = self._tolerances.of(name)
@@ -649,7 +653,7 @@ class ValueCheck:
             else:
                 error = compare(reference, other, tolerance)
             problem = tolerance.problem(error) or ""
-            row = Row(name, name, "", "", -1, True, tolerance.text, problem, error)
+            row = AccuracyRow(name, name, "", "", -1, True, tolerance.text, problem, error)
             yield row if self._strict else self._criteria.judged(row)
 
     @cached_property
@@ -719,10 +723,10 @@ class ValueCheck:
         tensors: bool,
         settings: SessionSettings = _REFERENCE_SETTINGS,
         is_exact: bool = False,
-    ) -> list[Row]:
+    ) -> list[AccuracyRow]:
         reference = self._exact if is_exact and self._exact is not None else self.document
         sides = self._side(reference), ModelSide(result, settings, self._folder)
-        rows: list[Row] = []
+        rows: list[AccuracyRow] = []
         with Comparison(*sides, self._tolerances, tensors, channels=tensors) as comparison:
             for state in comparison.run(self.feeds.sets, budget=_BUDGET):
                 rows = state.rows if isinstance(state, State) else rows
@@ -754,7 +758,7 @@ class ValueCheck:
         narrow = self._criteria.narrow
         if narrow is None:
             return {}
-        every = Selection(kinds=("initializer", "constant"))
+        every = CastSelection(kinds=("initializer", "constant"))
         peaks = {
             candidate.name: largest(candidate.tensor)
             for candidate in candidates(self.document, narrow.dtype, every)

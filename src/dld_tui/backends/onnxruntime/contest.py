@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session, SessionSettings
-from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.errors import ActivityError
@@ -192,7 +192,7 @@ def accuracy(
                 error = compare(left, right, tolerance)
                 problem = tolerance.problem(error) or ""
                 if criteria is not None:
-                    row = Row(name, name, "", "", -1, True, tolerance.text, problem, error)
+                    row = AccuracyRow(name, name, "", "", -1, True, tolerance.text, problem, error)
                     problem = criteria.judged(row).problem
                 if problem:
                     return f"output {name}: {problem}", Closeness()

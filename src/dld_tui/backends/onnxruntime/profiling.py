@@ -75,7 +75,7 @@ from dld_tui.core.types import JSON
 
 
 @dataclass(frozen=True)
-class Plan:
+class ProfileJob:
     """What to run and how long."""
 
     model: Path
@@ -267,7 +267,9 @@ class ProfilingRun:
         UsageError: A shape names no input, or a size no dynamic dimension.
     """
 
-    def __init__(self, plan: Plan, document: Document, environment: Mapping[str, JSON]) -> None:
+    def __init__(
+        self, plan: ProfileJob, document: Document, environment: Mapping[str, JSON]
+    ) -> None:
         self.latencies: list[float] = []
         """Of the timed passes, in milliseconds."""
         self.report_path = plan.report

@@ -33,7 +33,7 @@ from dld_tui.backends.tensorrt.network import (
     set_precisions,
     wanted_precisions,
 )
-from dld_tui.backends.tensorrt.tactics import Selection, conclude, selection_for, selector_of
+from dld_tui.backends.tensorrt.tactics import TacticSelection, conclude, selection_for, selector_of
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import recursive
 from dld_tui.core.document.metadata import Profile
@@ -447,7 +447,7 @@ def build(
     profiles: Sequence[Profile],
     engine: Path,
     log: Path | None = None,
-    selection: Selection | None = None,
+    selection: TacticSelection | None = None,
     prepare: Callable[[Network], None] | None = None,
 ) -> Generator[Event, None, BuiltEngine]:
     """Build an engine and write it; closing the generator stops the build.
@@ -511,7 +511,7 @@ class _Build:
         """The stages, and when each began."""
         self._enter(BuildStage.STARTING)
         self._host: trt.IHostMemory | None = None
-        self.selection: Selection | None = None
+        self.selection: TacticSelection | None = None
         self.prepare: Callable[[Network], None] | None = None
         self._error: BaseException | None = None
         strong = is_strong(settings, library.facts)

@@ -447,7 +447,7 @@ _LATENCY, _LAYERS = "Measuring latency", "Measuring layers"
 
 
 @dataclass(frozen=True)
-class Plan:
+class EngineProfileJob:
     """What to run and how long."""
 
     title: str
@@ -501,7 +501,7 @@ class ProfilingRun:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: EngineProfileJob,
         library: Library,
         document: Document | None,
         environment: Mapping[str, JSON],

@@ -135,7 +135,7 @@ _NAMED = 3
 
 
 @dataclass
-class Selection:
+class TacticSelection:
     """The tactics of one build: those to take, and what was offered and taken."""
 
     forced: Choices = field(default_factory=dict)
@@ -160,7 +160,7 @@ class Selection:
         return f"the library does not offer the tactic of the replay for {names}"
 
 
-def selector_of(selection: Selection) -> trt.IAlgorithmSelector:
+def selector_of(selection: TacticSelection) -> trt.IAlgorithmSelector:
     """Return the selector of a build. It must live as long as the build."""
 
     class Selector(trt.IAlgorithmSelector):
@@ -194,7 +194,7 @@ def selector_of(selection: Selection) -> trt.IAlgorithmSelector:
 
 
 def _selected(
-    selection: Selection, context: trt.IAlgorithmContext, choices: Sequence[trt.IAlgorithm]
+    selection: TacticSelection, context: trt.IAlgorithmContext, choices: Sequence[trt.IAlgorithm]
 ) -> list[int]:
     """Keep what is offered; return what is to be taken of it, nothing when it is all the same."""
     name = context.name
@@ -235,23 +235,23 @@ def _form(info: trt.IAlgorithmIOInfo) -> TensorForm:
 # --- files of a build -----------------------------------------------------------------------------
 
 
-def selection_for(settings: BuildSettings) -> Selection | None:
+def selection_for(settings: BuildSettings) -> TacticSelection | None:
     """Return what the settings of a build say of tactics; None when they say nothing.
 
     Raises:
         InputError: The replay file cannot be read.
     """
     if settings.tactic_replay is None:
-        return None if settings.save_tactics is None else Selection()
+        return None if settings.save_tactics is None else TacticSelection()
     path = settings.tactic_replay
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"it cannot be read: {error}", where=str(path)) from None
-    return Selection(parse_replay(text, str(path)))
+    return TacticSelection(parse_replay(text, str(path)))
 
 
-def conclude(selection: Selection, settings: BuildSettings, is_built: bool) -> list[str]:
+def conclude(selection: TacticSelection, settings: BuildSettings, is_built: bool) -> list[str]:
     """Check that a build took what it was to take, and write what it took.
 
     Returns:

@@ -18,8 +18,8 @@ from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import (
     AccuracyReport,
+    AccuracyRow,
     Result,
-    Row,
     accuracy_table,
     cosine_text,
     figure,
@@ -278,5 +278,5 @@ def _first(errors: Result) -> None:
     write(f"First divergence: {visible(first.name)}{where}: {visible(first.problem)}")
 
 
-def _table(rows: Sequence[Row]) -> None:
+def _table(rows: Sequence[AccuracyRow]) -> None:
     write_table(accuracy_table(rows, "text"))

@@ -30,7 +30,7 @@ from dld_tui.core.compare.export import (
     precision_table,
 )
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.records import KIND, Row, label
+from dld_tui.core.compare.records import KIND, ComparisonRow, label
 from dld_tui.core.compare.rows import SORTS, sort_rows
 from dld_tui.core.compare.sweeps import SweepComparison, point_table, sweeps_json, sweeps_page
 from dld_tui.core.dataclass import dataclass
@@ -169,7 +169,7 @@ def _open(path: Path) -> Document:
     return open_document(path)
 
 
-def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> None:
+def _print(comparison: Comparison, by: str, rows: Sequence[ComparisonRow], top: int) -> None:
     _write_subjects(comparison)
     if comparison.of_engines:
         write_table(precision_table(comparison))
@@ -193,7 +193,7 @@ def _print(comparison: Comparison, by: str, rows: Sequence[Row], top: int) -> No
     _write_notes(comparison, rows, top)
 
 
-def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
+def _write_notes(comparison: Comparison, rows: Sequence[ComparisonRow], top: int) -> None:
     write()
     if len(rows) > top:
         write(f"{fmt.plural(len(rows) - top, 'more row')}: --top 0 shows all")
@@ -212,7 +212,7 @@ def _write_notes(comparison: Comparison, rows: Sequence[Row], top: int) -> None:
 _MOST_MISMATCHES = 10
 
 
-def write_mismatches(comparison: Comparison, rows: Sequence[Row] | None) -> None:
+def write_mismatches(comparison: Comparison, rows: Sequence[ComparisonRow] | None) -> None:
     """Write the layers with another precision or tactic.
 
     Args:

@@ -32,7 +32,7 @@ from dld_tui.core.settings.saved_targets import (
     settings_shown,
     target_table,
 )
-from dld_tui.core.settings.secrets import BAD, GOOD, WEAK, Step
+from dld_tui.core.settings.secrets import BAD, GOOD, WEAK, ConnectionStep
 from dld_tui.core.text import visible
 
 command = LazyGroup(
@@ -213,7 +213,7 @@ def test_target(asked: TestRequest) -> None:
 
     ask_on_terminal()
 
-    def show(step: Step) -> None:
+    def show(step: ConnectionStep) -> None:
         if asked.as_json:
             return
         write(f"{_MARKS[step.state]} {step.name:<{_STEP}} {visible(step.found)}")

@@ -48,7 +48,7 @@ def as_type(value: Any, dtype: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Row:
+class AccuracyRow:
     """One tensor. All names are untrusted text."""
 
     name: str
@@ -66,7 +66,7 @@ class Row:
     """What of that does not hold; empty when all does."""
     error: TensorError
 
-    def worse(self, other: Row) -> Row:
+    def worse(self, other: AccuracyRow) -> AccuracyRow:
         """Return the worse one of two comparisons of the same tensor."""
         mine, theirs = ((bool(row.problem), _size(row.error)) for row in (self, other))
         return other if theirs > mine else self
@@ -80,17 +80,17 @@ def _size(error: TensorError) -> tuple[float, float]:
 class Result:
     """All rows in the order of the computation."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[AccuracyRow, ...]
     remarks: tuple[str, ...] = ()
     """Fit for a terminal."""
 
     @property
-    def first(self) -> Row | None:
+    def first(self) -> AccuracyRow | None:
         """The first tensor, as the model computes, that is not within its tolerance."""
         return next((row for row in self.rows if row.problem), None)
 
     @property
-    def outputs(self) -> list[Row]:
+    def outputs(self) -> list[AccuracyRow]:
         """The rows of the model's outputs."""
         return [row for row in self.rows if row.is_output]
 
@@ -99,7 +99,7 @@ class Result:
         """Whether all outputs are within their tolerances."""
         return not any(row.problem for row in self.outputs)
 
-    def worst(self) -> list[Row]:
+    def worst(self) -> list[AccuracyRow]:
         """Return the rows, those with the largest errors first."""
         return sorted(self.rows, key=lambda row: (-row.error.noise, row.order))
 
@@ -146,7 +146,7 @@ class AccuracyReport:
     guess: list[GuessedInput] | None
     """The guessed inputs; None where nothing was guessed."""
     tolerance: str
-    tensors: list[Row]
+    tensors: list[AccuracyRow]
     is_good: bool
     first: str | None
     """The name of the first tensor that is not within its tolerance."""
@@ -163,13 +163,13 @@ class AccuracyReport:
         return Result(tuple(self.tensors), tuple(self.remarks))
 
 
-def merged(rows: Sequence[Row], more: Sequence[Row]) -> list[Row]:
+def merged(rows: Sequence[AccuracyRow], more: Sequence[AccuracyRow]) -> list[AccuracyRow]:
     """Return for each tensor the worse of two rows; `rows` may be empty at first."""
     known = {row.name: row for row in rows}
     return [known[row.name].worse(row) if row.name in known else row for row in more]
 
 
-def in_order(rows: Sequence[Row]) -> tuple[Row, ...]:
+def in_order(rows: Sequence[AccuracyRow]) -> tuple[AccuracyRow, ...]:
     """Return rows in the order of the computation."""
     ordered = sorted(rows, key=lambda row: row.order)
     return tuple(replace(row, order=at) for at, row in enumerate(ordered))
@@ -179,12 +179,12 @@ _EXACT = 1e-12
 """Cosines that differ less from 1 do so because sums are rounded."""
 
 
-def rows_csv(rows: Sequence[Row]) -> str:
+def rows_csv(rows: Sequence[AccuracyRow]) -> str:
     """Return tensors as CSV; unknown values are empty."""
     return csv_of(accuracy_table(rows, "csv"))
 
 
-def _part_wrong(row: Row) -> float:
+def _part_wrong(row: AccuracyRow) -> float:
     """Return the relative error of a tensor; 1 for larger ones and NaN.
 
     Used for the order of rows. Not by element: close to 0, elements differ by any factor.
@@ -192,13 +192,13 @@ def _part_wrong(row: Row) -> float:
     return min(row.error.noise, 1.0)
 
 
-def accuracy_table(rows: Sequence[Row], view: str) -> Table[Row]:
+def accuracy_table(rows: Sequence[AccuracyRow], view: str) -> Table[AccuracyRow]:
     """Return tensors as a table of one of `VIEWS`."""
 
-    def figure_of(name: str) -> Callable[[Row], Any]:
+    def figure_of(name: str) -> Callable[[AccuracyRow], Any]:
         return lambda row: getattr(row.error, name)
 
-    columns: dict[str, Column[Row]] = {column.key: column for column in (
+    columns: dict[str, Column[AccuracyRow]] = {column.key: column for column in (
         Column("order", "#", lambda row: row.order, PLACE, 5, priority=6, style="dim",
                descending=False),
         Column("bad", "", lambda row: "!" if row.problem else "", NOTE, 1, style="error",
@@ -299,11 +299,11 @@ def side_text(side: RunSide) -> str:
     return visible(f"{Path(side.model).name} ({side.how}{rounded})")
 
 
-def verdict(row: Row) -> str:
+def verdict(row: AccuracyRow) -> str:
     """Return the problem of a tensor; ``ok`` without one. Untrusted text."""
     return row.problem or "ok"
 
 
-def listed(rows: Sequence[Row], most: int) -> list[Row]:
+def listed(rows: Sequence[AccuracyRow], most: int) -> list[AccuracyRow]:
     """Return at most this many rows; 0 returns all."""
     return list(rows[:most] if most else rows)

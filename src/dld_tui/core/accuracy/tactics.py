@@ -116,7 +116,7 @@ class TacticReport:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TacticPlan:
     """A build to make."""
 
     choices: Choices | None = field(hash=False)
@@ -208,7 +208,7 @@ def suspects(builds: Sequence[Build]) -> dict[str, tuple[Tactic, ...]]:
 
 
 def isolate(
-    trials: Trials[Plan, Build], tries: int, *, vary: bool = False, seed: int = 0
+    trials: Trials[TacticPlan, Build], tries: int, *, vary: bool = False, seed: int = 0
 ) -> Generator[Event, None, Isolation]:
     """Find the tactics that make a result wrong.
 
@@ -233,7 +233,9 @@ def isolate(
 class _Search:
     """One search."""
 
-    def __init__(self, trials: Trials[Plan, Build], tries: int, vary: bool, seed: int) -> None:
+    def __init__(
+        self, trials: Trials[TacticPlan, Build], tries: int, vary: bool, seed: int
+    ) -> None:
         self._trials = trials
         self._tries = tries
         self._vary = vary
@@ -244,7 +246,7 @@ class _Search:
     def _make(
         self, choices: Choices | None, why: str, number: int = 0
     ) -> Generator[Event, None, Build]:
-        build = yield from self._trials.ask(Plan(choices, why, number))
+        build = yield from self._trials.ask(TacticPlan(choices, why, number))
         self._keep(build)
         return build
 
@@ -320,10 +322,10 @@ class _Search:
                      if layer in good.choices and good.choices[layer] != choice]  # fmt: skip
         differing.sort(key=lambda layer: layer not in likely)
 
-        def plan(changed: Subset) -> Plan:
+        def plan(changed: Subset) -> TacticPlan:
             choices = {**bad.choices, **{layer: good.choices[layer] for layer in changed}}
             why = f"{len(changed)} of {len(differing)} layers as in the right build"
-            return Plan(choices, why)
+            return TacticPlan(choices, why)
 
         found = yield from self._trials.smallest(differing, plan)
         for build in found.tried.values():

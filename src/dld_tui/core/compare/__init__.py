@@ -1,6 +1,6 @@
 """Comparison of reports, engines and models: where the time went, and what exceeds the noise.
 
-- :mod:`.records`: the input (`Subject`) and the result (`Row`, `Cell`) of a comparison.
+- :mod:`.records`: the input (`Subject`) and the result (`ComparisonRow`, `Cell`) of a comparison.
 - :mod:`.comparison`: `Comparison`, for screens and commands, and what makes it unfair;
   `open_subject`: a report as a `Subject` (engines: :mod:`.engine_subject`).
 - :mod:`.matching`: matching the layers of reports.

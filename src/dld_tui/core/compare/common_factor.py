@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dld_tui.core.compare.records import Row
+from dld_tui.core.compare.records import ComparisonRow
 from dld_tui.core.dataclass import dataclass
 
 LEAST_ROWS = 8
@@ -45,7 +45,7 @@ def _follows(ratio: float, factor: float) -> bool:
     return abs(math.log(ratio / factor)) <= math.log(_width(factor))
 
 
-def common_factor(rows: Sequence[Row], index: int, base: int) -> CommonFactor | None:
+def common_factor(rows: Sequence[ComparisonRow], index: int, base: int) -> CommonFactor | None:
     """Return the factor by which a report differs from the base; None where there is none.
 
     Args:

@@ -41,16 +41,16 @@ from dld_tui.core.compare.matching import Match, match_layers, node_keys, number
 from dld_tui.core.compare.records import (
     PER_ITEM,
     Cell,
+    ComparisonRow,
     Difference,
-    Row,
     Subject,
     label,
 )
 from dld_tui.core.compare.rows import (
     GROUPINGS,
+    LayerShares,
     MeasuredLayers,
-    Part,
-    Side,
+    ReportCell,
     column_cells,
     measure,
     rows_by,
@@ -205,7 +205,7 @@ class Comparison:
             raise UsageError(f"there is no report {base + 1} among {len(subjects)}")
         self.subjects, self.normalizations = with_equal_batches(subjects)
         self.base = base
-        self._rows: dict[str, list[Row]] = {}
+        self._rows: dict[str, list[ComparisonRow]] = {}
         self._factors: dict[int, CommonFactor | None] = {}
         self._explanation: list[str] | None = None
 
@@ -262,7 +262,7 @@ class Comparison:
         """Everything that speaks against the comparison, the worst first, as visible text."""
         return [*self.unfair, *self.doubts]
 
-    def rows(self, by: str = "layer") -> list[Row]:
+    def rows(self, by: str = "layer") -> list[ComparisonRow]:
         """Return the rows, the largest difference first.
 
         Args:
@@ -277,7 +277,7 @@ class Comparison:
             self._rows[by] = self._rows_by(by)
         return self._rows[by]
 
-    def _rows_by(self, by: str) -> list[Row]:
+    def _rows_by(self, by: str) -> list[ComparisonRow]:
         if by == "layer":
             return rows_of_matches(self.measured, self.matches, self.base)
         if by == MISMATCH:
@@ -310,7 +310,7 @@ class Comparison:
         ]
 
     @cached_property
-    def speed_up_row(self) -> Row | None:
+    def speed_up_row(self) -> ComparisonRow | None:
         """What :meth:`speed_up` is of: ``end to end``, else ``all layers``; None without times."""
         rows = (self.end_to_end, self.layer_sum)
         return next((row for row in rows if all(cell.time_ms for cell in row.cells)), None)
@@ -345,7 +345,7 @@ class Comparison:
             layers: Those of the base, and those of the report.
         """
         sides = [
-            Side.of(self.measured[at], Part(list(chosen), [1.0] * len(chosen)))
+            ReportCell.of(self.measured[at], LayerShares(list(chosen), [1.0] * len(chosen)))
             for at, chosen in zip((self.base, index), layers, strict=True)
         ]
         return column_cells(
@@ -369,7 +369,7 @@ class Comparison:
             )
         return self._factors[index]
 
-    def follows(self, row: Row, index: int) -> bool | None:
+    def follows(self, row: ComparisonRow, index: int) -> bool | None:
         """Return whether a row changed by the common factor, its noise included.
 
         None where there is no factor, or the row is in one of the reports only.
@@ -385,7 +385,7 @@ class Comparison:
         least, most = (1 + end / before for end in (cell.interval.low_ms, cell.interval.high_ms))
         return factor.holds(min(max(factor.ratio, least, 1e-9), max(most, 1e-9)))
 
-    def is_change(self, row: Row, index: int) -> bool:
+    def is_change(self, row: ComparisonRow, index: int) -> bool:
         """Return whether a row itself changed for certain: not by noise, nor as all others."""
         if row.state(index, self.base):
             return True
@@ -412,14 +412,14 @@ class Comparison:
         return LatencySource.LOOP if has_loops else LatencySource.PROFILED
 
     @cached_property
-    def end_to_end(self) -> Row:
+    def end_to_end(self) -> ComparisonRow:
         """Median latency, of the same source in all reports."""
         loop = self.latency_source is LatencySource.LOOP
         sides = [side_of(s.latencies_ms if loop else s.profiled_ms) for s in self.subjects]
         return self._single("end to end", sides)
 
     @cached_property
-    def layer_sum(self) -> Row:
+    def layer_sum(self) -> ComparisonRow:
         """The time of all layers together, per pass."""
         sides = []
         for measured in self.measured:
@@ -428,16 +428,16 @@ class Comparison:
                 for layer in measured.layers
                 if measured.ran(layer.index) or not measured.timed
             ]
-            part = Part(chosen, [1.0] * len(chosen))
-            sides.append(Side.of(measured, part))
+            part = LayerShares(chosen, [1.0] * len(chosen))
+            sides.append(ReportCell.of(measured, part))
         return self._single("all layers", sides)
 
-    def _single(self, key: str, sides: Sequence[Side]) -> Row:
+    def _single(self, key: str, sides: Sequence[ReportCell]) -> ComparisonRow:
         base = sides[self.base]
         cells = [
             column_cells([side], [base], index == self.base)[0] for index, side in enumerate(sides)
         ]
-        return Row(key, tuple(cells))
+        return ComparisonRow(key, tuple(cells))
 
     def explanation(self) -> list[str]:
         """Return where the time went, in lines without colour; untrusted text is visible."""

@@ -13,7 +13,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from dld_tui.core.compare.matching import is_conversion
-from dld_tui.core.compare.records import Row, Subject
+from dld_tui.core.compare.records import ComparisonRow, Subject
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.layer_table import short_precision
 from dld_tui.core.report.records import Layer
@@ -32,7 +32,7 @@ class Mismatch:
 
     node: str
     """The ONNX nodes of the row, or its layer where none are known."""
-    row: Row
+    row: ComparisonRow
     precision: tuple[str, ...]
     """One a report; of several layers all, ``fp16 + fp32``. Empty when unknown."""
     tactic: tuple[str, ...]
@@ -55,7 +55,7 @@ def any_engine(subjects: Iterable[Subject]) -> bool:
 
 
 def find_mismatches(
-    subjects: Sequence[Subject], sides: Sequence[MeasuredLayers], rows: Iterable[Row]
+    subjects: Sequence[Subject], sides: Sequence[MeasuredLayers], rows: Iterable[ComparisonRow]
 ) -> list[Mismatch]:
     """Return the rows of layers whose precisions or tactics are not the same.
 

@@ -20,7 +20,7 @@ from dld_tui.core.compare.engines import (
     kind_of_work,
 )
 from dld_tui.core.compare.matching import Match, is_conversion
-from dld_tui.core.compare.records import Cell, Row, label
+from dld_tui.core.compare.records import Cell, ComparisonRow, label
 from dld_tui.core.compare.rows import certainty, half_width, ratio_text, signed, verdict
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Layer
@@ -78,7 +78,7 @@ class _Pair:
             *self._inserted(),
         ]
 
-    def _cell(self, row: Row) -> Cell:
+    def _cell(self, row: ComparisonRow) -> Cell:
         return row.cells[self.index]
 
     def _end_to_end(self) -> str:
@@ -206,13 +206,13 @@ class _Pair:
         for row, name in zip(top, cut_names([row.title for row in top], _NAME_CELLS), strict=True):
             yield f"  {signed(self._cell(row).delta_ms):>9} ms  {self._what(row, name)}"
 
-    def _size(self, row: Row) -> float:
+    def _size(self, row: ComparisonRow) -> float:
         return abs(self._cell(row).delta_ms or 0.0)
 
-    def _is_sure(self, row: Row) -> bool:
+    def _is_sure(self, row: ComparisonRow) -> bool:
         return self._cell(row).noise is False or bool(row.state(self.index, self.base))
 
-    def _what(self, row: Row, name: str) -> str:
+    def _what(self, row: ComparisonRow, name: str) -> str:
         state = row.state(self.index, self.base)
         if state:
             return f"{name}  only in {self.here if state == 'added' else self.there}"

@@ -12,7 +12,7 @@ from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.engines import WORK, Mismatch, PrecisionFigures, counts_text
 from dld_tui.core.compare.explanation import precision_answers
 from dld_tui.core.compare.matching import LEVEL_PERCENT, METHOD
-from dld_tui.core.compare.records import Cell, Difference, Row, Subject, label
+from dld_tui.core.compare.records import Cell, ComparisonRow, Difference, Subject, label
 from dld_tui.core.compare.rows import (
     difference_of,
     half_width,
@@ -42,7 +42,12 @@ from dld_tui.core.types import JSON
 
 
 def row_note(
-    row: Row, target: int, base: int, *, counted: bool = False, follows: bool | None = None
+    row: ComparisonRow,
+    target: int,
+    base: int,
+    *,
+    counted: bool = False,
+    follows: bool | None = None,
 ) -> str:
     """Return a short note on a row.
 
@@ -112,14 +117,16 @@ class SideBySide(Protocol):
     def differences(self) -> Sequence[Difference]:
         """Settings and facts that are not the same."""
 
-    def follows(self, row: Row, index: int) -> bool | None:
+    def follows(self, row: ComparisonRow, index: int) -> bool | None:
         """Return whether a row changed as nearly all did; None where these have nothing common."""
 
-    def is_change(self, row: Row, index: int) -> bool:
+    def is_change(self, row: ComparisonRow, index: int) -> bool:
         """Return whether a row itself changed for certain."""
 
 
-def compare_table(comparison: SideBySide, by: str, rows: Sequence[Row], view: str) -> Table[Row]:
+def compare_table(
+    comparison: SideBySide, by: str, rows: Sequence[ComparisonRow], view: str
+) -> Table[ComparisonRow]:
     """Return rows of a comparison as a table.
 
     Args:
@@ -132,27 +139,27 @@ def compare_table(comparison: SideBySide, by: str, rows: Sequence[Row], view: st
     letters = [label(index) for index in range(len(comparison.subjects))]
     others = [index for index in range(len(letters)) if index != base]
 
-    def style(row: Row) -> str:
+    def style(row: ComparisonRow) -> str:
         cell = row.cells[target]
         return delta_style(cell) if comparison.is_change(row, target) else "dim"
 
-    def note(row: Row) -> str:
+    def note(row: ComparisonRow) -> str:
         follows = comparison.follows(row, target)
         return row_note(row, target, base, counted=by == "layer", follows=follows)
 
-    def time(at: int) -> Callable[[Row], str]:
+    def time(at: int) -> Callable[[ComparisonRow], str]:
         return lambda row: (
             ("≈" if row.estimate and row.cells[at].time_ms is not None else "")
             + fmt.milliseconds(row.cells[at].time_ms)
         )
 
-    def bound(at: int, name: str) -> Callable[[Row], float | None]:
+    def bound(at: int, name: str) -> Callable[[ComparisonRow], float | None]:
         return lambda row: getattr(row.cells[at].interval, name, None)
 
-    def cell(at: int, name: str) -> Callable[[Row], Any]:
+    def cell(at: int, name: str) -> Callable[[ComparisonRow], Any]:
         return lambda row: getattr(row.cells[at], name)
 
-    def difference(at: int) -> list[Column[Row]]:
+    def difference(at: int) -> list[Column[ComparisonRow]]:
         letter = letters[at]
         pair = f" {letters[base]}>{letter}" if len(letters) > 2 else ""
         return [
@@ -172,7 +179,7 @@ def compare_table(comparison: SideBySide, by: str, rows: Sequence[Row], view: st
                    cell(at, "share_percent"), PERCENT, 5, priority=2, style="dim"),
         ]  # fmt: skip
 
-    columns: list[Column[Row]] = [
+    columns: list[Column[ComparisonRow]] = [
         Column("key", by, lambda row: row.key, least=16, keep="end",
                text=lambda row: row.title),
         *(
@@ -268,7 +275,7 @@ def mismatch_table(
     )
 
 
-def mismatches_of(comparison: Comparison, rows: Sequence[Row]) -> list[Mismatch]:
+def mismatches_of(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Mismatch]:
     """Return what some rows of ``mismatch`` stand for, in their order."""
     known = {id(mismatch.row): mismatch for mismatch in comparison.mismatches}
     return [known[id(row)] for row in rows]
@@ -307,7 +314,7 @@ def precision_table(comparison: Comparison) -> Table[tuple[str, PrecisionFigures
 
 
 def comparison_json(
-    comparison: Comparison, by: str = "layer", rows: Sequence[Row] | None = None
+    comparison: Comparison, by: str = "layer", rows: Sequence[ComparisonRow] | None = None
 ) -> dict[str, JSON]:
     """Return the document of ``dld compare --json``. Fields may be added, never renamed.
 
@@ -374,7 +381,7 @@ def _report(index: int, subject: Subject, on_gpu: bool) -> JSON:
     }
 
 
-def _row(row: Row, comparison: Comparison) -> JSON:
+def _row(row: ComparisonRow, comparison: Comparison) -> JSON:
     """Return a row; ``delta_ms`` and ``ratio`` are of the last report against the base."""
     target = row.cells[comparison.target]
     return {
@@ -440,7 +447,7 @@ def _noise(cell: Cell) -> JSON:
     }
 
 
-def comparison_csv(comparison: Comparison, rows: Sequence[Row], by: str = "layer") -> str:
+def comparison_csv(comparison: Comparison, rows: Sequence[ComparisonRow], by: str = "layer") -> str:
     """Return rows as CSV: times of all reports, then the changes in each.
 
     Rows by ``mismatch`` have precisions and tactics instead of intervals.
@@ -565,7 +572,7 @@ def _differences(comparison: Comparison) -> str:
     return html_of("difference-table", difference_table(comparison))
 
 
-def _bars(comparison: Comparison, rows: Sequence[Row]) -> str:
+def _bars(comparison: Comparison, rows: Sequence[ComparisonRow]) -> str:
     names = [f"{label(i)} {title}" for i, title in enumerate(comparison.titles)]
     return bars(
         [
@@ -583,5 +590,5 @@ def _bars(comparison: Comparison, rows: Sequence[Row]) -> str:
     )
 
 
-def _rows(comparison: Comparison, by: str, rows: Sequence[Row]) -> str:
+def _rows(comparison: Comparison, by: str, rows: Sequence[ComparisonRow]) -> str:
     return html_of(f"{by}-table", compare_table(comparison, by, rows, "html"))

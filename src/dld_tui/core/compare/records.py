@@ -105,7 +105,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One line of a comparison."""
 
     key: str

@@ -23,7 +23,7 @@ from dld_tui.core.compare.matching import (
     resolution_of,
     statistic_of,
 )
-from dld_tui.core.compare.records import Cell, Interval, Row, Subject
+from dld_tui.core.compare.records import Cell, ComparisonRow, Interval, Subject
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import parts
 from dld_tui.core.report.layer_table import layer_names
@@ -37,7 +37,7 @@ _GPU_PROVIDERS = ("CUDA", "TensorRT", "Tensorrt", "ROCM", "MIGraphX")
 
 
 @dataclass
-class Part:
+class LayerShares:
     """Some layers of a report, and how much of each."""
 
     layers: list[int] = field(default_factory=list)
@@ -92,7 +92,7 @@ class MeasuredLayers:
         """Return whether a layer has a time."""
         return self.layer_ms[index] is not None
 
-    def series(self, part: Part) -> FloatArray | None:
+    def series(self, part: LayerShares) -> FloatArray | None:
         """Return the sorted times of some layers in the passes in which one of them ran.
 
         None when they are not known by pass.
@@ -111,7 +111,7 @@ class MeasuredLayers:
         weighted = np.where(ran, chosen, 0.0) * np.array(part.shares)[:, None]
         return np.sort(weighted.sum(axis=0)[ran.any(axis=0)])
 
-    def figure(self, part: Part) -> float:
+    def figure(self, part: LayerShares) -> float:
         """Return the sum of what layers take."""
         return sum(
             (self.layer_ms[index] or 0.0) * share
@@ -143,7 +143,7 @@ GROUPINGS = ("layer", "node", "type", "op", "scope", "provider", "precision")
 
 
 @dataclass(frozen=True)
-class Side:
+class ReportCell:
     """What one report has of a row."""
 
     time_ms: float | None = None
@@ -156,24 +156,24 @@ class Side:
     """What `time_ms` is of `series`, for a single layer."""
 
     @classmethod
-    def of(cls, measured: MeasuredLayers, part: Part) -> Side:
+    def of(cls, measured: MeasuredLayers, part: LayerShares) -> ReportCell:
         """Return the time of some layers together, of those that ran."""
         known = [place for place, index in enumerate(part.layers) if measured.ran(index)]
         if not known:
             return cls(layers=tuple(part.layers), untimed=not measured.timed)
-        timed = Part([part.layers[i] for i in known], [part.shares[i] for i in known])
+        timed = LayerShares([part.layers[i] for i in known], [part.shares[i] for i in known])
         return cls(measured.figure(timed), measured.series(timed), tuple(part.layers))
 
 
 def rows_of_matches(
     sides: Sequence[MeasuredLayers], matches: Sequence[Match], base: int
-) -> list[Row]:
+) -> list[ComparisonRow]:
     """Return one row a match, largest difference first."""
     layers = [_most_telling(sides, match, base) for match in matches]
     drafts = [
         _Draft(
             layer.name,
-            [Part(list(indices), [1.0] * len(indices)) for indices in match.members],
+            [LayerShares(list(indices), [1.0] * len(indices)) for indices in match.members],
             match.how,
             name=name,
         )
@@ -196,7 +196,7 @@ def rows_by(
     by: str,
     base: int,
     nodes: Sequence[Mapping[str, NodeKey]] = (),
-) -> list[Row]:
+) -> list[ComparisonRow]:
     """Return one row a group of layers, largest difference first.
 
     Args:
@@ -205,7 +205,7 @@ def rows_by(
         base: The report that the others are compared with.
         nodes: What identifies the nodes of each report, for rows by ``node``.
     """
-    by_key: dict[NodeKey, list[Part]] = {}
+    by_key: dict[NodeKey, list[LayerShares]] = {}
     estimates: set[NodeKey] = set()
     for report, side in enumerate(sides):
         for layer in side.layers:
@@ -213,7 +213,7 @@ def rows_by(
                 continue
             for name, share, estimated in parts(layer, by):
                 key = nodes[report].get(name, (name, None)) if nodes else (name, None)
-                part = by_key.setdefault(key, [Part() for _ in sides])[report]
+                part = by_key.setdefault(key, [LayerShares() for _ in sides])[report]
                 part.layers.append(layer.index)
                 part.shares.append(share)
                 if estimated:
@@ -224,19 +224,22 @@ def rows_by(
 
 @dataclass(frozen=True)
 class _Draft:
-    """A row before its times are compared; the fields are those of :class:`.model.Row`."""
+    """A row before its times are compared, with the fields of :class:`.records.ComparisonRow`."""
 
     key: str
-    parts: list[Part]
+    parts: list[LayerShares]
     """One a report."""
     match: str = ""
     estimate: bool = False
     name: str = ""
 
 
-def _rows(sides: Sequence[MeasuredLayers], drafts: Sequence[_Draft], base: int) -> list[Row]:
+def _rows(
+    sides: Sequence[MeasuredLayers], drafts: Sequence[_Draft], base: int
+) -> list[ComparisonRow]:
     columns = [
-        [Side.of(side, draft.parts[index]) for draft in drafts] for index, side in enumerate(sides)
+        [ReportCell.of(side, draft.parts[index]) for draft in drafts]
+        for index, side in enumerate(sides)
     ]
     cells = [
         column_cells(columns[index], columns[base], index == base, step_of(sides, index, base))
@@ -251,11 +254,13 @@ def _rows(sides: Sequence[MeasuredLayers], drafts: Sequence[_Draft], base: int) 
         if draft.estimate:
             row_cells = _judged(row_cells, draft.parts, base)
         name = draft.name and f"{draft.name}{again}"
-        rows.append(Row(draft.key + again, tuple(row_cells), draft.match, draft.estimate, name))
+        rows.append(
+            ComparisonRow(draft.key + again, tuple(row_cells), draft.match, draft.estimate, name)
+        )
     return sort_rows(rows, "delta", base)
 
 
-def _judged(cells: Sequence[Cell], part: Sequence[Part], base: int) -> list[Cell]:
+def _judged(cells: Sequence[Cell], part: Sequence[LayerShares], base: int) -> list[Cell]:
     """Take the interval from cells whose time was shared out otherwise than that of the base.
 
     A node of three that were fused gets a third of their time: that is no slower Relu.
@@ -272,16 +277,16 @@ def step_of(sides: Sequence[MeasuredLayers], index: int, base: int) -> float:
     return max(sides[index].resolution_ms, sides[base].resolution_ms)
 
 
-def side_of(values: Sequence[float]) -> Side:
+def side_of(values: Sequence[float]) -> ReportCell:
     """Return the measured times of a plain list, such as the latency loop's."""
     series = np.sort(np.array([value for value in values if np.isfinite(value)], dtype=np.float64))
     if not series.size:
-        return Side(untimed=True)
-    return Side(median_of(series), series, statistic=Statistic.MEDIAN)
+        return ReportCell(untimed=True)
+    return ReportCell(median_of(series), series, statistic=Statistic.MEDIAN)
 
 
 def column_cells(
-    here: Sequence[Side], there: Sequence[Side], is_base: bool, step_ms: float = 0.0
+    here: Sequence[ReportCell], there: Sequence[ReportCell], is_base: bool, step_ms: float = 0.0
 ) -> list[Cell]:
     """Return the cells of one report.
 
@@ -329,7 +334,7 @@ def column_cells(
 
 
 def _about(
-    delta: float | None, interval: Interval | None, side: Side, other: Side
+    delta: float | None, interval: Interval | None, side: ReportCell, other: ReportCell
 ) -> Interval | None:
     """Return an interval of the samples about the difference of the figures.
 
@@ -354,7 +359,7 @@ def _with_shares(cells: Sequence[Cell]) -> list[Cell]:
 SORTS = ("delta", "ratio", "time", "name")
 
 
-def sort_rows(rows: Iterable[Row], sort: str, base: int) -> list[Row]:
+def sort_rows(rows: Iterable[ComparisonRow], sort: str, base: int) -> list[ComparisonRow]:
     """Return rows in another order: ``delta``, ``ratio``, ``time`` (largest first) or ``name``.
 
     Differences count by magnitude, and ratios the same in both directions; rows of only one report

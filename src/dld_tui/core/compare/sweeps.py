@@ -16,7 +16,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.compare.conditions import differences
 from dld_tui.core.compare.export import compare_table, difference_table
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.records import Difference, Row, Subject, label
+from dld_tui.core.compare.records import ComparisonRow, Difference, Subject, label
 from dld_tui.core.compare.rows import column_cells, side_of
 from dld_tui.core.errors import UsageError
 from dld_tui.core.process.paths import distinct_names
@@ -94,7 +94,7 @@ class SweepComparison:
         return found
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[ComparisonRow]:
         """A row a point, of decoders one for the first token and one for others; in order."""
         keys = [*dict.fromkeys(key for times in self._times for key in times)]
         sides = [[side_of(times.get(key, ())) for key in keys] for times in self._times]
@@ -102,15 +102,15 @@ class SweepComparison:
             column_cells(side, sides[self.base], at == self.base) for at, side in enumerate(sides)
         ]
         return [
-            Row(", ".join(filter(None, (what, place_text(place)))) or "all", tuple(cells))
+            ComparisonRow(", ".join(filter(None, (what, place_text(place)))) or "all", tuple(cells))
             for (what, place), *cells in zip(keys, *columns, strict=True)
         ]
 
-    def follows(self, row: Row, index: int) -> bool | None:
+    def follows(self, row: ComparisonRow, index: int) -> bool | None:
         """Return None: points change by factors of their own."""
         return None
 
-    def is_change(self, row: Row, index: int) -> bool:
+    def is_change(self, row: ComparisonRow, index: int) -> bool:
         """Return whether a point changed for certain."""
         return row.cells[index].noise is False
 
@@ -153,14 +153,16 @@ def _common_axes(sweeps: Sequence[Sweep]) -> list[str]:
     return axes
 
 
-def point_table(compared: SweepComparison, rows: Sequence[Row], view: str) -> Table[Row]:
+def point_table(
+    compared: SweepComparison, rows: Sequence[ComparisonRow], view: str
+) -> Table[ComparisonRow]:
     """Return points as :func:`compare_table` does: shares of a change are of parts of a whole."""
     table = compare_table(compared, "point", rows, view)
     parts = ("share_percent", "match", "estimate")
     return table.pick([key for key in table.keys if not key.startswith(parts)])
 
 
-def sweeps_json(compared: SweepComparison, rows: Sequence[Row]) -> dict[str, JSON]:
+def sweeps_json(compared: SweepComparison, rows: Sequence[ComparisonRow]) -> dict[str, JSON]:
     """Return the comparison as a JSON document."""
     return {
         "sweeps": [subject.path for subject in compared.subjects],
@@ -172,7 +174,7 @@ def sweeps_json(compared: SweepComparison, rows: Sequence[Row]) -> dict[str, JSO
     }
 
 
-def row_json(row: Row) -> Mapping[str, JSON]:
+def row_json(row: ComparisonRow) -> Mapping[str, JSON]:
     """Return a point: times, and differences from the base with their intervals."""
     intervals = [cell.interval for cell in row.cells]
     return {

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.accuracy.statistics import TensorError, Tolerance, Tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.operators.categories import REARRANGING
@@ -84,7 +84,7 @@ class AccuracyCriteria:
         """The tolerances of all tensors: rounded integers may be one step further off."""
         return Tolerances(self.tolerance, rounded=self.rounded)
 
-    def judged(self, row: Row) -> Row:
+    def judged(self, row: AccuracyRow) -> AccuracyRow:
         """Return a row whose problem takes the noise of the whole tensor into account."""
         problem = self.problem(row.error, row.problem, is_output=row.is_output, name=row.name)
         return row if problem == row.problem else replace(row, problem=problem)

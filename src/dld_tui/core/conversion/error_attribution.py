@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from dld_tui.core.accuracy.result import Row
+from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.conversion.accuracy_criteria import NarrowType
 from dld_tui.core.conversion.copies import infer, working_copy
 from dld_tui.core.dataclass import dataclass
@@ -39,7 +39,7 @@ class MeasuredErrors:
 
     document: Document
     """The original; nodes are those of its main graph."""
-    rows: Sequence[Row]
+    rows: Sequence[AccuracyRow]
     """Errors of its tensors."""
     ranges: Mapping[str, float]
     """The largest finite magnitudes of its tensors."""
@@ -106,9 +106,9 @@ def failing_nodes(nodes: Mapping[Node, str]) -> list[FailingNode]:
 @dataclass(frozen=True)
 class _Suspect:
     node: Node
-    output: Row
+    output: AccuracyRow
     """Its output with the largest error."""
-    inputs: Sequence[Row]
+    inputs: Sequence[AccuracyRow]
     """Its inputs, other than weights."""
     added: float
     """Noise relative to the values, beyond that of its inputs; infinite for NaN and the like."""
@@ -130,7 +130,7 @@ def _suspects(findings: MeasuredErrors) -> list[_Suspect]:
     return suspects
 
 
-def _taken(node: Node, rows: Mapping[str, Row]) -> list[Row]:
+def _taken(node: Node, rows: Mapping[str, AccuracyRow]) -> list[AccuracyRow]:
     """Return the rows of the inputs of a node, other than weights."""
     names = [name for name in node.inputs if name in rows]
     return [rows[name] for name in names if not _is_constant(node.scope.producer(name))]

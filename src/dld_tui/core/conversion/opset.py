@@ -20,7 +20,7 @@ from onnx import AttributeProto, TensorProto, defs, helper
 from dld_tui.core.conversion.opset_steps.rules import DOWN, UP
 from dld_tui.core.conversion.opset_steps.step import (
     Array,
-    Step,
+    OpsetStep,
     UnwritableError,
     Values,
     widen,
@@ -662,10 +662,12 @@ def _moved(
     return done[::-1]
 
 
-def _stepped(node: onnx.NodeProto, values: _LocalValues, since: int, at: int, target: int) -> Step:
+def _stepped(
+    node: onnx.NodeProto, values: _LocalValues, since: int, at: int, target: int
+) -> OpsetStep:
     op_type = text_of(node.op_type)
     is_up = since == at
-    step = Step(node, values, since, at, target)
+    step = OpsetStep(node, values, since, at, target)
     old = _schema(op_type, at if not is_up else since - 1)
     new = _schema(op_type, since)
     if any(text_of(attribute.name) == "consumed_inputs" for attribute in node.attribute):
@@ -689,7 +691,7 @@ def _stepped(node: onnx.NodeProto, values: _LocalValues, since: int, at: int, ta
     return step
 
 
-def _attributes(step: Step, source: defs.OpSchema, into: defs.OpSchema) -> None:
+def _attributes(step: OpsetStep, source: defs.OpSchema, into: defs.OpSchema) -> None:
     """Drop attributes that say nothing more, and write defaults that are others now."""
     node = step.node
     known = {text_of(attribute.name) for attribute in node.attribute}
@@ -731,7 +733,7 @@ def _has_value(attribute: onnx.AttributeProto, default: onnx.AttributeProto) -> 
     return bool(next(values) == next(values))
 
 
-def _counts(step: Step, into: defs.OpSchema) -> None:
+def _counts(step: OpsetStep, into: defs.OpSchema) -> None:
     when = f"before opset {step.since}" if step.since != step.at else f"in opset {step.at}"
     for side, names, least, most, formal in (
         ("inputs", step.node.input, into.min_input, into.max_input, into.inputs),
@@ -748,7 +750,7 @@ def _counts(step: Step, into: defs.OpSchema) -> None:
                 raise UnwritableError(f"{step.op_type} needs {parameter.name} {when}")
 
 
-def _types(step: Step, values: _LocalValues, into: defs.OpSchema) -> None:
+def _types(step: OpsetStep, values: _LocalValues, into: defs.OpSchema) -> None:
     """Refuse types that the older version does not take, or compute in wider ones."""
     allowed = {one.type_param_str: one.allowed_type_strs for one in into.type_constraints}
     for side, names, formal in (

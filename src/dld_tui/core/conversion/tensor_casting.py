@@ -34,7 +34,7 @@ _LISTS = {"value_float": "f", "value_floats": "floats", "value_int": "i", "value
 
 
 @dataclass(frozen=True)
-class Selection:
+class CastSelection:
     """Which tensors to convert: those that fit all criteria."""
 
     names: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class ConvertedTensors:
     notes: list[str] = field(default_factory=list)
 
 
-def candidates(document: Document, dtype: str, chosen: Selection) -> Iterator[Candidate]:
+def candidates(document: Document, dtype: str, chosen: CastSelection) -> Iterator[Candidate]:
     """Yield the tensors of a document that a selection names and that have another type.
 
     Raises:
@@ -135,7 +135,7 @@ def listed_numbers(node: Node) -> Tensor | None:
     return None
 
 
-def losses(document: Document, dtype: str, chosen: Selection) -> Iterator[TensorLoss]:
+def losses(document: Document, dtype: str, chosen: CastSelection) -> Iterator[TensorLoss]:
     """Yield what each tensor would lose; reads all of them.
 
     Raises:
@@ -152,7 +152,7 @@ def losses(document: Document, dtype: str, chosen: Selection) -> Iterator[Tensor
 
 
 def convert_tensors(
-    document: Document, dtype: str, chosen: Selection, *, casts: bool = True
+    document: Document, dtype: str, chosen: CastSelection, *, casts: bool = True
 ) -> Iterator[ConvertedTensors]:
     """Convert the tensors of a copy, one at each step.
 

@@ -47,7 +47,7 @@ class Alive:
 
 
 @dataclass(frozen=True)
-class Step:
+class MemoryStep:
     """The memory while a node runs."""
 
     node: str
@@ -96,7 +96,7 @@ class MemoryPlan:
     """The tensors of the main graph then, the largest first; their bytes and `inside` add up."""
     inside: int
     """Bytes that a body of that node needs beside them."""
-    steps: tuple[Step, ...]
+    steps: tuple[MemoryStep, ...]
     unknown: tuple[str, ...] = ()
     """Nodes of which an output has no known size: it counts as nothing, a dimension as 1."""
     graph: str = ""
@@ -142,7 +142,7 @@ class _ScopePlan:
     """Returns the graphs inside a node that may run."""
     keeps_constants: bool
     """Whether what depends on constants alone is computed in each run."""
-    steps: list[Step] = field(default_factory=list)
+    steps: list[MemoryStep] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     folded: int = 0
     """Bytes of what is computed of constants before a run."""
@@ -163,7 +163,7 @@ class _ScopePlan:
         peak_step = 0
         for step, (node, outside) in enumerate(zip(order, accumulate(change), strict=False)):
             inside = self._inside(node)
-            self.steps.append(Step(node.ref, outside + inside))
+            self.steps.append(MemoryStep(node.ref, outside + inside))
             if outside + inside > self.peak:
                 self.peak, self.at, self.inside = outside + inside, node.ref, inside
                 peak_step = step

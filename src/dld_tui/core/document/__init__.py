@@ -5,13 +5,13 @@ from __future__ import annotations
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Attribute, Node
 from dld_tui.core.document.scope import Definition, Scope, Use
-from dld_tui.core.document.transactions import Change, Edit, Transaction
+from dld_tui.core.document.transactions import DocumentChange, Edit, Transaction
 
 __all__ = [
     "Attribute",
-    "Change",
     "Definition",
     "Document",
+    "DocumentChange",
     "Edit",
     "Node",
     "Scope",

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import CallTypes, Scope, ShownTypes
 from dld_tui.core.document.scripting.journal import Journal, Recorder
-from dld_tui.core.document.transactions import Change, Edit, History, Transaction
+from dld_tui.core.document.transactions import DocumentChange, Edit, Transaction, UndoHistory
 from dld_tui.core.errors import CorruptFileError, EditError, InputError, SaveError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
@@ -74,10 +74,10 @@ class Document:
         self.new_data, self.new_data_limit = 0, NEW_DATA_LIMIT
         """Bytes of values that edits generated (zeros, random numbers), and their limit."""
         self.external = external or ExternalFiles(path or Path.cwd() / "new.onnx")
-        self.history = History()
-        self.on_change: list[Callable[[Change], None]] = []
+        self.history = UndoHistory()
+        self.on_change: list[Callable[[DocumentChange], None]] = []
         """Called after each edit, undo and redo, in the thread that made it; see hold_changes."""
-        self._held: list[Change] | None = None
+        self._held: list[DocumentChange] | None = None
         self.shown_types = ShownTypes()
         """The types of values as lists show them."""
         self.ask_types: Callable[[], object] | None = None
@@ -338,17 +338,17 @@ class Document:
         """
         held, self._held = self._held or [], None
         self.shown_types.is_held = False
-        for change in [Change("reset", None)] if as_reset else held:
+        for change in [DocumentChange("reset", None)] if as_reset else held:
             self._send(change)
 
     def _tell(self, kind: str, transaction: Transaction) -> None:
-        change = Change(kind, transaction)
+        change = DocumentChange(kind, transaction)
         if self._held is not None:
             self._held.append(change)
         else:
             self._send(change)
 
-    def _send(self, change: Change) -> None:
+    def _send(self, change: DocumentChange) -> None:
         self.shown_types.clear()
         for listener in list(self.on_change):
             listener(change)

@@ -302,7 +302,7 @@ class Transaction:
 
 
 @dataclass(frozen=True)
-class Change:
+class DocumentChange:
     """The event that listeners of a document get after each edit, undo and redo."""
 
     kind: str
@@ -315,7 +315,7 @@ class Change:
         return self.transaction is None or self.transaction.is_whole
 
 
-class History:
+class UndoHistory:
     """The transactions of a document: those done, and those that can be done again."""
 
     def __init__(self) -> None:

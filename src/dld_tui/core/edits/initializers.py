@@ -15,7 +15,7 @@ from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.edits.links import with_item
 from dld_tui.core.edits.renaming import require_free
 from dld_tui.core.edits.tensors import (
-    Target,
+    EditedTensor,
     belongs_inside,
     initializer_at,
     kept_inside,
@@ -260,7 +260,7 @@ def _entry(entries: Mapping[str, str], key: str, default: int | None) -> int | N
 
 
 def _store(
-    document: Document, transaction: Transaction, target: Target, location: str | None
+    document: Document, transaction: Transaction, target: EditedTensor, location: str | None
 ) -> None:
     """Store the values of an initializer in a data file, or in the model when that is None."""
     tensor = target.tensor
@@ -459,7 +459,7 @@ def set_sparse(
     return f"set the elements of {quoted(name)}"
 
 
-def _require_sparse_type(target: Target) -> None:
+def _require_sparse_type(target: EditedTensor) -> None:
     tensor, title = target.tensor, target.title
     bits = element_bits(tensor.proto.data_type)
     if bits is None or bits < 8:

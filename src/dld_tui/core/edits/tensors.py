@@ -57,7 +57,7 @@ _TYPED_LISTS = ("input", "value_info", "output")
 
 
 @dataclass(frozen=True)
-class Target:
+class EditedTensor:
     """A tensor that is to be changed: an initializer, or the value of an attribute."""
 
     scope: Scope
@@ -93,7 +93,7 @@ class Target:
         elements.extend(new.read().tolist())
 
 
-def target_at(document: Document, scope: Sequence[str], tensor: JSON) -> Target:
+def target_at(document: Document, scope: Sequence[str], tensor: JSON) -> EditedTensor:
     """Return the tensor of an address.
 
     Args:
@@ -112,7 +112,7 @@ def target_at(document: Document, scope: Sequence[str], tensor: JSON) -> Target:
     raise EditError("a tensor is named by {initializer} or by {node, attribute}")
 
 
-def initializer_at(scope: Scope, name: str) -> Target:
+def initializer_at(scope: Scope, name: str) -> EditedTensor:
     """Return a dense initializer of a scope.
 
     Raises:
@@ -124,10 +124,12 @@ def initializer_at(scope: Scope, name: str) -> Target:
             raise EditError(f"{quoted(name)} is sparse", hint="Make it dense first")
         where = " › ".join(scope.path) or "main"
         raise EditError(f"there is no initializer {quoted(name)}", where=where)
-    return Target(scope, tensor, quoted(name), scope.place_of("initializer", tensor.proto))
+    return EditedTensor(scope, tensor, quoted(name), scope.place_of("initializer", tensor.proto))
 
 
-def _attribute_at(document: Document, scope: Sequence[str], ref: str, attribute: str) -> Target:
+def _attribute_at(
+    document: Document, scope: Sequence[str], ref: str, attribute: str
+) -> EditedTensor:
     node = node_at(document, scope, ref)
     position, _ = find_attribute(node, attribute)
     found = node.attribute(attribute)
@@ -135,7 +137,7 @@ def _attribute_at(document: Document, scope: Sequence[str], ref: str, attribute:
     if tensor is None:
         raise EditError(f"{quoted(ref)} has no tensor or list {quoted(attribute)}")
     title = f"{quoted(attribute)} of {quoted(ref)}"
-    return Target(node.scope, tensor, title, position, node)
+    return EditedTensor(node.scope, tensor, title, position, node)
 
 
 # --- payloads ------------------------------------------------------------------------------------
@@ -370,7 +372,7 @@ def replace_tensor(
 
 
 def _resize(
-    document: Document, transaction: Transaction, target: Target, dims: tuple[int, ...]
+    document: Document, transaction: Transaction, target: EditedTensor, dims: tuple[int, ...]
 ) -> str:
     old = target.tensor
     if dims == old.shape:
@@ -389,7 +391,7 @@ def _zeros(dims: Sequence[int], dtype: str) -> Array:
 
 
 def _put_values(
-    document: Document, transaction: Transaction, target: Target, values: Array
+    document: Document, transaction: Transaction, target: EditedTensor, values: Array
 ) -> None:
     """Give a tensor values of another shape."""
     old = target.tensor
@@ -458,7 +460,9 @@ def splice_tensor(
     return f"{' and '.join(done)} of {target.title}"
 
 
-def _reshape(transaction: Transaction, target: Target, dtype: str, dims: tuple[int, ...]) -> str:
+def _reshape(
+    transaction: Transaction, target: EditedTensor, dtype: str, dims: tuple[int, ...]
+) -> str:
     old = target.tensor
     if dtype != old.dtype:
         raise EditError(f"{target.title} is {old.dtype}", hint="convert_tensor changes the type")
@@ -477,7 +481,7 @@ def _reshape(transaction: Transaction, target: Target, dtype: str, dims: tuple[i
     return f"reshape {target.title}"
 
 
-def require_readable(target: Target) -> None:
+def require_readable(target: EditedTensor) -> None:
     """Refuse a tensor whose values cannot be read.
 
     Raises:

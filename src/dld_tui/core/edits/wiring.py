@@ -87,7 +87,7 @@ def _fill(words: list[str], dtype: str) -> dict[str, JSON]:
 
 
 @dataclass
-class Wiring:
+class NodeWiring:
     """Choices for one new node. The first input that takes it gets the `source`."""
 
     scope: Scope

@@ -531,7 +531,7 @@ _FEWEST_ROWS, _ROWS_AT_FIRST, _MOST_ROWS_AT_FIRST = 5, 30, 60
 """The most rows that a graph opens with."""
 
 
-class Row(NamedTuple):
+class OverviewRow(NamedTuple):
     """One row: a vertex, or a fold that is closed, or the head of one that is open."""
 
     start: int
@@ -556,7 +556,7 @@ class Arrangement(NamedTuple):
     seen: Rails
 
 
-class _FlatRows(Sequence[Row]):
+class _FlatRows(Sequence[OverviewRow]):
     """A row for each vertex, made when it is looked at."""
 
     def __init__(self, count: int) -> None:
@@ -566,16 +566,16 @@ class _FlatRows(Sequence[Row]):
         return len(self._range)
 
     @overload
-    def __getitem__(self, index: int) -> Row: ...
+    def __getitem__(self, index: int) -> OverviewRow: ...
 
     @overload
-    def __getitem__(self, index: slice) -> list[Row]: ...
+    def __getitem__(self, index: slice) -> list[OverviewRow]: ...
 
-    def __getitem__(self, index: int | slice) -> Row | list[Row]:
+    def __getitem__(self, index: int | slice) -> OverviewRow | list[OverviewRow]:
         if isinstance(index, slice):
-            return [Row(row, row + 1, 0) for row in self._range[index]]
+            return [OverviewRow(row, row + 1, 0) for row in self._range[index]]
         row = self._range[index]
-        return Row(row, row + 1, 0)
+        return OverviewRow(row, row + 1, 0)
 
 
 class Overview:
@@ -594,7 +594,7 @@ class Overview:
         self.is_flat = False
         """Whether every vertex is a row and no fold is: what is open stays so meanwhile."""
         self._open: set[Fold] = set()
-        self._rows: list[Row] | None = None
+        self._rows: list[OverviewRow] | None = None
         self._seen: tuple[Graph, Rails] | None = None
         if arranged is None:
             self.rails, self.folds = arranged_rows(graph)
@@ -692,7 +692,7 @@ class Overview:
     # --- what is seen ---------------------------------------------------------------------------
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[OverviewRow]:
         """The rows that are seen, in order."""
         if self.is_flat:
             return self.flat_rows
@@ -702,13 +702,13 @@ class Overview:
         return self._rows
 
     @cached_property
-    def flat_rows(self) -> Sequence[Row]:
+    def flat_rows(self) -> Sequence[OverviewRow]:
         """A row for each vertex."""
         return _FlatRows(len(self.rails.order))
 
     def _add_rows(
         self,
-        rows: list[Row],
+        rows: list[OverviewRow],
         folds: list[Fold],
         start: int,
         end: int,
@@ -718,17 +718,17 @@ class Overview:
     ) -> None:
         at = start
         for number, fold in enumerate(folds, 1):
-            rows += [Row(row, row + 1, depth) for row in range(at, fold.start)]
+            rows += [OverviewRow(row, row + 1, depth) for row in range(at, fold.start)]
             is_open = fold in self._open
             time = number if repeated else 0
-            rows.append(Row(fold.start, fold.end, depth, fold, is_open, time))
+            rows.append(OverviewRow(fold.start, fold.end, depth, fold, is_open, time))
             if is_open:
                 inner = fold.children
                 self._add_rows(
                     rows, inner, fold.start, fold.end, depth + 1, repeated=fold.count > 1
                 )
             at = fold.end
-        rows += [Row(row, row + 1, depth) for row in range(at, end)]
+        rows += [OverviewRow(row, row + 1, depth) for row in range(at, end)]
 
     def place(self, vertex: int) -> int:
         """Return the row of :attr:`rows` that shows a vertex, or the fold that hides it."""
@@ -738,7 +738,7 @@ class Overview:
         # The head of an open fold starts where the first row inside does, which comes after it.
         return bisect_right(self.rows, row, key=lambda seen: seen.start) - 1
 
-    def vertex(self, row: Row) -> int | None:
+    def vertex(self, row: OverviewRow) -> int | None:
         """Return the vertex of a row; None for a fold."""
         return self.rails.order[row.start] if row.fold is None else None
 
@@ -819,7 +819,7 @@ HUB_DEGREE = 8
 
 
 @dataclass
-class Part:
+class Subgraph:
     """Some vertices of a graph as a separate graph."""
 
     graph: Graph
@@ -831,7 +831,7 @@ class Part:
     """How many vertices outside of the part take tensors of each vertex."""
 
 
-def neighbourhood(graph: Graph, vertex: int, hops: int, most: int = 200) -> Part:
+def neighbourhood(graph: Graph, vertex: int, hops: int, most: int = 200) -> Subgraph:
     """Return the vertices at most so many links away from one, up or down.
 
     Args:
@@ -859,7 +859,7 @@ def neighbourhood(graph: Graph, vertex: int, hops: int, most: int = 200) -> Part
     return part_of(graph, chosen)
 
 
-def between(graph: Graph, first: int, last: int) -> Part:
+def between(graph: Graph, first: int, last: int) -> Subgraph:
     """Return everything on a way along links from one vertex to another, these two included.
 
     Where there is none in this direction, the other one is tried; else it is the two alone.
@@ -882,11 +882,11 @@ def _reach(links: Sequence[Sequence[int]], start: int) -> set[int]:
     return reached
 
 
-def part_of(graph: Graph, vertices: Iterable[int]) -> Part:
+def part_of(graph: Graph, vertices: Iterable[int]) -> Subgraph:
     """Return some vertices with the links between them, in the order of the whole graph."""
     chosen = sorted(set(vertices))
     number = {vertex: at for at, vertex in enumerate(chosen)}
-    part = Part(Graph(), chosen, [0] * len(chosen), [0] * len(chosen))
+    part = Subgraph(Graph(), chosen, [0] * len(chosen), [0] * len(chosen))
     for vertex in chosen:
         part.graph.add(
             graph.labels[vertex], graph.names[vertex], graph.kinds[vertex], graph.classes[vertex]

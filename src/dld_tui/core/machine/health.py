@@ -203,7 +203,7 @@ did not pass."""
 
 
 @dataclass(frozen=True)
-class Step:
+class HealthStep:
     """A step of the self-test."""
 
     backend: str
@@ -222,7 +222,7 @@ class Step:
 class SelfTest:
     """The result of the activity ``selftest``. Fields may be added, never renamed."""
 
-    rows: tuple[Step, ...]
+    rows: tuple[HealthStep, ...]
     machine: dict[str, Any]
     checks: list[Check]
     """Those of `dld doctor`."""
@@ -233,7 +233,7 @@ class SelfTest:
 
 
 _SECONDS = Unit("s", lambda value: f"{value:.1f}")
-COLUMNS: tuple[Column[Step], ...] = (
+COLUMNS: tuple[Column[HealthStep], ...] = (
     Column("backend", "backend", lambda step: step.backend, width=12),
     Column("step", "step", lambda step: step.step, least=20),
     Column("status", "status", lambda step: step.status, width=11),
@@ -242,7 +242,7 @@ COLUMNS: tuple[Column[Step], ...] = (
 )
 
 
-def step_table(result: SelfTest) -> Table[Step]:
+def step_table(result: SelfTest) -> Table[HealthStep]:
     """Return the steps as they were made."""
     return Table(COLUMNS, result.rows, name="selftest", title="Self-test")
 

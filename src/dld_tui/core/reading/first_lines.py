@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.reading.story import Step, is_launched_only, next_steps, step_command, types_of
+from dld_tui.core.reading.story import (
+    NextStep,
+    is_launched_only,
+    next_steps,
+    step_command,
+    types_of,
+)
 from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import costliest, costs_text, has_gpu_times
@@ -234,7 +240,7 @@ def _slowest(layers: Sequence[Layer]) -> str:
     return "   ".join(named)
 
 
-def _advice(report: Report, steps: Sequence[Step]) -> str:
+def _advice(report: Report, steps: Sequence[NextStep]) -> str:
     if not steps:
         return ""
     return f"{steps[0].line}:  {step_command(report, steps[0])}"

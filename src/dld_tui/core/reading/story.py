@@ -61,7 +61,7 @@ def is_launched_only(report: Report) -> bool:
 
 
 @dataclass(frozen=True)
-class Step:
+class NextStep:
     """Something that may help, which can be tried: see :func:`request_of`."""
 
     text: str
@@ -136,7 +136,7 @@ def _less_percent(factor: float) -> float:
     return 100 * (1 - 1 / factor)
 
 
-def step_command(report: Report, step: Step) -> str:
+def step_command(report: Report, step: NextStep) -> str:
     """Return the command that makes a change, or measures whether it helps. Fit for a terminal."""
     path = report.model.get("path")
     model = shlex.quote(visible(str(path or "MODEL")))
@@ -146,12 +146,12 @@ def step_command(report: Report, step: Step) -> str:
     return trial_command(report, step)
 
 
-def step_commands(report: Report, step: Step) -> list[str]:
+def step_commands(report: Report, step: NextStep) -> list[str]:
     """Return the command that makes a change, and the one that measures whether it helps."""
     return [*dict.fromkeys((step_command(report, step), trial_command(report, step)))]
 
 
-def trial_command(report: Report, step: Step) -> str:
+def trial_command(report: Report, step: NextStep) -> str:
     """Return the command that measures whether a step helps. Fit for a terminal."""
     model = shlex.quote(visible(str(report.model.get("path") or "MODEL")))
     if not step.changes and not step.settings and (again := _same_command(report)):
@@ -226,7 +226,7 @@ def advice_json(report: Report) -> list[JSON]:
     return advice
 
 
-def request_of(report: Report, step: Step, model: Path) -> tuple[str, dict[str, JSON]]:
+def request_of(report: Report, step: NextStep, model: Path) -> tuple[str, dict[str, JSON]]:
     """Return the activity and its settings that try a step and say whether it helped."""
     if generation_of(report):
         values = {name: report.settings[name] for name in _OF_DECODERS if name in report.settings}
@@ -255,7 +255,7 @@ _OF_DECODERS = (
 """Settings that the next measurement of a decoder keeps."""
 
 
-def next_steps(report: Report) -> list[Step]:
+def next_steps(report: Report) -> list[NextStep]:
     """Return the advice that the figures support, the most certain first."""
     steps = []
     latency = report.latency
@@ -263,7 +263,7 @@ def next_steps(report: Report) -> list[Step]:
         basis = f"latency varies by {fmt.percent(latency.cov_percent)} %, above"
         busy = busy_text(report.environment)
         cause = f"; {busy}" if busy else ""
-        steps.append(Step("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %{cause}"))
+        steps.append(NextStep("Measure again", f"{basis} {TRUSTED_COV_PERCENT} %{cause}"))
     if generation_of(report):  # what makes one pass faster is not tried by generating tokens
         return [*_decoder_steps(report), *steps]
     if program_of(report.backend) is Program.TENSORRT:
@@ -279,7 +279,7 @@ def _provider(report: Report) -> str:
     return report.execution_provider.removesuffix("ExecutionProvider") or "CPU"
 
 
-def _can_try(step: Step, report: Report) -> bool:
+def _can_try(step: NextStep, report: Report) -> bool:
     """Return whether all changes of a step are there for the execution provider."""
     provider = _provider(report)
     changes = (change for change in CHANGES if change.id in step.changes)
@@ -291,7 +291,7 @@ _STRONGLY_TYPED = 11
 _VERSION = re.compile(r"TensorRT (\d+)\.")
 
 
-def _engine_steps(report: Report) -> list[Step]:
+def _engine_steps(report: Report) -> list[NextStep]:
     """Return what makes an engine faster: built or converted for another type."""
     share, layers = _share(
         report, lambda layer: is_full_precision(layer, convolutions=True, narrow_weights=False)
@@ -302,11 +302,11 @@ def _engine_steps(report: Report) -> list[Step]:
     is_typed = version is not None and int(version[1]) >= _STRONGLY_TYPED
     basis = f"{share:.0f} % of the time is MatMul and Conv in fp32"
     if is_typed:
-        return [Step("convert to fp16", basis, ("fp16",), layers=layers)]
-    return [Step("build with fp16", basis, layers=layers, settings={"fp16": True})]
+        return [NextStep("convert to fp16", basis, ("fp16",), layers=layers)]
+    return [NextStep("build with fp16", basis, layers=layers, settings={"fp16": True})]
 
 
-def _decoder_steps(report: Report) -> list[Step]:
+def _decoder_steps(report: Report) -> list[NextStep]:
     """Return what helps a decoder, by what was measured in the same run."""
     gain = sharing_gain(report)
     if gain is None:
@@ -314,10 +314,10 @@ def _decoder_steps(report: Report) -> list[Step]:
     settings: dict[str, JSON] = {"shared_buffer": "on"}
     busy = busy_text(report.environment)
     basis = f"{gain.text}; not certain, as {busy}" if busy else gain.text
-    return [Step("One buffer for past and present KV cache", basis, settings=settings)]
+    return [NextStep("One buffer for past and present KV cache", basis, settings=settings)]
 
 
-def _gpu_steps(report: Report) -> list[Step]:
+def _gpu_steps(report: Report) -> list[NextStep]:
     """Return what helps where the GPU waits."""
     summary, steps = gpu_summary(report), []
     if summary is None or not summary.true_speed or not summary.length_us:
@@ -325,17 +325,17 @@ def _gpu_steps(report: Report) -> list[Step]:
     if _is_held_up(report, summary) and not is_split(report.layers):
         basis = f"the GPU waits {summary.gap_percent:.0f} % of a pass for launches"
         most = _without_launches(report, summary, 0.0)
-        steps.append(Step("CUDA graph", basis, ("cuda-graph",), most=most, first=True))
+        steps.append(NextStep("CUDA graph", basis, ("cuda-graph",), most=most, first=True))
     copies = 100 * summary.exposed_copy_us / summary.length_us
     if copies > _WORTH_PERCENT:
         basis = f"{copies:.0f} % of a pass is copies alone"
-        steps.append(Step("IO binding", basis, ("io-binding",), most=_most(copies)))
+        steps.append(NextStep("IO binding", basis, ("io-binding",), most=_most(copies)))
     return steps
 
 
-def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
+def _layer_steps(report: Report, on_gpu: bool) -> list[NextStep]:
     """Return what helps the layers that take most."""
-    steps: list[Step] = []
+    steps: list[NextStep] = []
     if is_launched_only(report):
         return steps
     # On a CPU a Conv gains nothing from scales that are worked out while it runs.
@@ -354,11 +354,11 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
         summary = gpu_summary(report)
         if summary is None or not _is_held_up(report, summary):
             most = _speedup(saved, _pass_ms(report))
-            steps.append(Step(text, basis, (change,), most=most, layers=full))
+            steps.append(NextStep(text, basis, (change,), most=most, layers=full))
         elif not is_split(report.layers):
             basis += f", and the GPU waits for launches: alone {text} was {FP16_HELD_UP.text}"
             most = _without_launches(report, summary, saved)
-            steps.append(Step(
+            steps.append(NextStep(
                 f"{text} with a CUDA graph", basis, ("cuda-graph", change), most=most,
                 layers=full, least=MEASURED["cuda-graph"].least,
             ))  # fmt: skip
@@ -367,7 +367,7 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[Step]:
         basis = f"{tidy:.0f} % of the time only moves or reshapes values"
         # This share is no bound: what is simplified lets ONNX Runtime choose other kernels, too. It
         # names no layers: which of them a simplifier removes is only known from its result.
-        steps.append(Step("simplify", basis, ("simplified",)))
+        steps.append(NextStep("simplify", basis, ("simplified",)))
     return [*steps, *_fusions(report)]
 
 
@@ -395,7 +395,7 @@ _FUSIONS: tuple[tuple[str, str, frozenset[str], str], ...] = (
 change that makes it."""
 
 
-def _fusions(report: Report) -> Iterator[Step]:
+def _fusions(report: Report) -> Iterator[NextStep]:
     """Yield operators that ONNX Runtime's own optimizer left unfused."""
     if program_of(report.backend) is not Program.ONNX_RUNTIME:
         return
@@ -414,13 +414,13 @@ def _fusions(report: Report) -> Iterator[Step]:
 
 def _fusion(
     report: Report, text: str, basis: str, change: str, layers: tuple[int, ...], whole: set[int]
-) -> Step:
+) -> NextStep:
     """Return the advice to fuse layers; at most it saves these and what is around them."""
     saved = [layer for layer in report.layers if layer.index in whole]
     share = sum(layer.percent or 0.0 for layer in saved)
     most = _speedup(sum(layer.cost_ms or 0.0 for layer in saved), _pass_ms(report))
     basis += f", {share:.0f} % with what is around it" if len(saved) > len(layers) else ""
-    return Step(text, basis, (change,), RULES_OF[change], most=most, layers=layers)
+    return NextStep(text, basis, (change,), RULES_OF[change], most=most, layers=layers)
 
 
 def _between_products(layers: Sequence[Layer]) -> tuple[set[int], set[int]]:

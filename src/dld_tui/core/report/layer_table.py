@@ -557,7 +557,7 @@ def groups_of(
 
 
 @dataclass(frozen=True)
-class Selection:
+class LayerSelection:
     """What some layers add up to; times in milliseconds."""
 
     count: int
@@ -583,14 +583,14 @@ _DISTINCT: tuple[tuple[str, Callable[[Layer], str]], ...] = (
 )
 
 
-def summarise_selection(layers: Sequence[Layer]) -> Selection | None:
+def summarise_selection(layers: Sequence[Layer]) -> LayerSelection | None:
     """Return the sums over some layers, or None without any."""
     if not layers:
         return None
     times = [layer.time_ms or 0.0 for layer in layers]
     total = sum(times)
     gpu = [layer.gpu_time_ms for layer in layers if layer.gpu_time_ms is not None]
-    return Selection(
+    return LayerSelection(
         count=len(layers),
         total_ms=total,
         min_ms=min(times),

@@ -20,7 +20,7 @@ from dld_tui.core.document.operator_matching import attribute_word
 from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.document.transactions import (
-    Change,
+    DocumentChange,
     SetAttribute,
     SetLinks,
     SetList,
@@ -648,7 +648,7 @@ class LiveHits:
         for hit in hits:
             self._enter(hit)
 
-    def update(self, change: Change) -> set[Node]:
+    def update(self, change: DocumentChange) -> set[Node]:
         """Update the hits after an edit, undo or redo; return nodes of changed hits."""
         transaction = change.transaction
         touched = None

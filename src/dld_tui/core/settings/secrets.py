@@ -185,7 +185,7 @@ BAD = "bad"
 
 
 @dataclass(frozen=True)
-class Step:
+class ConnectionStep:
     """One step of a test."""
 
     name: str

@@ -17,7 +17,7 @@ from dld_tui.core.document.index import record_name
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.document.transactions import (
-    Change,
+    DocumentChange,
     Primitive,
     SetAttribute,
     SetLinks,
@@ -54,7 +54,7 @@ class Staleness:
 
     # --- what users of this module call ---------------------------------------------------------
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: DocumentChange) -> None:
         """Mark what an edit, undo or redo has touched itself."""
         self._needs.clear()
         if change.transaction is None:

@@ -31,7 +31,7 @@ DEFAULT_LIMIT = f"SNR of {LEAST_DB:g} dB (cosine 0.995) or more; closer where pr
 
 
 @dataclass(frozen=True)
-class Change:
+class TuneChange:
     """A conversion or a group of session options that may make a model faster."""
 
     id: str
@@ -83,69 +83,69 @@ _ATTENTION = (
 """In this order: attention is found where the sizes of rotated tensors are known."""
 _PRODUCTS = ("Conv", "MatMul", "Gemm", "LSTM", "GRU", "Attention")
 
-CHANGES: tuple[Change, ...] = (
-    Change("int8-dynamic", "dynamic int8",
+CHANGES: tuple[TuneChange, ...] = (
+    TuneChange("int8-dynamic", "dynamic int8",
            "weights take a quarter of the bytes, and int8 products need fewer instructions",
            "convert_quantize", {"dynamic": True}, criteria=QUANTIZED, providers=("CPU",),
            repairs=True, ops=_PRODUCTS),
-    Change("int8", "static int8",
+    TuneChange("int8", "static int8",
            "tensors take a quarter of the bytes, and int8 products need fewer instructions",
            "convert_quantize", {}, criteria=QUANTIZED, needs="calibration", repairs=True,
            ops=_PRODUCTS),
-    Change("fp16", "fp16", "half of the bytes have to be moved", "convert_fp16",
+    TuneChange("fp16", "fp16", "half of the bytes have to be moved", "convert_fp16",
            {"keep_io_types": True}, criteria=FLOAT16, repairs=True, last_on=("CPU",)),
-    Change("bf16", "bf16", "half of the bytes have to be moved", "convert_bf16",
+    TuneChange("bf16", "bf16", "half of the bytes have to be moved", "convert_bf16",
            {"keep_io_types": True}, criteria=BFLOAT16, providers=_GPU, repairs=True),
-    Change("weights-int8", "int8 weights, float computation",
+    TuneChange("weights-int8", "int8 weights, float computation",
            "a quarter of the weight bytes have to be read", "convert_quantize",
            {"weights_only": True}, criteria=QUANTIZED, repairs=True, ops=("MatMul", "Gather")),
-    Change("simplified", "simplified graph",
+    TuneChange("simplified", "simplified graph",
            "constants are folded and redundant nodes removed", "convert_sanitize"),
-    Change("opset", "newest opset", "newer operator versions can have faster kernels",
+    TuneChange("opset", "newest opset", "newer operator versions can have faster kernels",
            "convert_opset", {"to": 0}),
-    Change("fused-attention", "fused attention",
+    TuneChange("fused-attention", "fused attention",
            "one kernel computes attention without storing scores",
            rules=_ATTENTION, is_explicit=True, ops=("Softmax",)),
-    Change("fused-gelu", "fused GELU", "one kernel reads and writes the tensor once",
+    TuneChange("fused-gelu", "fused GELU", "one kernel reads and writes the tensor once",
            rules=("gelu-onnxruntime",), is_explicit=True, ops=("Erf", "Tanh")),
-    Change("fused-normalization", "fused normalization",
+    TuneChange("fused-normalization", "fused normalization",
            "one kernel reads and writes the tensor once",
            rules=("layer-norm", "rms-norm-onnxruntime"), is_explicit=True,
            ops=("ReduceMean",)),
-    Change("no-spinning", "no thread spinning",
+    TuneChange("no-spinning", "no thread spinning",
            "waiting threads release their cores",
            session={_ENTRIES: ["session.intra_op.allow_spinning=0"]}, providers=("CPU",)),
-    Change("extended", "extended optimization",
+    TuneChange("extended", "extended optimization",
            "tensors are not converted to a blocked layout and back",
            session={"optimization_level": "extended"}, providers=("CPU",)),
-    Change("basic", "basic optimization", "some fused operators are slower than separate ones",
+    TuneChange("basic", "basic optimization", "some fused operators are slower than separate ones",
            session={"optimization_level": "basic"}),
-    Change("blocks", "dynamic block size",
+    TuneChange("blocks", "dynamic block size",
            "smaller blocks of work balance the load of the threads",
            session={_ENTRIES: ["session.dynamic_block_base=4"]}, providers=("CPU",)),
-    Change("denormals", "denormals as zero",
+    TuneChange("denormals", "denormals as zero",
            "arithmetic with denormal numbers is slow",
            session={_ENTRIES: ["session.set_denormal_as_zero=1"]}, providers=("CPU",)),
-    Change("gelu", "tanh GELU", "tanh is cheaper than erf",
+    TuneChange("gelu", "tanh GELU", "tanh is cheaper than erf",
            session={_ENTRIES: ["optimization.enable_gelu_approximation=1"]},
            ops=("Erf", "Gelu", "BiasGelu")),
-    Change("parallel", "parallel execution",
+    TuneChange("parallel", "parallel execution",
            "independent operators run at the same time",
            session={"inter_threads": 2}, providers=("CPU",)),
-    Change("io-binding", "IO binding", "inputs and outputs stay on the device",
+    TuneChange("io-binding", "IO binding", "inputs and outputs stay on the device",
            session={"io_binding": True}, providers=_GPU),
-    Change("cuda-graph", "CUDA graph", "one launch replaces those of all kernels",
+    TuneChange("cuda-graph", "CUDA graph", "one launch replaces those of all kernels",
            session={"io_binding": True, "provider_option": ["enable_cuda_graph=1"]},
            providers=("CUDA",), saves_launches=True),
-    Change("nhwc", "NHWC layout", "convolutions run in the layout of Tensor Cores",
+    TuneChange("nhwc", "NHWC layout", "convolutions run in the layout of Tensor Cores",
            session={"provider_option": ["prefer_nhwc=1"]}, providers=("CUDA",), ops=("Conv",)),
-    Change("heuristic", "heuristic convolution search",
+    TuneChange("heuristic", "heuristic convolution search",
            "cuDNN picks convolution kernels by heuristics",
            session={"provider_option": ["cudnn_conv_algo_search=HEURISTIC"]}, providers=("CUDA",),
            ops=("Conv",)),
-    Change("tensorrt", "TensorRT", "TensorRT fuses layers and selects kernels by timing them",
+    TuneChange("tensorrt", "TensorRT", "TensorRT fuses layers and selects kernels by timing them",
            session={"provider": "Tensorrt,CUDA"}, providers=("CUDA",)),
-    Change("tensorrt-fp16", "TensorRT in fp16",
+    TuneChange("tensorrt-fp16", "TensorRT in fp16",
            "TensorRT fuses layers and selects kernels by timing, and half of the bytes are moved",
            session={"provider": "Tensorrt,CUDA", "provider_option": ["trt_fp16_enable=1"]},
            criteria=FLOAT16, providers=("CUDA",)),
@@ -215,36 +215,38 @@ def measured_gains(changes: Iterable[str]) -> Gains | None:
     return Gains(most, min(one.least for one in found), max(one.most for one in found))
 
 
-def thread_changes(usable: int, physical: int | None) -> list[Change]:
+def thread_changes(usable: int, physical: int | None) -> list[TuneChange]:
     """Return the thread counts to try; ONNX Runtime's default is one per physical core."""
     cores = min(physical or usable, usable)
     counts = sorted({1, max(1, cores // 2), cores, usable} - {0})
     return [
-        Change(f"{_THREADS}{count}", f"{count} {'thread' if count == 1 else 'threads'}",
+        TuneChange(f"{_THREADS}{count}", f"{count} {'thread' if count == 1 else 'threads'}",
                _REASONS[_THREADS], session={"threads": count}, providers=("CPU",))
         for count in counts
     ]  # fmt: skip
 
 
-def shape_change(sizes: Mapping[str, int]) -> Change:
+def shape_change(sizes: Mapping[str, int]) -> TuneChange:
     """Return the change that fixes dynamic dimensions to the sizes of the inputs."""
     text = ", ".join(f"{name}={size}" for name, size in sizes.items())
-    return Change(_SHAPES, f"fixed {text}", _REASONS[_SHAPES],
+    return TuneChange(_SHAPES, f"fixed {text}", _REASONS[_SHAPES],
                   session={"dim": [f"{n}={s}" for n, s in sizes.items()]})  # fmt: skip
 
 
-def batch_change(size: int) -> Change:
+def batch_change(size: int) -> TuneChange:
     """Return the change that computes a batch of several items in a pass."""
-    return Change(f"{_BATCH}{size}", f"batch of {size}", _REASONS[_BATCH], session={"batch": size})
+    return TuneChange(
+        f"{_BATCH}{size}", f"batch of {size}", _REASONS[_BATCH], session={"batch": size}
+    )
 
 
 def usable_changes(
-    changes: Iterable[Change],
+    changes: Iterable[TuneChange],
     provider: str,
     operators: frozenset[str],
     given: Callable[[str], Any],
     only: Sequence[str] = (),
-) -> list[Change]:
+) -> list[TuneChange]:
     """Return the changes that can be tried, those last that hardly help on the provider.
 
     Args:
@@ -270,7 +272,7 @@ class Setup:
     """A model and the session options to run it with."""
 
     model: Path
-    changes: tuple[Change, ...] = ()
+    changes: tuple[TuneChange, ...] = ()
 
     @property
     def key(self) -> str:
@@ -309,14 +311,14 @@ class Setup:
         kind = min(kinds, key=lambda one: one.quiet_db, default=SAME)
         return replace(kind, quiet_db=max(kind.quiet_db, LEAST_DB), least_db=LEAST_DB)
 
-    def goes_with(self, change: Change) -> bool:
+    def goes_with(self, change: TuneChange) -> bool:
         """Return whether no earlier change sets what this one sets."""
         return not any(
             name in change.session and not isinstance(value, list)
             for name, value in self.session.items()
         )
 
-    def with_change(self, change: Change) -> Setup:
+    def with_change(self, change: TuneChange) -> Setup:
         """Return a copy with one more change."""
         return replace(self, changes=(*self.changes, change))
 

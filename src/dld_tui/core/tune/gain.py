@@ -20,7 +20,7 @@ import numpy as np
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import Comparison, subject_of
-from dld_tui.core.compare.records import PER_ITEM, Row
+from dld_tui.core.compare.records import PER_ITEM, ComparisonRow
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.moments import Stretch, moments_of
@@ -237,7 +237,7 @@ def gain_of(before: Report, after: Report) -> Gain | None:
     return Gain(totals[0], totals[1], tuple(rows), after_ms - before_ms)
 
 
-def _row(row: Row, parts: Sequence[Parts], items: Sequence[int]) -> GainRow:
+def _row(row: ComparisonRow, parts: Sequence[Parts], items: Sequence[int]) -> GainRow:
     running, waiting = (
         [
             float(array[list(cell.layers)].sum()) / item
@@ -253,7 +253,7 @@ def _items(value: object) -> int:
     return value if isinstance(value, int) else 1
 
 
-def _is_named(comparison: Comparison, row: Row) -> bool:
+def _is_named(comparison: Comparison, row: ComparisonRow) -> bool:
     """Return whether layers of a row are of nodes that a model names."""
     return any(
         comparison.subjects[side].layers[index].nodes

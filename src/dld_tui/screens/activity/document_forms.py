@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.tensor_casting import KINDS, Selection, candidates
+from dld_tui.core.conversion.tensor_casting import KINDS, CastSelection, candidates
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.parts.merging import propose_links, why_unfit
 from dld_tui.core.errors import CancelledError, DldError, EditError, UsageError
@@ -72,7 +72,7 @@ def _tensors(document: Document, values: Mapping[str, JSON]) -> Iterator[PickIte
         return  # the form says what is wrong with it
     kinds = tuple(kind for kind in _texts(values.get("kinds")) if kind in KINDS) or KINDS
     least = values.get("least_bytes")
-    chosen = Selection((), types, least if isinstance(least, int) else 0, kinds)
+    chosen = CastSelection((), types, least if isinstance(least, int) else 0, kinds)
     names = set[str]()
     for candidate in candidates(document, dtype, chosen):
         if candidate.name in names:

@@ -56,7 +56,7 @@ from dld_tui.widgets.forms.param_form import ChoiceField, LabelledRow, ParamForm
 from dld_tui.widgets.lists.styled import Rows, wrap
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.shell.page import Front, Host, Page, host
+from dld_tui.widgets.shell.page import AppServices, CommandScreen, Page, host
 from dld_tui.widgets.tasks import on_thread, task
 
 _SECTION = "presets"
@@ -103,7 +103,7 @@ class Presets:
         key: Under which its presets are remembered.
     """
 
-    def __init__(self, page: Front, key: str) -> None:
+    def __init__(self, page: CommandScreen, key: str) -> None:
         self._page, self._key = page, key
         self.tasks = page.tasks
 
@@ -155,7 +155,7 @@ class GuessedShapes:
         document: Returns the open model, where the form is about one.
     """
 
-    def __init__(self, screen: Front, document: Callable[[], Document | None]) -> None:
+    def __init__(self, screen: CommandScreen, document: Callable[[], Document | None]) -> None:
         self._screen, self._document = screen, document
         self._asked: _Question | None = None
         self._guess: Guess | None = None
@@ -323,7 +323,7 @@ def has_engines(request: Any) -> bool:
 class Libraries:
     """The libraries of a target, asked for by a job beside the form."""
 
-    def __init__(self, screen: Front, changed: Callable[[], None]) -> None:
+    def __init__(self, screen: CommandScreen, changed: Callable[[], None]) -> None:
         self._screen = screen
         self._changed = changed
         self._left = Event()
@@ -442,7 +442,7 @@ def _libraries(
 _CHOICE_KEYS = "123456789abcdefghijklmnoprstuvwxyz"
 
 
-async def choose_activity(services: Host, values: Mapping[str, JSON]) -> None:
+async def choose_activity(services: AppServices, values: Mapping[str, JSON]) -> None:
     """Ask which activity to start, and show its form."""
     offered = [activity for activity in activities.activities() if activity.offered]
     choices = []

@@ -14,7 +14,7 @@ from dld_tui.commands import by_id, in_scope
 from dld_tui.commands.key_names import key_name, with_keys
 from dld_tui.core.document.operator_listing import OperatorPalette, newest_opsets
 from dld_tui.core.text import fit
-from dld_tui.screens.home.palette import Entry
+from dld_tui.screens.home.palette import PaletteEntry
 from dld_tui.styles import STYLES
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
@@ -96,7 +96,7 @@ class HelpScreen(Page):
     def __init__(self, about: Screen[object]) -> None:
         super().__init__()
         self.about = about
-        self._entries: dict[int, Entry] = {}
+        self._entries: dict[int, PaletteEntry] = {}
         """The commands by their rows."""
 
     def body(self) -> Iterable[Widget]:
@@ -133,7 +133,7 @@ class HelpScreen(Page):
         app.call_later(entry.run, app)
 
 
-HelpRow: TypeAlias = "tuple[list[Piece], Entry | None]"
+HelpRow: TypeAlias = "tuple[list[Piece], PaletteEntry | None]"
 """A line, and the command that it describes."""
 
 
@@ -171,7 +171,7 @@ def _scope_rows(scope: str, node: HasCommands, width: int, keymap: dict[str, str
     facts = node.facts()
     rows: list[HelpRow] = [([(_SCOPES.get(scope, scope), "strong accent")], None)]
     for command in commands:
-        entry = Entry(command, node, hint(command.unavailable(facts) or "") or None)
+        entry = PaletteEntry(command, node, hint(command.unavailable(facts) or "") or None)
         rows += [(row, entry) for row in _command_rows(entry, width, keymap)]
     return [*rows, ([], None)]
 
@@ -186,7 +186,7 @@ def _taken(node: HasCommands, scope: str) -> set[str]:
     return keys
 
 
-def _command_rows(entry: Entry, width: int, keymap: dict[str, str]) -> list[list[Piece]]:
+def _command_rows(entry: PaletteEntry, width: int, keymap: dict[str, str]) -> list[list[Piece]]:
     command, why_not = entry.command, entry.why_not
     keys = keymap.get(command.id, by_id()[command.id].keys)
     names = "  ".join(key_name(key) for key in keys.split(",") if key)

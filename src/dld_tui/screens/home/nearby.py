@@ -16,7 +16,7 @@ from dld_tui.screens.home.tabs import OPENERS
 from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.styled import Piece
-from dld_tui.widgets.shell.page import Host
+from dld_tui.widgets.shell.page import AppServices
 from dld_tui.widgets.tasks import on_loose_thread
 
 _OTHER = ""
@@ -49,7 +49,7 @@ MODELS = Wanted(("ONNX", "ONNX_TEXT"), "model", "path of a model")
 
 
 async def ask_nearby(
-    services: Host,
+    services: AppServices,
     title: str,
     wanted: Wanted,
     but: Sequence[Path] = (),
@@ -101,7 +101,7 @@ def _beside(folder: str, wanted: Wanted) -> list[str]:
     return [file.path for file in in_order(scan.files) if file.kind in wanted.kinds]
 
 
-def _opened(host: Host, wanted: Wanted) -> list[str]:
+def _opened(host: AppServices, wanted: Wanted) -> list[str]:
     openers = {OPENERS[kind] for kind in wanted.kinds}
     return [
         os.path.abspath(page.path)
@@ -110,7 +110,7 @@ def _opened(host: Host, wanted: Wanted) -> list[str]:
     ]
 
 
-def _recent(host: Host, wanted: Wanted) -> list[str]:
+def _recent(host: AppServices, wanted: Wanted) -> list[str]:
     return [file.path for file in host.state.recent() if file.kind in wanted.kinds]
 
 

@@ -25,7 +25,7 @@ from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell.command_dispatch import HasCommands, facts_of, hint, scopes_of
-from dld_tui.widgets.shell.page import Host, Page
+from dld_tui.widgets.shell.page import AppServices, Page
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -43,7 +43,7 @@ _LEAST_FUZZY = 3
 
 
 @dataclass(frozen=True)
-class Entry:
+class PaletteEntry:
     """A command and the object that has its action."""
 
     command: Command
@@ -54,19 +54,19 @@ class Entry:
     async def run(self, app: App[int]) -> None:
         """Run the command; its pane is shown where it is not seen."""
         pane, page = self.node, self.node.screen if self.node.is_attached else None
-        with cast("Host", app).showing_errors():
+        with cast("AppServices", app).showing_errors():
             if isinstance(page, Page) and isinstance(pane, Widget) and not pane.region:
                 page.show_pane_of(pane)
             await app.run_action(self.command.action_string, pane)
 
 
-def entries_for(screen: Screen[object]) -> list[Entry]:
+def entries_for(screen: Screen[object]) -> list[PaletteEntry]:
     """Return the commands of the focused widget, its parents, the screen and the app.
 
     Those of the other panes come last.
     """
     inner = screen.focused or screen
-    listed: list[Entry] = []
+    listed: list[PaletteEntry] = []
     known_ids: set[str] = set()
     can_show = isinstance(screen, Page) and screen.SHOWS_PANES
     others = (node for node in screen.query("*") if can_show or node.region)
@@ -77,7 +77,9 @@ def entries_for(screen: Screen[object]) -> list[Entry]:
         for command in (*_commands_of(node), *node.own_commands()):
             if command.palette and command.id not in known_ids:
                 known_ids.add(command.id)
-                listed.append(Entry(command, node, hint(command.unavailable(facts) or "") or None))
+                listed.append(
+                    PaletteEntry(command, node, hint(command.unavailable(facts) or "") or None)
+                )
     return listed
 
 
@@ -105,13 +107,13 @@ def conversion_commands() -> list[Command]:
     ]
 
 
-def commands_of_models(screen: Screen[object]) -> list[Entry]:
+def commands_of_models(screen: Screen[object]) -> list[PaletteEntry]:
     """Return the commands of an open model, for a screen that has none of them."""
     rows = [*commands.in_scope("workspace"), *conversion_commands()]
-    return [Entry(row, screen, "open a model first") for row in rows if row.palette]
+    return [PaletteEntry(row, screen, "open a model first") for row in rows if row.palette]
 
 
-def commands_of_shells(entries: Sequence[Entry]) -> list[Entry]:
+def commands_of_shells(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
     """Return the commands of the command line that the program has none for; they only say so."""
     from dld_tui.activities import registry as activities
 
@@ -124,7 +126,7 @@ def commands_of_shells(entries: Sequence[Entry]) -> list[Entry]:
         and ids & {about.page_command, f"activity.{about.id}", f"convert.{about.id}"}
     }  # fmt: skip
     return [
-        Entry(
+        PaletteEntry(
             Command(f"shell.{row.name}", row.name, row.summary),
             None,
             f"in a shell: {f'dld {row.name} {row.example}'.strip()}",
@@ -134,7 +136,7 @@ def commands_of_shells(entries: Sequence[Entry]) -> list[Entry]:
     ]
 
 
-class Palette(SearchDialog[Entry]):
+class Palette(SearchDialog[PaletteEntry]):
     """Gives the entry to run, or None."""
 
     TITLE_TEXT = "Commands"
@@ -148,13 +150,13 @@ class Palette(SearchDialog[Entry]):
         self._shown = self.entries
 
     @cached_property
-    def _of_models(self) -> list[Entry]:
+    def _of_models(self) -> list[PaletteEntry]:
         """What an open model could do; nothing where one is open, whose commands are listed."""
         has_model = any(entry.command.scope == "workspace" for entry in self.entries)
         return [] if has_model else commands_of_models(self._screen_below)
 
     @cached_property
-    def _of_shells(self) -> list[Entry]:
+    def _of_shells(self) -> list[PaletteEntry]:
         return commands_of_shells([*self.entries, *self._of_models])
 
     def found(self, text: str) -> ListSource:
@@ -192,24 +194,24 @@ class Palette(SearchDialog[Entry]):
             self.dismiss(entry)
 
     @staticmethod
-    def run_chosen(app: App[int]) -> Callable[[Entry | None], None]:
+    def run_chosen(app: App[int]) -> Callable[[PaletteEntry | None], None]:
         """Return what runs the chosen command when the palette has closed."""
 
-        def run(entry: Entry | None) -> None:
+        def run(entry: PaletteEntry | None) -> None:
             if entry is not None:
                 app.call_later(entry.run, app)
 
         return run
 
 
-def ranked(entries: list[Entry], text: str) -> list[Entry]:
+def ranked(entries: list[PaletteEntry], text: str) -> list[PaletteEntry]:
     """Return the entries that match text, the best first.
 
     Those that can run come before the others, but for one whose very name was typed.
     """
     if not text.strip():
         return sorted(entries, key=lambda entry: entry.why_not is not None)
-    scored: list[tuple[bool, tuple[int, int], int, Entry]] = []
+    scored: list[tuple[bool, tuple[int, int], int, PaletteEntry]] = []
     for entry in entries:
         match = rank(text, entry.command)
         if match is not None:
@@ -218,7 +220,7 @@ def ranked(entries: list[Entry], text: str) -> list[Entry]:
     return [entry for *_, entry in sorted(scored, key=lambda row: row[:3])]
 
 
-def _row(entry: Entry, width: int, titles: int, app: object) -> list[Piece]:
+def _row(entry: PaletteEntry, width: int, titles: int, app: object) -> list[Piece]:
     command = entry.command
     keymap = getattr(app, "_keymap", {})
     keys = keymap.get(command.id, command.keys).split(",")[0]
@@ -281,7 +283,7 @@ _TAKEN = frozenset({"up", "down", "enter", "escape", "pageup", "pagedown", "home
 """Keys that move in the menu."""
 
 
-class ContextMenu(Dialog[Entry]):
+class ContextMenu(Dialog[PaletteEntry]):
     """Gives the entry to run, or None.
 
     Args:
@@ -292,7 +294,7 @@ class ContextMenu(Dialog[Entry]):
 
     KEYS = ""
 
-    def __init__(self, title: str, entries: Sequence[Entry], at: Offset) -> None:
+    def __init__(self, title: str, entries: Sequence[PaletteEntry], at: Offset) -> None:
         super().__init__()
         self.TITLE_TEXT = clip(visible(title), _TITLE_CELLS, keep="middle")
         self.entries = grouped(entries)
@@ -326,7 +328,7 @@ class ContextMenu(Dialog[Entry]):
         wanted = max(before + longest + 1, cell_width(self.TITLE_TEXT) + 4)
         return min(wanted, screen - _FRAME - 2)
 
-    def _row(self, entry: Entry, key: str, width: int) -> list[Piece]:
+    def _row(self, entry: PaletteEntry, key: str, width: int) -> list[Piece]:
         """Return key, title and what it does; or, faint, why it cannot be done now."""
         title = fit(entry.command.title, self._title_cells)
         about = clip(entry.why_not or entry.command.help, width - self._key_cells - len(title))
@@ -367,20 +369,20 @@ class ContextMenu(Dialog[Entry]):
             self.action_take(view.cursor)
 
 
-def grouped(entries: Sequence[Entry]) -> list[Entry]:
+def grouped(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
     """Return entries by group; in each those that can run first, in the order of the table."""
     return sorted(
         entries, key=lambda entry: (GROUPS.index(entry.command.group), entry.why_not is not None)
     )
 
 
-def keys_of(entry: Entry, keymap: Mapping[str, str]) -> list[str]:
+def keys_of(entry: PaletteEntry, keymap: Mapping[str, str]) -> list[str]:
     """Return the keys that run a command elsewhere, the one that is shown first."""
     keys = keymap.get(entry.command.id, entry.command.keys).split(",")
     return [key for key in map(str.strip, keys) if key and key not in _TAKEN]
 
 
-def menu_keys(entry: Entry, keymap: Mapping[str, str]) -> list[str]:
+def menu_keys(entry: PaletteEntry, keymap: Mapping[str, str]) -> list[str]:
     """Return the keys of a command in a menu: its own, or its digit; none for the rarest.
 
     A letter means one thing in the menu and outside of it, a digit one thing in all menus.

@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Change, Node, Scope, Transaction
+from dld_tui.core.document import DocumentChange, Node, Scope, Transaction
 from dld_tui.core.document.local_functions import (
     FunctionAttribute,
     FunctionRow,
@@ -47,7 +47,7 @@ from dld_tui.widgets.tasks import task
 if TYPE_CHECKING:
     from dld_tui.core.document import Edit
     from dld_tui.core.operators.schema import OperatorSchema
-    from dld_tui.screens.workspace.history import History
+    from dld_tui.screens.workspace.history import EditHistory
 
 MakeEdit: TypeAlias = "Callable[[Edit], object]"
 """Makes an edit; raises a DldError if it cannot."""
@@ -505,7 +505,7 @@ class FunctionsScreen(ListPage[FunctionRow]):
     )
     tab_title = "functions"
 
-    def __init__(self, workspace: History, start: Scope | None = None) -> None:
+    def __init__(self, workspace: EditHistory, start: Scope | None = None) -> None:
         super().__init__()
         self.edits = PageEdits(self, workspace)
         self._start = start
@@ -540,7 +540,7 @@ class FunctionsScreen(ListPage[FunctionRow]):
 
     # --- what is shown --------------------------------------------------------------------------
 
-    def _document_changed(self, change: Change) -> None:
+    def _document_changed(self, change: DocumentChange) -> None:
         if self.is_attached:
             place = self.edits.returning(change, lambda: self.view.place)
             self.show_rows()

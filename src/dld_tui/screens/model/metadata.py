@@ -31,7 +31,7 @@ from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.tensors.value_types import Dims, format_type, parse_type, value_type_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.screens.base_pages import ListPage
-from dld_tui.screens.workspace.history import History, PageEdits
+from dld_tui.screens.workspace.history import EditHistory, PageEdits
 from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, PromptDialog, TextDialog
 from dld_tui.widgets.forms.text_field import text_field
@@ -45,7 +45,7 @@ from dld_tui.widgets.tasks import task
 if TYPE_CHECKING:
     import onnx
 
-    from dld_tui.core.document import Change
+    from dld_tui.core.document import DocumentChange
 
 
 _LABEL_CELLS = 26
@@ -58,7 +58,7 @@ _TITLES = {
 
 
 @dataclass(frozen=True)
-class Part:
+class MetadataPart:
     """What entries belong to: the model (`scope` is None), a graph or function, or a node."""
 
     title: str
@@ -91,7 +91,7 @@ class MetadataRow:
     label: str
     value: str
     """Untrusted text; of an entry or doc string all of it."""
-    part: Part
+    part: MetadataPart
     key: str = ""
     """The entry's key, the field, or the value's name. Untrusted text."""
 
@@ -109,7 +109,7 @@ class MetadataLines:
         node = subject if isinstance(subject, Node) else None
         scope = subject.scope if isinstance(subject, Node) else subject
         self.scope = scope or document.main
-        self._values_part = Part(visible(self.scope.title), self.scope)
+        self._values_part = MetadataPart(visible(self.scope.title), self.scope)
         self.rows = list(self._fixed(node))
         self._types: Sequence[Any] = self.scope.records.get("value_info", ())
         self._annotations: Sequence[Any] = self.scope.records.get("quantization_annotation", ())
@@ -117,15 +117,15 @@ class MetadataLines:
     def _fixed(self, node: Node | None) -> Iterator[MetadataRow]:
         if node is not None:
             name = visible(node.name or next(filter(None, node.outputs), ""))
-            yield from _part(Part(f"Node {visible(node.op_type)} {name}", node.scope, node))
+            yield from _part(MetadataPart(f"Node {visible(node.op_type)} {name}", node.scope, node))
         scope = self.scope
         kind = {"graph": "Graph", "function": "Function", "subgraph": "Subgraph"}[scope.kind]
-        yield from _part(Part(f"{kind} {visible(text_of(scope.proto.name))}", scope))
+        yield from _part(MetadataPart(f"{kind} {visible(text_of(scope.proto.name))}", scope))
         yield from self._model()
 
     def _model(self) -> Iterator[MetadataRow]:
         model = self.document.model
-        part = Part("Model")
+        part = MetadataPart("Model")
         yield MetadataRow("part", part.title, "", part)
         for field in _FIELDS:
             value = getattr(model, field) if model.HasField(field) else ""
@@ -190,19 +190,19 @@ def _section(records: Sequence[Any]) -> int:
     return len(records) + bool(len(records))
 
 
-def _part(part: Part) -> Iterator[MetadataRow]:
+def _part(part: MetadataPart) -> Iterator[MetadataRow]:
     yield MetadataRow("part", part.title, "", part)
     yield from _texts(part, part.message)
 
 
-def _texts(part: Part, message: Any) -> Iterator[MetadataRow]:
+def _texts(part: MetadataPart, message: Any) -> Iterator[MetadataRow]:
     yield MetadataRow("doc", "doc string", text_of(message.doc_string), part, "doc_string")
     for entry in message.metadata_props:
         key = text_of(entry.key)
         yield MetadataRow("entry", visible(key) or "(no key)", text_of(entry.value), part, key)
 
 
-def _annotation(record: onnx.TensorAnnotation, part: Part) -> MetadataRow:
+def _annotation(record: onnx.TensorAnnotation, part: MetadataPart) -> MetadataRow:
     entries = record.quant_parameter_tensor_names
     text = "  ".join(f"{text_of(e.key)} = {text_of(e.value)}" for e in entries)
     name = text_of(record.tensor_name)
@@ -231,7 +231,7 @@ class MetadataScreen(Page):
         "{metadata.delete} removes one. Each change is an edit that {metadata.undo} undoes."
     )
 
-    def __init__(self, workspace: History, subject: Node | Scope | None) -> None:
+    def __init__(self, workspace: EditHistory, subject: Node | Scope | None) -> None:
         super().__init__()
         self.edits = PageEdits(self, workspace)
         self.subject = subject
@@ -256,7 +256,7 @@ class MetadataScreen(Page):
         if self._changed in self.edits.document.on_change:
             self.edits.document.on_change.remove(self._changed)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: DocumentChange) -> None:
         if self.subject is not None and not is_alive(self.subject):
             self.subject = self.edits.document.main
         place = self.edits.returning(change, lambda: self.view.place)
@@ -458,7 +458,7 @@ class ProfilesScreen(ListPage[RangeRow]):
         "{profiles.delete} removes the profile. The model stores the profiles."
     )
 
-    def __init__(self, workspace: History) -> None:
+    def __init__(self, workspace: EditHistory) -> None:
         super().__init__()
         self.edits = PageEdits(self, workspace)
         self.problem = ""
@@ -474,7 +474,7 @@ class ProfilesScreen(ListPage[RangeRow]):
         if self._changed in self.edits.document.on_change:
             self.edits.document.on_change.remove(self._changed)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: DocumentChange) -> None:
         place = self.edits.returning(change, lambda: self.view.place)
         self.show_rows()
         if place is not None:

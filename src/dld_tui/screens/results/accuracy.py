@@ -15,7 +15,7 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import is_engine
 from dld_tui.core.accuracy.result import (
     AccuracyReport,
-    Row,
+    AccuracyRow,
     accuracy_table,
     cosine_text,
     figure,
@@ -64,7 +64,7 @@ class Filter(Enum):
     DIFFERENT = "only what differs"
     OUTPUTS = "only outputs"
 
-    def shows(self, row: Row) -> bool:
+    def shows(self, row: AccuracyRow) -> bool:
         """Return whether a tensor passes."""
         if self is Filter.DIFFERENT:
             return bool(row.problem)
@@ -139,7 +139,7 @@ class AccuracyScreen(ResultsPage[AccuracyReport]):
     def action_remarks(self) -> None:
         self.show_text("Notes")
 
-    def table(self) -> Table[Row]:
+    def table(self) -> Table[AccuracyRow]:
         """Return the tensors that pass the filter, in the order that was chosen."""
         rows = self.errors.rows if self.by_order else self.errors.worst()
         shown = [row for row in rows if self.filter.shows(row)]

@@ -14,7 +14,7 @@ from textual.binding import BindingType
 
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.export import comparison_csv
-from dld_tui.core.compare.records import Row, Subject
+from dld_tui.core.compare.records import ComparisonRow, Subject
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
@@ -33,11 +33,11 @@ from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
 from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
-from dld_tui.widgets.shell.page import Host, host
+from dld_tui.widgets.shell.page import AppServices, host
 from dld_tui.widgets.tasks import on_thread, task
 
 
-async def ask_reports(services: Host, first: Path | None) -> None:
+async def ask_reports(services: AppServices, first: Path | None) -> None:
     """Ask for two reports or sweeps, or for one to compare `first` with, and compare them."""
     report = first or await ask_nearby(services, "Compare: the first report", COMPARED)
     if report is None:
@@ -53,7 +53,7 @@ async def ask_reports(services: Host, first: Path | None) -> None:
         services.add_page(CompareScreen([report, other]))
 
 
-async def _ask_other(services: Host, title: str, reports: Sequence[Path]) -> Path | None:
+async def _ask_other(services: AppServices, title: str, reports: Sequence[Path]) -> Path | None:
     """Ask for another report; those of the same model come first."""
 
     def same_model(paths: Sequence[str]) -> Iterable[str]:
@@ -192,7 +192,7 @@ class CompareScreen(ResultsPage[Compared]):
 
     # --- the commands of the comparison ----------------------------------------------------------
 
-    def row(self) -> Row | None:
+    def row(self) -> ComparisonRow | None:
         """Return the row under the cursor."""
         if not self.is_mounted or self.comparison is None:
             return None

@@ -16,7 +16,7 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff import diff_documents
-from dld_tui.core.compare.diff.model_diff import STATUSES, Change, Field, ModelDiff, ScopeDiff
+from dld_tui.core.compare.diff.model_diff import STATUSES, Field, ModelChange, ModelDiff, ScopeDiff
 from dld_tui.core.compare.diff.text import (
     MARKS,
     field_status,
@@ -41,7 +41,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
-from dld_tui.widgets.shell.page import Host, Page, host
+from dld_tui.widgets.shell.page import AppServices, Page, host
 from dld_tui.widgets.tasks import on_thread, task, with_progress
 
 STATUS_STYLES = {
@@ -72,7 +72,7 @@ class DiffRow:
     key: Hashable
     scope: ScopeDiff | None
     """None for what is of the model as a whole."""
-    change: Change | None = None
+    change: ModelChange | None = None
     field: Field | None = None
     old_node: Node | None = None
     new_node: Node | None = None
@@ -115,10 +115,10 @@ def _noise_rows(diff: ModelDiff) -> Iterator[DiffRow]:
         yield DiffRow("noise", ("noise", number), scope, new_node=node, title=noise_text(weight))
 
 
-def _wanted(changes: Sequence[Change], status: str) -> list[tuple[_Key, Change]]:
+def _wanted(changes: Sequence[ModelChange], status: str) -> list[tuple[_Key, ModelChange]]:
     """Return changes of a status, each with a key that it has whatever is left out."""
     counts = Counter[_Key]()
-    wanted: list[tuple[_Key, Change]] = []
+    wanted: list[tuple[_Key, ModelChange]] = []
     for change in changes:
         name = (change.kind, change.old, change.new)
         counts[name] += 1
@@ -156,7 +156,7 @@ class _SameNodes:
         self._old_index = {id(node): index for index, node in enumerate(scope.old.nodes)}
         self._new_index = {id(node): index for index, node in enumerate(scope.new.nodes)}
 
-    def before(self, change: Change) -> Iterator[DiffRow]:
+    def before(self, change: ModelChange) -> Iterator[DiffRow]:
         """Yield the nodes that stand before a change; changes of nodes are in order."""
         if change.kind in _AFTER_NODES:
             yield from self.rest()
@@ -189,7 +189,7 @@ class _SameNodes:
         self._at = max(self._at, end)
 
 
-def _change_rows(change: Change, key: _Key, scope: ScopeDiff | None) -> Iterator[DiffRow]:
+def _change_rows(change: ModelChange, key: _Key, scope: ScopeDiff | None) -> Iterator[DiffRow]:
     old, new = change.old_node, change.new_node
     kind = "change"
     if change.kind not in _WHOLE:
@@ -230,7 +230,7 @@ def _field_side(field: Field, value: str | None, indent: str) -> str:
     return "" if value is None else f"{indent}{field.name}: {value}"
 
 
-def _item_side(change: Change, name: str | None, about: str) -> str:
+def _item_side(change: ModelChange, name: str | None, about: str) -> str:
     if name is None:
         return ""
     kind = "type of" if change.kind == "value" else change.kind
@@ -238,7 +238,7 @@ def _item_side(change: Change, name: str | None, about: str) -> str:
     return f"{words}  {about}".rstrip()
 
 
-def _abouts(change: Change) -> tuple[str, str]:
+def _abouts(change: ModelChange) -> tuple[str, str]:
     """Return what the old and the new item are; empty where a row below has it."""
     if change.kind == "value" and change.fields:
         return change.fields[0].old or "", change.fields[0].new or ""
@@ -377,7 +377,7 @@ class DiffDetail(LineView):
         self.set_lines(ListSource(rows), keep=False)
 
 
-def _rows_of_change(change: Change, row: DiffRow, cells: int) -> list[Line]:
+def _rows_of_change(change: ModelChange, row: DiffRow, cells: int) -> list[Line]:
     style = STATUS_STYLES[change.status]
     head = f"{change.status} {change.kind if change.kind != 'value' else 'type of'} {title(change)}"
     rows: list[Line] = [[(text, style)] for text in wrap(head, cells)]
@@ -617,7 +617,7 @@ def _lines(diff: ModelDiff, status: str, with_same: bool) -> tuple[DiffLines, st
     return lines, summary(diff)
 
 
-async def ask_models(services: Host, new: Path | None) -> tuple[Path, Path] | None:
+async def ask_models(services: AppServices, new: Path | None) -> tuple[Path, Path] | None:
     """Ask for the models to compare; None when the user changes their mind.
 
     Args:

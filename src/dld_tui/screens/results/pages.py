@@ -18,14 +18,14 @@ from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Document
-    from dld_tui.widgets.shell.page import Front, Page
+    from dld_tui.widgets.shell.page import CommandScreen, Page
 
 
 Write: TypeAlias = Callable[[Path, bool], "Sequence[str]"]
 """Writes a file, replacing one if the second argument is True, and returns remarks."""
 
 
-def ask_where(screen: Front, title: str, about: str, name: str, write: Write) -> None:
+def ask_where(screen: CommandScreen, title: str, about: str, name: str, write: Write) -> None:
     """Ask for a path, and for permission to replace a file, and write.
 
     Args:
@@ -38,14 +38,16 @@ def ask_where(screen: Front, title: str, about: str, name: str, write: Write) ->
     screen.tasks.start(_ask_where(screen, title, about, name, write), "dialog")
 
 
-async def _ask_where(screen: Front, title: str, about: str, name: str, write: Write) -> None:
+async def _ask_where(
+    screen: CommandScreen, title: str, about: str, name: str, write: Write
+) -> None:
     chosen = await ask_file(screen.tasks, lambda start: PromptDialog(title, about, start), name)
     if chosen is not None:
         path, replaced = chosen
         screen.tasks.start(_write(screen, path, bool(replaced), write), "save")
 
 
-async def _write(screen: Front, path: Path, overwrite: bool, write: Write) -> None:
+async def _write(screen: CommandScreen, path: Path, overwrite: bool, write: Write) -> None:
     for text in (f"Wrote {path}", *await on_thread(write, path, overwrite)):
         screen.notify(visible(text), timeout=4, markup=False)
 

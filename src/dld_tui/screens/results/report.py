@@ -20,7 +20,7 @@ from dld_tui.core.document import Document, Node
 from dld_tui.core.notes import Note
 from dld_tui.core.reading.card import card_lines, write_card
 from dld_tui.core.reading.export import export_report, formats
-from dld_tui.core.reading.story import Step, next_steps, request_of
+from dld_tui.core.reading.story import NextStep, next_steps, request_of
 from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.records import Group, Layer, NodeLink
@@ -52,7 +52,7 @@ class Loaded:
     types: tuple[Group, ...]
     """What the layers cost, by type."""
     model_problem: str | None
-    steps: Sequence[Step]
+    steps: Sequence[NextStep]
     """What may help."""
 
 
@@ -301,7 +301,7 @@ class ReportScreen(ResultsPage[Loaded]):
             self._try(self.loaded.steps[event.key])
 
     @task()
-    async def _try(self, step: Step) -> None:
+    async def _try(self, step: NextStep) -> None:
         """Do what may help to the model."""
         report, path = self.report, self.model_path()
         if report is None or path is None:

@@ -14,7 +14,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.process.plugins import resolve
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.widgets.shell.page import Host, Page
+from dld_tui.widgets.shell.page import AppServices, Page
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def of_reduction(result: Reduction, values: Mapping[str, JSON]) -> View:
     return BesideView(result.path, Path(str(values["model"])))
 
 
-def show_view(owner: Host, view: View) -> None:
+def show_view(owner: AppServices, view: View) -> None:
     """Show what came of a job: a page, a file or a text."""
     if isinstance(view, Page):
         owner.add_page(view)
@@ -78,7 +78,7 @@ def show_view(owner: Host, view: View) -> None:
         owner.page.app.notify(view, timeout=8, markup=False)
 
 
-def run_activity(owner: Host, activity: str, values: Mapping[str, JSON]) -> None:
+def run_activity(owner: AppServices, activity: str, values: Mapping[str, JSON]) -> None:
     """Run an activity here, and show what comes of it."""
     about = registry.find(activity)
 

@@ -31,7 +31,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import bindings_for
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace.history import History
+    from dld_tui.screens.workspace.history import EditHistory
 
 RANDOM = ("normal", "uniform", "positive", "negative")
 FILLS = ("zeros", "values", *RANDOM, "npy", "external")
@@ -241,7 +241,9 @@ class CreateInitializer(FormPage):
         "kind of values."
     )
 
-    def __init__(self, workspace: History, scope: Scope, created: Callable[[str], None]) -> None:
+    def __init__(
+        self, workspace: EditHistory, scope: Scope, created: Callable[[str], None]
+    ) -> None:
         super().__init__()
         self.edits = PageEdits(self, workspace, self._failed)
         self.scope = scope

@@ -13,7 +13,7 @@ from textual.binding import BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Change, Node, Scope
+from dld_tui.core.document import DocumentChange, Node, Scope
 from dld_tui.core.document.scope import Use
 from dld_tui.core.errors import DldError
 from dld_tui.core.process.interpreter import collector_paused
@@ -48,7 +48,7 @@ from dld_tui.widgets.tensors.initializers import (
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Edit
-    from dld_tui.screens.workspace.history import History
+    from dld_tui.screens.workspace.history import EditHistory
 
 
 # --- who uses an initializer: going there, connecting, switching and disconnecting uses ----------
@@ -123,7 +123,7 @@ class InitializersScreen(Page):
     tab_title = "initializers"
     HELP = InitializersView.HELP
 
-    def __init__(self, workspace: History, scope: Scope | None) -> None:
+    def __init__(self, workspace: EditHistory, scope: Scope | None) -> None:
         super().__init__()
         self.edits = PageEdits(self, workspace)
         self.scope = scope
@@ -213,7 +213,7 @@ class InitializersScreen(Page):
         path = () if scope is None else scope.path
         self.crumb("all scopes" if self.all_scopes else visible(" › ".join(path)) or "main")
 
-    def _document_changed(self, change: Change) -> None:
+    def _document_changed(self, change: DocumentChange) -> None:
         if self.is_attached:
             table = self.pane.table
             self._return = self.edits.returning(change, lambda: table.place) or self._return

@@ -16,7 +16,7 @@ from textual.containers import Container
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Change
+from dld_tui.core.document import DocumentChange
 from dld_tui.core.document.packed_weights import (
     BlockedWeight,
     WeightPart,
@@ -59,7 +59,7 @@ from dld_tui.widgets.tensors.grid import (
 from dld_tui.widgets.tensors.side import SideState, TensorSide, read_histogram
 
 if TYPE_CHECKING:
-    from dld_tui.screens.workspace.history import History
+    from dld_tui.screens.workspace.history import EditHistory
 
 EXCHANGED = frozenset({
     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0",
@@ -108,7 +108,7 @@ class TensorScreen(Page):
     tab_title = "tensor"
     HELP = TensorGrid.HELP
 
-    def __init__(self, workspace: History, place: TensorPlace) -> None:
+    def __init__(self, workspace: EditHistory, place: TensorPlace) -> None:
         super().__init__()
         self.edits = PageEdits(self, workspace)
         self.place = place
@@ -189,7 +189,7 @@ class TensorScreen(Page):
         self.pane.frame.show(dot.join(parts))
         self.crumb(visible(" › ".join(self.place.scope.path)) or "main")
 
-    def _document_changed(self, change: Change) -> None:
+    def _document_changed(self, change: DocumentChange) -> None:
         place = self.edits.returning(change, lambda: self.grid.place) if self.is_attached else None
         transaction = change.transaction
         if transaction is None or transaction.is_whole:

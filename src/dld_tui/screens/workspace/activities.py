@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.commands import Command
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Change, Node
+from dld_tui.core.document import DocumentChange, Node
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.temporary import discard, hold_folder
@@ -278,7 +278,7 @@ class Accuracy(Controller):
         figures = (page.node_errors(self.document) for page in reversed(host(self.page).pages))
         return next(filter(None, figures), None)
 
-    def show_change(self, change: Change) -> None:
+    def show_change(self, change: DocumentChange) -> None:
         """Say in the graph that the errors shown there are of before the edit."""
         self.follow_errors()
 

@@ -18,7 +18,7 @@ from textual.containers import Container, Vertical
 from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Change, Node, Scope
+from dld_tui.core.document import DocumentChange, Node, Scope
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -156,7 +156,7 @@ class BesidePane(Commands, Vertical):
             explorer.reveal(node)
         self.parameters.show(node)
 
-    def _document_changed(self, change: Change) -> None:
+    def _document_changed(self, change: DocumentChange) -> None:
         model = self.explorer.model
         if not is_alive(model.root):
             if self.is_part:
@@ -173,7 +173,7 @@ class BesidePane(Commands, Vertical):
 
     # --- coupling -------------------------------------------------------------------------------
 
-    def forget_pairs(self, change: Change) -> None:
+    def forget_pairs(self, change: DocumentChange) -> None:
         """Uncouple the cursors when one of the models has been exchanged as a whole."""
         if self.pairs is not None and change.is_everything:
             self.pairs = None
@@ -381,7 +381,7 @@ class Beside(Controller):
         if self.pane is not None and not self.has_keys:
             self.pane.follow(subject)
 
-    def show_change(self, change: Change) -> None:
+    def show_change(self, change: DocumentChange) -> None:
         """Uncouple the cursors when the model was exchanged as a whole."""
         if self.pane is not None:
             self.pane.forget_pairs(change)

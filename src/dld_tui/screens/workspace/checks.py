@@ -17,7 +17,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.history import EditHistory
 from dld_tui.screens.workspace.jobs import Jobs, model_view
 from dld_tui.screens.workspace.layout import FINDINGS
 from dld_tui.screens.workspace.panes import Panes
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
     from dld_tui.core.checks.checker import Checker
     from dld_tui.core.checks.findings import RuntimeAnswer
-    from dld_tui.core.document import Change, Transaction
+    from dld_tui.core.document import DocumentChange, Transaction
 
 
 def _checker_type() -> type[Checker]:
@@ -68,7 +68,7 @@ class Checks(Controller):
     """Seconds that the check may keep the event loop."""
 
     panes: Panes
-    history: History
+    history: EditHistory
     jobs: Jobs
     offer_rules: Callable[[str], None] = field(default=lambda names: None)
     """Shows what rules would change, to be carried out or not."""
@@ -110,7 +110,7 @@ class Checks(Controller):
 
     # --- checking -------------------------------------------------------------------------------
 
-    def note(self, change: Change) -> None:
+    def note(self, change: DocumentChange) -> None:
         """Take note of an edit: what was found so far is of the model before it."""
         for source, findings in self._full.items():
             old = [replace(finding, message=finding.message + _BEFORE) for finding in findings]
@@ -118,7 +118,7 @@ class Checks(Controller):
         self._full.clear()
         self._answer = None
 
-    def check_changed(self, change: Change) -> None:
+    def check_changed(self, change: DocumentChange) -> None:
         """Check the model again after an edit."""
         if self._checker is not None:
             self.check()

@@ -17,7 +17,7 @@ from dld_tui.core.tensors.payloads import scratch_folder
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.history import EditHistory
 from dld_tui.screens.workspace.jobs import Jobs, model_view, require_sound
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.widgets.shell.command_dispatch import hint
@@ -111,7 +111,7 @@ class Result:
 class ApplyConversion(Controller):
     """Takes results in."""
 
-    history: History
+    history: EditHistory
     saving: Saving
     _applied: list[tuple[Transaction, Sequence[Note]]] = field(default_factory=list)
     """The edits that applied results, and their reports."""

@@ -14,11 +14,11 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller, Option
-from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.history import MANY, EditHistory
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
-from dld_tui.screens.workspace.state import Target, is_alive
+from dld_tui.screens.workspace.state import EditableKind, is_alive
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
@@ -32,13 +32,13 @@ class Editing(Controller):
 
     panes: Panes
     navigation: Navigation
-    history: History
+    history: EditHistory
     inference: TypeInference
-    edits: Mapping[Target, Callable[[], None]] = field(default_factory=dict)
+    edits: Mapping[EditableKind, Callable[[], None]] = field(default_factory=dict)
     """What editing does, by what the cursor is on."""
     open_tensor: Callable[[ParameterRow], None] | None = None
     """Opens the tensor or list of a row in the tensor editor."""
-    deletions: Mapping[Target, Callable[[], None]] = field(default_factory=dict)
+    deletions: Mapping[EditableKind, Callable[[], None]] = field(default_factory=dict)
     """What deleting does where it does not delete nodes."""
 
     def edit(self) -> None:
@@ -52,7 +52,7 @@ class Editing(Controller):
 
     def delete(self) -> None:
         """Delete what is under the cursor, or the marked nodes."""
-        target = self.cursor.target or Target.OTHER
+        target = self.cursor.target or EditableKind.OTHER
         self.deletions.get(target, self.delete_chosen)()
 
     # --- rename ---------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller, Option
-from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.history import MANY, EditHistory
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, by_scope
@@ -49,7 +49,7 @@ class Bodies(Controller):
     """Adds, copies, moves and deletes subgraphs."""
 
     navigation: Navigation
-    history: History
+    history: EditHistory
 
     def show_menu(self) -> None:
         """Ask what is to be done with the bodies of the node."""
@@ -219,7 +219,7 @@ class Functions(Controller):
 
     panes: Panes
     navigation: Navigation
-    history: History
+    history: EditHistory
 
     def facts(self, cursor: Cursor) -> set[str]:
         """Return whether there are calls of functions, and whether it is inside a function."""

@@ -13,13 +13,13 @@ from textual.timer import Timer
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import MOST, position_of
 from dld_tui.core.document.node import NodeTexts
-from dld_tui.core.document.transactions import Change
+from dld_tui.core.document.transactions import DocumentChange
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.activities import Accuracy
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.history import EditHistory
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.opening import AT_ONCE, OpenedModel
 from dld_tui.screens.workspace.panes import Panes
@@ -54,7 +54,7 @@ class Graphs(Controller):
 
     panes: Panes
     navigation: Navigation
-    history: History
+    history: EditHistory
     accuracy: Accuracy
     _graph_scope: Scope | None = None
     """What the graph pane shows, or will when it is arranged."""
@@ -220,7 +220,7 @@ class Graphs(Controller):
     def _graph_ended(self) -> None:
         self.model.is_arranging = False
 
-    def redraw(self, change: Change) -> None:
+    def redraw(self, change: DocumentChange) -> None:
         """Draw the graph again after an edit: at once, or when edits pause."""
         scope = self._graph_scope
         if scope is None:

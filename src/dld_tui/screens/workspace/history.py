@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Any, Generic, TypeVar
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Change, Document, Edit, Transaction
+from dld_tui.core.document import Document, DocumentChange, Edit, Transaction
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -42,7 +42,7 @@ class Places(Generic[Place]):
         return id(transaction) in self._known
 
     def through(
-        self, document: Document, change: Change, here: Callable[[], Place]
+        self, document: Document, change: DocumentChange, here: Callable[[], Place]
     ) -> Place | None:
         """Take note of a change; return where the cursor is to go then, if that is known.
 
@@ -82,7 +82,7 @@ class _Places(Generic[Place]):
 
 
 @dataclass(eq=False)
-class History(Controller):
+class EditHistory(Controller):
     """Makes, undoes and redoes all edits."""
 
     navigation: Navigation
@@ -117,7 +117,7 @@ class History(Controller):
             return False
         return True
 
-    def say_edit(self, change: Change) -> None:
+    def say_edit(self, change: DocumentChange) -> None:
         """Say what an edit did, and what takes it back; a conversion has a page for that."""
         transaction = change.transaction
         if change.kind == "edit" and transaction is not None and not transaction.is_whole:
@@ -136,7 +136,7 @@ class History(Controller):
         self._travel_in_time(self.document.history.undone, self.document.redo, "Done again")
 
     @contextmanager
-    def returning(self, change: Change) -> Iterator[None]:
+    def returning(self, change: DocumentChange) -> Iterator[None]:
         """Let the cursor of the workspace return while the panes show an undo or redo."""
         panes = self.navigation.panes
         place = self._places.through(self.document, change, panes.bookmark)
@@ -234,14 +234,14 @@ class PageEdits:
     def __init__(
         self,
         page: Page,
-        workspace: History,
+        workspace: EditHistory,
         complain: Callable[[DldError], None] | None = None,
     ) -> None:
         self.page, self.workspace, self.tasks = page, workspace, page.tasks
         self.complain = complain or self._notify
         self._places: Places[Any] = Places()
 
-    def returning(self, change: Change, here: Callable[[], Place]) -> Place | None:
+    def returning(self, change: DocumentChange, here: Callable[[], Place]) -> Place | None:
         """Return where the cursor of the page goes with an undo or redo; see :class:`Places`."""
         return self._places.through(self.document, change, here)
 

@@ -21,7 +21,7 @@ from dld_tui.core.checks.findings import (
     findings_of,
 )
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Change
+from dld_tui.core.document import DocumentChange
 from dld_tui.core.document.locations import scope_at
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.temporary import discard, hold_folder
@@ -68,7 +68,7 @@ class TypeInference(Controller):
 
     # --- when the model changes -----------------------------------------------------------------
 
-    def invalidate(self, change: Change) -> None:
+    def invalidate(self, change: DocumentChange) -> None:
         """Mark the types that may be wrong now, and ask for them again a little later."""
         if self.INFER:
             self.model.has_fresh_types = False

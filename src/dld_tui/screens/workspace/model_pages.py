@@ -12,7 +12,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller, Option
 from dld_tui.screens.workspace.editing import Editing
-from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.history import MANY, EditHistory
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.parameters.descriptions import DOC_STRING, ParameterRow
 from dld_tui.widgets.parameters.pane import Parameters
@@ -28,7 +28,7 @@ _KEYS = "1234567890"
 class Metadata(Controller):
     """Edits what a model says of itself beside its computation."""
 
-    history: History
+    history: EditHistory
     editing: Editing
 
     def show(self) -> None:
@@ -123,7 +123,7 @@ class Tensors(Controller):
     """Opens the pages of initializers and tensors."""
 
     panes: Panes
-    history: History
+    history: EditHistory
     editing: Editing
 
     # --- the editor -----------------------------------------------------------------------------

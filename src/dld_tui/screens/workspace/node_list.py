@@ -24,7 +24,7 @@ from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import host
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Change, Node
+    from dld_tui.core.document import DocumentChange, Node
     from dld_tui.widgets.explorer.node_filter import NodeFilter
 
 
@@ -107,7 +107,7 @@ class NodeList(Controller):
 
     # --- after edits ----------------------------------------------------------------------------
 
-    def show_change(self, change: Change) -> None:
+    def show_change(self, change: DocumentChange) -> None:
         """List what an edit, undo or redo changed, and show it in the parameters pane."""
         explorer, parameters = self.panes.explorer, self.panes.parameters
         before = explorer.node

@@ -15,7 +15,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from dld_tui.commands import Command
-from dld_tui.core.document import Change, Document, Node
+from dld_tui.core.document import Document, DocumentChange, Node
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.activities import Accuracy, CustomTools, Profiling
@@ -27,7 +27,7 @@ from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.extraction import Extraction
 from dld_tui.screens.workspace.functions import Bodies, Functions
 from dld_tui.screens.workspace.graphs import Graphs
-from dld_tui.screens.workspace.history import History
+from dld_tui.screens.workspace.history import EditHistory
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.model_pages import Metadata, Tensors
@@ -38,8 +38,8 @@ from dld_tui.screens.workspace.panes import Area, Panes
 from dld_tui.screens.workspace.recovery import Recovery, kept_text
 from dld_tui.screens.workspace.rewriting import Rewriting
 from dld_tui.screens.workspace.saving import Saving
-from dld_tui.screens.workspace.selection import Selection
-from dld_tui.screens.workspace.state import Target, WorkspaceModel
+from dld_tui.screens.workspace.selection import NodeSelection
+from dld_tui.screens.workspace.state import EditableKind, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Operators, Wiring
 from dld_tui.styles import STYLES
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
@@ -91,7 +91,7 @@ class WorkspaceScreen(Page):
         self.navigation = Navigation(*base, self.panes)
         self.beside = Beside(*base, self.panes, self.navigation)
         self.node_list = NodeList(*base, self.panes, self.navigation)
-        self.history = History(*base, self.navigation, self.node_list)
+        self.history = EditHistory(*base, self.navigation, self.node_list)
         self.jobs = Jobs(*base)
         self.checks = Checks(*base, self.panes, self.history, self.jobs)
         self.inference = TypeInference(*base, self.panes, self.jobs, self.checks)
@@ -101,7 +101,9 @@ class WorkspaceScreen(Page):
         self.editing = Editing(*base, self.panes, self.navigation, self.history, self.inference)
         self.operators = Operators(*base, self.navigation, self.history, self.inference)
         self.wiring = Wiring(*base, self.panes, self.history, self.operators, self.inference)
-        self.selection = Selection(*base, self.panes, self.navigation, self.history, self.editing)
+        self.selection = NodeSelection(
+            *base, self.panes, self.navigation, self.history, self.editing
+        )
         self.rewriting = Rewriting(*base, self.history, self.selection, self.inference)
         self.extraction = Extraction(*base, self.navigation, self.inference)
         self.functions = Functions(*base, self.panes, self.navigation, self.history)
@@ -136,19 +138,19 @@ class WorkspaceScreen(Page):
         self.checks.offer_rules = self.offer_rules
         self.model.redone.listeners = (self.apply_conversion.show_again,)
         self.editing.edits = {
-            Target.TERMINAL: self.wiring.declare_type,
-            Target.TENSOR: self.tensors.edit,
-            Target.TEXT: self.metadata.edit,
-            Target.ATTRIBUTE: self.editing.edit_attribute,
-            Target.NAME: self.editing.rename,
-            Target.NODE: self.editing.focus_attributes,
-            Target.LINK: self.wiring.connect,
+            EditableKind.TERMINAL: self.wiring.declare_type,
+            EditableKind.TENSOR: self.tensors.edit,
+            EditableKind.TEXT: self.metadata.edit,
+            EditableKind.ATTRIBUTE: self.editing.edit_attribute,
+            EditableKind.NAME: self.editing.rename,
+            EditableKind.NODE: self.editing.focus_attributes,
+            EditableKind.LINK: self.wiring.connect,
         }
         self.editing.open_tensor = self.tensors.open_row
         self.editing.deletions = {
-            Target.TERMINAL: self.wiring.remove_terminal,
-            Target.TEXT: self.metadata.delete,
-            Target.LINK: self.wiring.disconnect,
+            EditableKind.TERMINAL: self.wiring.remove_terminal,
+            EditableKind.TEXT: self.metadata.delete,
+            EditableKind.LINK: self.wiring.disconnect,
         }
         handlers: Mapping[type[Message], Sequence[Callable[[Any], None]]] = {
             Area.Resized: (lambda event: self.panes.fit(),),
@@ -449,7 +451,7 @@ class WorkspaceScreen(Page):
         """Save, and call `done` when it is saved."""
         self.saving.save(done)
 
-    def _show_dirty(self, change: Change) -> None:
+    def _show_dirty(self, change: DocumentChange) -> None:
         """Mark the tab while there is something to save."""
         if self.tab_dirty != self.document.dirty:
             self.tab_dirty = self.document.dirty

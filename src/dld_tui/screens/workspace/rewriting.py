@@ -12,9 +12,9 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.history import MANY, EditHistory
 from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.screens.workspace.selection import Selection
+from dld_tui.screens.workspace.selection import NodeSelection
 
 if TYPE_CHECKING:
     from dld_tui.core.rewrite.matcher import Hit
@@ -38,8 +38,8 @@ _EXAMPLES = (
 class Rewriting(Controller):
     """Finds and replaces patterns."""
 
-    history: History
-    selection: Selection
+    history: EditHistory
+    selection: NodeSelection
     inference: TypeInference
 
     def show(self) -> None:

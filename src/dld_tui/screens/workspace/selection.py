@@ -19,7 +19,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.history import MANY, EditHistory
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
@@ -48,12 +48,12 @@ _MOST_LISTED = 5
 
 
 @dataclass(eq=False)
-class Selection(Controller):
+class NodeSelection(Controller):
     """Marks nodes, and does something with those that are marked."""
 
     panes: Panes
     navigation: Navigation
-    history: History
+    history: EditHistory
     editing: Editing
 
     def facts(self, cursor: Cursor) -> set[str]:

@@ -16,11 +16,11 @@ from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
-    from dld_tui.core.document import Change, Document, Node, Scope, Transaction
+    from dld_tui.core.document import Document, DocumentChange, Node, Scope, Transaction
     from dld_tui.widgets.parameters.descriptions import Terminal
 
 
-class Target(Enum):
+class EditableKind(Enum):
     """What kind of thing a command such as edit or delete acts on."""
 
     TERMINAL = "an input or output of a graph"
@@ -135,25 +135,25 @@ class Cursor:
         return DOC_STRING if kind == DOC_STRING or row.key == ("section", DOC_STRING) else None
 
     @property
-    def target(self) -> Target | None:
+    def target(self) -> EditableKind | None:
         """What kind of thing commands act on; None when there is nothing."""
         row, terminal = self.row, self.terminal
         if self.link is not None:
-            return Target.LINK
+            return EditableKind.LINK
         if self.boundary is not None:
-            return Target.TERMINAL
+            return EditableKind.TERMINAL
         if not self.in_parameters:
-            return Target.NODE
+            return EditableKind.NODE
         if row is None:
             return None
         kinds = {
-            Target.TERMINAL: terminal is not None and terminal.node is None,
-            Target.TENSOR: self.tensor_row is not None,
-            Target.TEXT: self.text_key is not None,
-            Target.ATTRIBUTE: bool(row.attribute),
-            Target.NAME: bool(row.name_of),
+            EditableKind.TERMINAL: terminal is not None and terminal.node is None,
+            EditableKind.TENSOR: self.tensor_row is not None,
+            EditableKind.TEXT: self.text_key is not None,
+            EditableKind.ATTRIBUTE: bool(row.attribute),
+            EditableKind.NAME: bool(row.name_of),
         }
-        return next((kind for kind, holds in kinds.items() if holds), Target.OTHER)
+        return next((kind for kind, holds in kinds.items() if holds), EditableKind.OTHER)
 
     def facts(self) -> set[str]:
         """Return what holds for commands on what it is on: keys of ``commands.FACTS``."""
@@ -286,18 +286,18 @@ class WorkspaceModel:
         """Whether the inferred types are those of the current model."""
         self.quantized: tuple[Mapping[Node, float], str] = ({}, "")
         """How many tensors around each node a quantization would quantize, and the source."""
-        self.around_changes: Callable[[Change], AbstractContextManager[None]] = lambda change: (
-            nullcontext()
+        self.around_changes: Callable[[DocumentChange], AbstractContextManager[None]] = (
+            lambda change: nullcontext()
         )
         """In what listeners of edits are called."""
-        self.changed: Signal[Change] = Signal()
+        self.changed: Signal[DocumentChange] = Signal()
         """An edit, undo or redo was made."""
         self.subject_shown: Signal[Node | Scope] = Signal()
         """The parameters pane shows a node or scope."""
         self.redone: Signal[Transaction] = Signal()
         """An edit was made again by redo."""
 
-    def tell_change(self, change: Change) -> None:
+    def tell_change(self, change: DocumentChange) -> None:
         """Call the listeners of edits; the document calls this."""
         self.version += 1
         with self.around_changes(change):

@@ -13,7 +13,7 @@ from dld_tui.core.tensors.value_types import ValueType, format_type, parse_type
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.history import MANY, History
+from dld_tui.screens.workspace.history import MANY, EditHistory
 from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
@@ -32,7 +32,7 @@ class Operators(Controller):
     """Adds operators."""
 
     navigation: Navigation
-    history: History
+    history: EditHistory
     inference: TypeInference
 
     async def warm_up(self) -> None:
@@ -55,7 +55,7 @@ class Operators(Controller):
 
         def chosen(item: PaletteOperator | None) -> None:
             if item is not None:
-                self.ask_wiring(wirings.Wiring(scope, item, source))
+                self.ask_wiring(wirings.NodeWiring(scope, item, source))
 
         self.ask(AddNode(palette), chosen)
 
@@ -79,17 +79,17 @@ class Operators(Controller):
         names = node.outputs if node is not None else scope.inputs
         return next(filter(None, names), "")
 
-    def ask_wiring(self, wiring: wirings.Wiring) -> None:
+    def ask_wiring(self, wiring: wirings.NodeWiring) -> None:
         """Ask what feeds a new node, and add it; the types of what could are known then."""
         from dld_tui.widgets.dialogs.wiring import WiringDialog
 
-        def answered(answer: wirings.Wiring | None) -> None:
+        def answered(answer: wirings.NodeWiring | None) -> None:
             if answer is not None:
                 self.add_wired(answer)
 
         self.inference.when_typed(lambda: self.ask(WiringDialog(wiring), answered), always=True)
 
-    def add_wired(self, wiring: wirings.Wiring) -> None:
+    def add_wired(self, wiring: wirings.NodeWiring) -> None:
         """Add a node and go to it."""
         from dld_tui.core.document import Node
         from dld_tui.core.edits.nodes import added_node
@@ -121,7 +121,7 @@ class Wiring(Controller):
     """Connects and disconnects."""
 
     panes: Panes
-    history: History
+    history: EditHistory
     operators: Operators
     inference: TypeInference
 
@@ -381,7 +381,7 @@ class Wiring(Controller):
 
         def chosen(item: PaletteOperator | None) -> None:
             if item is not None:
-                wiring = wirings.Wiring(scope, item, value, inserts=True, users_of=users)
+                wiring = wirings.NodeWiring(scope, item, value, inserts=True, users_of=users)
                 if wiring.missing() or wiring.bodies:
                     self.operators.ask_wiring(wiring)  # weights and the like
                 else:

@@ -475,7 +475,7 @@ class Output:
 
 
 @dataclass
-class Plan:
+class UploadPlan:
     """A request, made ready for a folder on a target."""
 
     request: dict[str, JSON]
@@ -492,7 +492,7 @@ class Plan:
         return moved_paths(value, self.renames)
 
 
-def plan_inputs(activity_id: str, request: Mapping[str, JSON], folder: str) -> Plan:
+def plan_inputs(activity_id: str, request: Mapping[str, JSON], folder: str) -> UploadPlan:
     """Return the request translated for a job's folder on a target.
 
     Args:
@@ -517,7 +517,7 @@ class _Planner:
     def __init__(self, request: RequestData, folder: str) -> None:
         self._folder = folder
         self._given = request
-        self.plan = Plan(dict(request))
+        self.plan = UploadPlan(dict(request))
 
     def take(self, setting: Setting) -> None:
         value = self._given.get(setting.name)

@@ -33,7 +33,7 @@ _MARKERS = ("", "@cert-authority", "@revoked")
 
 
 @dataclass(frozen=True)
-class Entry:
+class KnownHost:
     """One line that is about a host."""
 
     path: Path
@@ -47,22 +47,22 @@ class Entry:
 class KnownKeys:
     """What the files say of one host and port."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[KnownHost, ...]
     """Lines about this host at this port."""
-    fallback: tuple[Entry, ...] = ()
+    fallback: tuple[KnownHost, ...] = ()
     """Lines about the host without a port, if there are none with it."""
 
     def keys(self, marker: str = "") -> list[asyncssh.SSHKey]:
         """Return the keys of a kind of line."""
         return [entry.key for entry in (*self.entries, *self.fallback) if entry.marker == marker]
 
-    def contradicting(self, key: asyncssh.SSHKey) -> Entry | None:
+    def contradicting(self, key: asyncssh.SSHKey) -> KnownHost | None:
         """Return the line that says another key than this one, or None when none does."""
         others = [entry for entry in self.entries if not entry.marker]
         same_kind = [entry for entry in others if entry.key.algorithm == key.algorithm]
         return next(iter(same_kind or others), None)
 
-    def revoking(self, key: asyncssh.SSHKey) -> Entry | None:
+    def revoking(self, key: asyncssh.SSHKey) -> KnownHost | None:
         """Return the line that revokes a key, or None."""
         revoked = (entry for entry in self.entries if entry.marker == "@revoked")
         return next((entry for entry in revoked if entry.key == key), None)
@@ -70,8 +70,8 @@ class KnownKeys:
 
 def known_keys(paths: Iterable[Path], host: str, port: int) -> KnownKeys:
     """Look a host up. A file that is not there or cannot be read says nothing."""
-    exact: list[Entry] = []
-    plain: list[Entry] = []
+    exact: list[KnownHost] = []
+    plain: list[KnownHost] = []
     name = host_name(host, port)
     for path in paths:
         try:
@@ -90,7 +90,7 @@ def known_keys(paths: Iterable[Path], host: str, port: int) -> KnownKeys:
                 key = asyncssh.import_public_key(data)
             except (asyncssh.KeyImportError, ValueError):
                 continue
-            (exact if is_exact else plain).append(Entry(path, number, marker, key))
+            (exact if is_exact else plain).append(KnownHost(path, number, marker, key))
     revoked = [entry for entry in plain if entry.marker == "@revoked"]
     if any(entry.marker != "@revoked" for entry in exact):
         return KnownKeys((*exact, *revoked))

@@ -18,8 +18,8 @@ from dld_tui.core.settings.secrets import (
     SECRETS,
     WEAK,
     Asker,
+    ConnectionStep,
     Secrets,
-    Step,
     current,
     keyring_problem,
     passphrase_name,
@@ -239,9 +239,9 @@ sys.stdout.write(chr(10) + sys.argv[2] + json.dumps(said) + chr(10))
 def examine(
     connection: Connection,
     asker: Asker,
-    on_step: Callable[[Step], None] = lambda step: None,
+    on_step: Callable[[ConnectionStep], None] = lambda step: None,
     secrets: Secrets | None = None,
-) -> list[Step]:
+) -> list[ConnectionStep]:
     """Connect and look; stops at the first step that fails. Waits: call it on a thread.
 
     Args:
@@ -253,9 +253,9 @@ def examine(
     Raises:
         CancelledError: The person gave up.
     """
-    steps: list[Step] = []
+    steps: list[ConnectionStep] = []
 
-    def done(step: Step) -> None:
+    def done(step: ConnectionStep) -> None:
         steps.append(step)
         on_step(step)
 
@@ -274,7 +274,7 @@ def examine(
             raise
         except DldError as error:
             address, stage = begun[-1] if begun else (connection.address, stage_of(error))
-            done(Step(stage, BAD, f"{address}: {error.message}", error.hint or ""))
+            done(ConnectionStep(stage, BAD, f"{address}: {error.message}", error.hint or ""))
             return steps
         _passed(begun, done)
         _look(link, done)
@@ -283,22 +283,26 @@ def examine(
     return steps
 
 
-def _passed(begun: list[tuple[str, str]], done: Callable[[Step], None]) -> None:
+def _passed(begun: list[tuple[str, str]], done: Callable[[ConnectionStep], None]) -> None:
     if begun:
         address, stage = begun[-1]
-        done(Step(stage, GOOD, address))
+        done(ConnectionStep(stage, GOOD, address))
 
 
-def _look(link: Link, done: Callable[[Step], None]) -> None:
+def _look(link: Link, done: Callable[[ConnectionStep], None]) -> None:
     connection = link.connection
     if connection.remember == "keyring" and (problem := keyring_problem()):
-        done(Step("keyring", WEAK, problem, f"dld target edit {connection.name} --remember memory"))
+        done(
+            ConnectionStep(
+                "keyring", WEAK, problem, f"dld target edit {connection.name} --remember memory"
+            )
+        )
     try:
         loop.call(link.greet())
     except DldError as error:
-        done(Step("shell", BAD, error.message, error.hint or ""))
+        done(ConnectionStep("shell", BAD, error.message, error.hint or ""))
         return
-    done(Step("shell", GOOD, "runs commands"))
+    done(ConnectionStep("shell", GOOD, "runs commands"))
     if connection.launcher:
         if _ask_python(link, done, launched=False) is None:  # which jobs are managed with
             return
@@ -308,16 +312,16 @@ def _look(link: Link, done: Callable[[Step], None]) -> None:
             return
         if ended.code != 0:
             fix = "Run it there by hand with 'true' as its command"
-            done(Step("launcher", BAD, f"{words}: {_last(ended)}", fix))
+            done(ConnectionStep("launcher", BAD, f"{words}: {_last(ended)}", fix))
             return
-        done(Step("launcher", GOOD, words))
+        done(ConnectionStep("launcher", GOOD, words))
     answer = _ask_python(link, done, launched=True)
     if answer is not None:
         _judge(answer, connection, done)
 
 
 def _ask_python(
-    link: Link, done: Callable[[Step], None], *, launched: bool
+    link: Link, done: Callable[[ConnectionStep], None], *, launched: bool
 ) -> dict[str, Any] | None:
     """Return what the Python of a target says; None when it says nothing, which is then told."""
     connection, mark = link.connection, new_mark()
@@ -327,31 +331,35 @@ def _ask_python(
         return None
     answer = last_answer(ended.stdout, mark)
     if answer is None:
-        done(Step("Python", BAD, f"{connection.python}: {_last(ended)}", _other_python(connection)))
+        done(
+            ConnectionStep(
+                "Python", BAD, f"{connection.python}: {_last(ended)}", _other_python(connection)
+            )
+        )
     return answer
 
 
 def _judge(
-    answer: Mapping[str, JSON], connection: Connection, done: Callable[[Step], None]
+    answer: Mapping[str, JSON], connection: Connection, done: Callable[[ConnectionStep], None]
 ) -> None:
     version = answer.get("python")
     parts = [part for part in version if isinstance(part, int)] if isinstance(version, list) else []
     text = f"{'.'.join(map(str, parts))}, {answer.get('program')}"
     if tuple(parts[:2]) < OLDEST_PYTHON:
-        done(Step("Python", BAD, f"{text} is too old", _other_python(connection)))
+        done(ConnectionStep("Python", BAD, f"{text} is too old", _other_python(connection)))
         return
-    done(Step("Python", GOOD, text))
+    done(ConnectionStep("Python", GOOD, text))
     folder = str(answer.get("folder") or connection.directory)
     if "error" in answer:
         fix = f"Choose another folder: dld target edit {connection.name} --directory DIR"
-        done(Step("directory", BAD, f"{folder}: {answer['error']}", fix))
+        done(ConnectionStep("directory", BAD, f"{folder}: {answer['error']}", fix))
         return
-    done(Step("directory", GOOD, folder))
+    done(ConnectionStep("directory", GOOD, folder))
     free = answer.get("free")
     amount = free if isinstance(free, int) else 0
     enough = amount >= _ROOM_BYTES
     fix = "" if enough else f"Models and parts want {fmt.size(_ROOM_BYTES)}; free some there"
-    done(Step("disk space", GOOD if enough else WEAK, f"{fmt.size(amount)} free", fix))
+    done(ConnectionStep("disk space", GOOD if enough else WEAK, f"{fmt.size(amount)} free", fix))
 
 
 def _other_python(connection: Connection) -> str:
@@ -363,7 +371,7 @@ def _run(
     link: Link,
     name: str,
     arguments: list[str],
-    done: Callable[[Step], None],
+    done: Callable[[ConnectionStep], None],
     *,
     launched: bool = True,
 ) -> Finished | None:
@@ -371,9 +379,9 @@ def _run(
         return loop.call(link.run(arguments, launched=launched), _PATIENCE_S)
     except TimeoutError:
         message = f"nothing came back within {_PATIENCE_S:.0f} s"
-        done(Step(name, BAD, message, "The launcher may wait in a queue"))
+        done(ConnectionStep(name, BAD, message, "The launcher may wait in a queue"))
     except DldError as error:
-        done(Step(name, BAD, error.message, error.hint or ""))
+        done(ConnectionStep(name, BAD, error.message, error.hint or ""))
     return None
 
 

@@ -28,7 +28,7 @@ from dld_tui.widgets.lists.line_view import LaidOutView, LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, WrappedRows, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
-from dld_tui.widgets.shell.page import Front
+from dld_tui.widgets.shell.page import CommandScreen
 
 if TYPE_CHECKING:
     from textual.widgets import TextArea
@@ -41,7 +41,7 @@ class DialogBox(Framed, Vertical):
     """The framed box of a dialog."""
 
 
-class Dialog(Front, ModalScreen[T | None]):
+class Dialog(CommandScreen, ModalScreen[T | None]):
     """Base of the dialogs: a framed box in the middle; Esc closes it with None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "close", "close", show=False)]

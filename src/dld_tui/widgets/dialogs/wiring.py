@@ -21,7 +21,7 @@ from dld_tui.core.document.operator_listing import (
 from dld_tui.core.document.operator_matching import mismatch
 from dld_tui.core.document.opset_imports import versions_by_domain
 from dld_tui.core.document.scope import Definition, Scope, visible_values
-from dld_tui.core.edits.wiring import Setting, Wiring, parse_initializer
+from dld_tui.core.edits.wiring import NodeWiring, Setting, parse_initializer
 from dld_tui.core.errors import DldError
 from dld_tui.core.operators.attribute_words import (
     attribute_words,
@@ -48,7 +48,7 @@ _LABEL = 24
 _ADD = "add"
 
 
-class WiringDialog(Dialog[Wiring]):
+class WiringDialog(Dialog[NodeWiring]):
     """Gives the wiring when everything that must be chosen has been, or None."""
 
     KEYS = "Enter change  a new  d clear  F5 add  Esc close"
@@ -59,7 +59,7 @@ class WiringDialog(Dialog[Wiring]):
         Binding("a", "new", show=False),
     ]
 
-    def __init__(self, wiring: Wiring) -> None:
+    def __init__(self, wiring: NodeWiring) -> None:
         super().__init__()
         self.wiring = wiring
         self.TITLE_TEXT = f"Add {visible(wiring.operator.name)}"

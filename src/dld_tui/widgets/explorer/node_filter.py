@@ -41,7 +41,7 @@ from dld_tui.widgets.shell import glyphs
 if TYPE_CHECKING:
     from dld_tui.core.document.node import Node
     from dld_tui.core.document.scope import ScopeOwner
-    from dld_tui.core.document.transactions import Change
+    from dld_tui.core.document.transactions import DocumentChange
     from dld_tui.core.rewrite.matcher import LiveHits
     from dld_tui.core.rewrite.pattern import Pattern
     from dld_tui.core.rewrite.query import Query
@@ -145,7 +145,7 @@ class PatternCondition:
         yield from live.search()
         self._live = live
 
-    def follow(self, change: Change) -> set[Node]:
+    def follow(self, change: DocumentChange) -> set[Node]:
         """Take in an edit; return nodes that may meet it now, or did before, and others."""
         return self._live.update(change) if self._live is not None else set()
 
@@ -186,7 +186,7 @@ class NodeFilter:
             if isinstance(condition, PatternCondition):
                 yield from condition.prepare(document)
 
-    def follow(self, change: Change) -> set[Node]:
+    def follow(self, change: DocumentChange) -> set[Node]:
         """Take in an edit; return nodes, apart from those that it changes, to ask about again."""
         reached: set[Node] = set()
         for condition in self.conditions:

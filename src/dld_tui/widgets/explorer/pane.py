@@ -25,7 +25,7 @@ from dld_tui.core.tensors.value_types import alias_legend
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.explorer.state import (
     NOTHING,
-    Entry,
+    ExplorerEntry,
     ExplorerModel,
     Figures,
     Found,
@@ -51,7 +51,7 @@ from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
-    from dld_tui.core.document.transactions import Change
+    from dld_tui.core.document.transactions import DocumentChange
     from dld_tui.widgets.explorer.node_filter import NodeFilter
 
 
@@ -220,7 +220,7 @@ class Explorer(Framed, Vertical):
     def _fold_state(self, item: Item) -> bool | None:
         return self.model.is_unfolded(item) if self.model.can_unfold(item) else None
 
-    def _is_context(self, entry: Entry) -> bool:
+    def _is_context(self, entry: ExplorerEntry) -> bool:
         """Whether a node is only shown because of what is in it."""
         model = self.model
         return entry.bodies > 0 and model.filtering and not model.is_match(entry)
@@ -251,7 +251,7 @@ class Explorer(Framed, Vertical):
     @property
     def node(self) -> Node | None:
         """The node that the cursor is on, or None."""
-        return self.item.node if isinstance(self.item, Entry) else None
+        return self.item.node if isinstance(self.item, ExplorerEntry) else None
 
     @property
     def marked(self) -> list[Node]:
@@ -266,7 +266,7 @@ class Explorer(Framed, Vertical):
         """Post what the cursor is on."""
         event.stop()
         item = self.item
-        if isinstance(item, Entry):
+        if isinstance(item, ExplorerEntry):
             self.post_message(self.Selected(item.node, item.node.scope))
         elif item is not None:
             self.post_message(self.Selected(None, item.scope or self.model.root))
@@ -279,7 +279,7 @@ class Explorer(Framed, Vertical):
     def activate(self) -> None:
         """Open a node, show the constants, fold or unfold a branch."""
         item = self.item
-        if isinstance(item, Entry):
+        if isinstance(item, ExplorerEntry):
             self.post_message(self.Opened(item.node))
         elif item is not None and item.key == NOTHING:
             self.clear_filters()
@@ -471,10 +471,10 @@ class Explorer(Framed, Vertical):
         item, model = self.item, self.model
         if not model.filtering:
             return
-        if isinstance(item, Entry) and item.node is former and model.is_match(item):
+        if isinstance(item, ExplorerEntry) and item.node is former and model.is_match(item):
             return
         for at, other in enumerate(self._rows.items):
-            if isinstance(other, Entry) and model.is_match(other):
+            if isinstance(other, ExplorerEntry) and model.is_match(other):
                 self.list.cursor = at
                 return
 
@@ -574,7 +574,7 @@ class Explorer(Framed, Vertical):
         item = self.item
         if item is None:
             return
-        if isinstance(item, Entry):
+        if isinstance(item, ExplorerEntry):
             LineView.mark(self.list)
             return
         inside: set[Hashable] = {entry.node for entry in below(self.model, item)}
@@ -584,7 +584,7 @@ class Explorer(Framed, Vertical):
 
     # --- edits ----------------------------------------------------------------------------------
 
-    def apply_change(self, change: Change, anew: ExplorerModel | None = None) -> None:
+    def apply_change(self, change: DocumentChange, anew: ExplorerModel | None = None) -> None:
         """Take in an edit, undo or redo: only what it touched is read again, or all is `anew`."""
         from dld_tui.core.document.transactions import Splice
         from dld_tui.widgets.explorer.state import model_anew

@@ -10,7 +10,7 @@ from dld_tui.core import fmt
 from dld_tui.core.tensors.value_types import ValueType, with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import ListedNames
-from dld_tui.widgets.explorer.state import Branch, Entry, Item, Rows, Sort, View
+from dld_tui.widgets.explorer.state import Branch, ExplorerEntry, Item, Rows, Sort, View
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import stale_mark
 from dld_tui.widgets.shell import glyphs
@@ -77,7 +77,7 @@ class ExplorerRows:
         rows: Rows,
         is_unfolded: Callable[[Item], bool | None],
         seen: Seen,
-        is_context: Callable[[Entry], bool],
+        is_context: Callable[[ExplorerEntry], bool],
     ) -> None:
         self.rows = rows
         self._is_context = is_context
@@ -153,7 +153,7 @@ class ExplorerRows:
             return " "
         return glyphs.current().unfolded if unfolded else glyphs.current().folded
 
-    def _entry_pieces(self, entry: Entry, start: int, room: int, width: int) -> list[Piece]:
+    def _entry_pieces(self, entry: ExplorerEntry, start: int, room: int, width: int) -> list[Piece]:
         columns = self.columns(width)
         kind = fit(entry.op_type, min(columns.type, max(4, room // 2)))
         cells = max(0, room - cell_width(kind) - 1 - columns.right)
@@ -196,12 +196,12 @@ def view_title(view: View, sort: Sort, descending: bool = False) -> str:
     return f"{title} by {sort.value} {arrow}"
 
 
-def _tail(entry: Entry, start: int) -> str:
+def _tail(entry: ExplorerEntry, start: int) -> str:
     """Return the name of a node without what names the row that it is below."""
     return entry.label[start:] or entry.label
 
 
-def _output_pieces(entry: Entry, columns: Columns) -> list[Piece]:
+def _output_pieces(entry: ExplorerEntry, columns: Columns) -> list[Piece]:
     if not entry.output:
         return _type_pieces(None, columns)
     scope, types = entry.node.scope, entry.node.scope.document.shown_types

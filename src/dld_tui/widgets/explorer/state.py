@@ -60,7 +60,7 @@ class Sort(Enum):
     """Of the column that there is while the colours of the graph are figures; the largest first."""
 
 
-class Entry:
+class ExplorerEntry:
     """One node, with the texts that showing, searching and sorting need."""
 
     __slots__ = (
@@ -97,10 +97,10 @@ class Entry:
         self._sort_name: str | None = None
 
     @classmethod
-    def of_texts(cls, texts: NodeTexts) -> list[Entry]:
+    def of_texts(cls, texts: NodeTexts) -> list[ExplorerEntry]:
         """Return the entries of nodes whose texts have been read."""
         operators = {kind: _Operator(kind) for kind in set(texts.kinds)}
-        entries: list[Entry] = []
+        entries: list[ExplorerEntry] = []
         for node, name, outputs, kind in zip(
             texts.nodes, texts.names, texts.outputs, texts.kinds, strict=True
         ):
@@ -175,7 +175,7 @@ class Branch:
         label: str,
         count: int,
         *,
-        members: list[Entry] | None = None,
+        members: list[ExplorerEntry] | None = None,
         scope: Scope | None = None,
         start: int = 0,
         domain: str = "",
@@ -201,7 +201,7 @@ class Branch:
         return cls("scope", ("scope", scope), visible(scope.title), count, scope=scope)
 
 
-Item: TypeAlias = "Entry | Branch"
+Item: TypeAlias = "ExplorerEntry | Branch"
 Found: TypeAlias = "dict[str, dict[Node, bool]]"
 """By word whether a node has it."""
 Siblings: TypeAlias = "tuple[list[Item], int]"
@@ -238,9 +238,11 @@ class Rows:
         self.starts.extend([start] * len(items))
 
 
-def group_by_type(scope: Scope, entries: Sequence[Entry], *, largest_first: bool) -> list[Branch]:
+def group_by_type(
+    scope: Scope, entries: Sequence[ExplorerEntry], *, largest_first: bool
+) -> list[Branch]:
     """Return a branch for each operator type, in alphabetical order or the largest first."""
-    groups: dict[tuple[str, str], list[Entry]] = {}
+    groups: dict[tuple[str, str], list[ExplorerEntry]] = {}
     for entry in entries:
         members = groups.get(entry.kind)
         if members is None:
@@ -253,19 +255,21 @@ def group_by_type(scope: Scope, entries: Sequence[Entry], *, largest_first: bool
     return [_type_branch(scope, kind, groups[kind]) for kind in kinds]
 
 
-def _type_branch(scope: Scope, kind: tuple[str, str], members: list[Entry]) -> Branch:
+def _type_branch(scope: Scope, kind: tuple[str, str], members: list[ExplorerEntry]) -> Branch:
     domain, op_type = kind
     key = ("type", scope, *kind)
     label = visible(op_type)
     return Branch("type", key, label, len(members), members=members, scope=scope, domain=domain)
 
 
-def name_separator(entries: Sequence[Entry]) -> str:
+def name_separator(entries: Sequence[ExplorerEntry]) -> str:
     """Return what separates the parts of these names: ``/``, or ``.`` where no name has one."""
     return "/" if any(entry.label.find("/", 1) > 0 for entry in entries) else "."
 
 
-def split_names(scope: Scope, entries: Sequence[Entry], start: int, separator: str) -> list[Item]:
+def split_names(
+    scope: Scope, entries: Sequence[ExplorerEntry], start: int, separator: str
+) -> list[Item]:
     """Return the folders and nodes right below a prefix, in order of appearance.
 
     Args:
@@ -276,10 +280,10 @@ def split_names(scope: Scope, entries: Sequence[Entry], start: int, separator: s
     """
     if len(entries) > 1 and _common_folder(entries, start, separator):
         return [_folder(scope, list(entries), start, separator)]
-    folders: dict[str, list[Entry]] = {}
-    slots: list[Entry | str] = []
+    folders: dict[str, list[ExplorerEntry]] = {}
+    slots: list[ExplorerEntry | str] = []
     same = ""
-    members: list[Entry] = []
+    members: list[ExplorerEntry] = []
     for entry in entries:
         label = entry.label
         if same and label.startswith(same, start):
@@ -299,7 +303,7 @@ def split_names(scope: Scope, entries: Sequence[Entry], start: int, separator: s
         return list(entries)
     items: list[Item] = []
     for slot in slots:
-        if isinstance(slot, Entry):
+        if isinstance(slot, ExplorerEntry):
             items.append(slot)
         elif len(folders[slot]) == 1:  # a folder of one node is that node
             items.append(folders[slot][0])
@@ -308,7 +312,7 @@ def split_names(scope: Scope, entries: Sequence[Entry], start: int, separator: s
     return items
 
 
-def _common_folder(entries: Sequence[Entry], start: int, separator: str) -> bool:
+def _common_folder(entries: Sequence[ExplorerEntry], start: int, separator: str) -> bool:
     """Return whether all nodes are in one folder right below the prefix."""
     first, last = entries[0].label, entries[-1].label
     cut = first.find(separator, start + 1)
@@ -318,7 +322,7 @@ def _common_folder(entries: Sequence[Entry], start: int, separator: str) -> bool
     return all(entry.label.startswith(prefix, start) for entry in entries)
 
 
-def _folder(scope: Scope, members: list[Entry], start: int, separator: str) -> Branch:
+def _folder(scope: Scope, members: list[ExplorerEntry], start: int, separator: str) -> Branch:
     """Return one folder row; a folder that holds only one folder shares its row."""
     labels = [member.label for member in members]
     first = min(labels)
@@ -360,7 +364,7 @@ _TURN = 1_000  # nodes that are worked on at a time
 _SMALL = 60  # a scope with no more nodes than this starts out unfolded
 _FEW_MATCHES = 400  # a filter that leaves no more nodes unfolds every branch that holds one
 
-_SORT_KEYS: dict[Sort, Callable[[Entry], str | tuple[str, str]]] = {
+_SORT_KEYS: dict[Sort, Callable[[ExplorerEntry], str | tuple[str, str]]] = {
     Sort.NAME: attrgetter("sort_name"),
     Sort.TYPE: attrgetter("label_key"),
 }
@@ -403,17 +407,17 @@ class ExplorerModel:
         self.longest_type = 0  # cells of the longest operator type that has been seen
         self.has_precisions = False  # whether a node with a TensorRT precision has been seen
         self.figures: Figures | None = None
-        self._entries: dict[Scope, list[Entry]] = {}
-        self._by_node: dict[Node, Entry] = {}
+        self._entries: dict[Scope, list[ExplorerEntry]] = {}
+        self._by_node: dict[Node, ExplorerEntry] = {}
         self._verdicts: dict[Node, bool] = {}
         self._kept: set[Node] = set()
         """Nodes that were shown when they were edited: they stay until another filter is set."""
         self.unfolded: dict[Hashable, bool] = {}
         self._unfolded_in_filter: dict[Hashable, bool] = {}
-        self._matching: dict[Scope, list[Entry]] = {}
-        self._with_holders: dict[Scope, list[Entry]] = {}
+        self._matching: dict[Scope, list[ExplorerEntry]] = {}
+        self._with_holders: dict[Scope, list[ExplorerEntry]] = {}
         self._counts: dict[Scope, int] = {}
-        self._sorted: dict[tuple[Scope, Sort], list[Entry]] = {}
+        self._sorted: dict[tuple[Scope, Sort], list[ExplorerEntry]] = {}
         self._separators: dict[Scope, str] = {}
         self._siblings: dict[tuple[Hashable, View, Sort, bool], Siblings] = {}
         self._rows: dict[tuple[View, Sort, bool], Rows] = {}
@@ -426,17 +430,17 @@ class ExplorerModel:
         if texts is None:
             texts = ((scope, scope.texts()) for scope in self.document.scopes())
         for scope, read in texts:
-            self._enter(scope, Entry.of_texts(read))
+            self._enter(scope, ExplorerEntry.of_texts(read))
 
-    def entries(self, scope: Scope) -> list[Entry]:
+    def entries(self, scope: Scope) -> list[ExplorerEntry]:
         """Return the entries of a scope's own nodes, in the order of the file."""
         known = self._entries.get(scope)
         if known is None:
-            known = [Entry(node) for node in scope.nodes]
+            known = [ExplorerEntry(node) for node in scope.nodes]
             self._enter(scope, known)
         return known
 
-    def _enter(self, scope: Scope, entries: list[Entry]) -> None:
+    def _enter(self, scope: Scope, entries: list[ExplorerEntry]) -> None:
         self._by_node.update(zip(map(attrgetter("node"), entries), entries, strict=True))
         self._measure(entries)
         self._entries[scope] = entries
@@ -455,13 +459,13 @@ class ExplorerModel:
             counts.update(map(attrgetter("kind"), self.entries(scope)))
         return counts
 
-    def entry(self, node: Node) -> Entry:
+    def entry(self, node: Node) -> ExplorerEntry:
         """Return the entry of a node of the document."""
         if node not in self._by_node:
             self.entries(node.scope)
         return self._by_node[node]
 
-    def _measure(self, entries: Collection[Entry]) -> None:
+    def _measure(self, entries: Collection[ExplorerEntry]) -> None:
         self.has_precisions |= any(map(attrgetter("precision"), entries))
         widths = map(cell_width, {entry.op_type for entry in entries})
         self.longest_type = max(self.longest_type, *widths, 0)
@@ -504,10 +508,10 @@ class ExplorerModel:
         for node in nodes:
             self._stale |= self._verdicts.pop(node, None) is not None
 
-    def _known(self, node: Node) -> Entry:
+    def _known(self, node: Node) -> ExplorerEntry:
         entry = self._by_node.get(node)
         if entry is None:
-            entry = self._by_node[node] = Entry(node)
+            entry = self._by_node[node] = ExplorerEntry(node)
             self._measure((entry,))
         return entry
 
@@ -596,7 +600,7 @@ class ExplorerModel:
             return known
         if self.filtering and self.shown <= _FEW_MATCHES:
             return True
-        if isinstance(item, Entry):
+        if isinstance(item, ExplorerEntry):
             return self.total <= _SMALL
         if item.key == ("scope", self.root):
             return True
@@ -659,17 +663,17 @@ class ExplorerModel:
         self._update()
         return Branch.of_scope(scope, self._counts.get(scope, 0))
 
-    def is_match(self, entry: Entry) -> bool:
+    def is_match(self, entry: ExplorerEntry) -> bool:
         """Return whether an entry is shown for itself and not only for what is in it."""
         if entry.node in self._kept:
             return True
         return self.holds_text(entry) and (self.condition is None or self._verdict(entry.node))
 
-    def holds_text(self, entry: Entry) -> bool:
+    def holds_text(self, entry: ExplorerEntry) -> bool:
         """Return whether an entry has all words of the filter."""
         return self.holds(entry, self.text.lower().split(), deep_words(self.text))
 
-    def holds(self, entry: Entry, words: Sequence[str], deep: Sequence[str]) -> bool:
+    def holds(self, entry: ExplorerEntry, words: Sequence[str], deep: Sequence[str]) -> bool:
         """Return whether an entry has every word; those in `deep` can be shapes or values."""
         # Not all(): this runs for every node of a search, and a generator costs three times more.
         for word in words:
@@ -677,7 +681,7 @@ class ExplorerModel:
                 return False
         return True
 
-    def _holds_deep(self, entry: Entry, word: str) -> bool:
+    def _holds_deep(self, entry: ExplorerEntry, word: str) -> bool:
         verdicts = self.found.setdefault(word, {})
         if entry.node not in verdicts:
             for _ in self._look_at([entry], word, verdicts):
@@ -700,7 +704,9 @@ class ExplorerModel:
             yield from self._look_at(entries, word, found.setdefault(word, {}))
 
     @staticmethod
-    def _look_at(entries: Iterable[Entry], word: str, verdicts: dict[Node, bool]) -> Iterator[None]:
+    def _look_at(
+        entries: Iterable[ExplorerEntry], word: str, verdicts: dict[Node, bool]
+    ) -> Iterator[None]:
         from dld_tui.widgets.explorer.deep_words import holds_deep
 
         known: dict[tuple[Scope, str], bool] = {}
@@ -739,7 +745,7 @@ class ExplorerModel:
                     entry for entry in everything if entry.node in shown_nodes
                 ]
 
-    def _matches(self, entries: list[Entry]) -> list[Entry]:
+    def _matches(self, entries: list[ExplorerEntry]) -> list[ExplorerEntry]:
         self.total += len(entries)
         if self.exceptions or not self.show_constants:
             shows = self.shows_constant
@@ -777,7 +783,7 @@ class ExplorerModel:
             self._siblings.clear()
             self._rows.clear()
 
-    def _sort_key(self, sort: Sort) -> Callable[[Entry], Any] | None:
+    def _sort_key(self, sort: Sort) -> Callable[[ExplorerEntry], Any] | None:
         """Return by what entries are sorted; None for the order of the file."""
         if sort is not Sort.FIGURE:
             return _SORT_KEYS.get(sort)
@@ -789,7 +795,7 @@ class ExplorerModel:
     # --- arrangements ---------------------------------------------------------------------------
 
     def _arrange(self, item: Item) -> Siblings:
-        if isinstance(item, Entry):
+        if isinstance(item, ExplorerEntry):
             return [
                 Branch.of_scope(scope, self._counts.get(scope, 0))
                 for scope in item.node.subgraphs()
@@ -820,7 +826,7 @@ class ExplorerModel:
         groups = group_by_type(scope, entries, largest_first=self.sort is Sort.TYPE)
         return list(groups[::-1] if self.descending else groups)
 
-    def _split(self, scope: Scope, entries: list[Entry], start: int) -> list[Item]:
+    def _split(self, scope: Scope, entries: list[ExplorerEntry], start: int) -> list[Item]:
         """Return folders and nodes below a prefix; folders count what is in subgraphs, too."""
         items = split_names(scope, entries, start, self._separator(scope))
         if scope.control_flow:
@@ -830,7 +836,7 @@ class ExplorerModel:
                     item.count += sum(self._counts.get(b, 0) for body in bodies for b in body)
         return items
 
-    def _flattened(self, scope: Scope) -> list[Entry]:
+    def _flattened(self, scope: Scope) -> list[ExplorerEntry]:
         """Return what is shown of a scope and of all inside it, in one order."""
         scopes = list(scopes_within(scope))
         sort = Sort.NAME if self.view is View.NAME else self.sort
@@ -869,8 +875,8 @@ def next_match(model: ExplorerModel, rows: Rows, cursor: int, step: int, text: s
     first = 0 if step > 0 else 1  # what is folded in the cursor's row comes after it
     for offset in range(first, len(rows) + 1):
         item = rows.items[(cursor + step * offset) % len(rows)]
-        matches: list[Entry] = []
-        if offset and isinstance(item, Entry) and model.holds(item, words, deep):
+        matches: list[ExplorerEntry] = []
+        if offset and isinstance(item, ExplorerEntry) and model.holds(item, words, deep):
             matches.append(item)
         if model.can_unfold(item) and not model.is_unfolded(item):
             matches += [e for e in below(model, item) if model.holds(e, words, deep)]
@@ -879,12 +885,12 @@ def next_match(model: ExplorerModel, rows: Rows, cursor: int, step: int, text: s
     return None
 
 
-def below(model: ExplorerModel, item: Item) -> Iterator[Entry]:
+def below(model: ExplorerModel, item: Item) -> Iterator[ExplorerEntry]:
     """Yield every node below an item, in the order of the rows."""
     pending = [item]
     while pending:
         inner = pending.pop()
-        if inner is not item and isinstance(inner, Entry):
+        if inner is not item and isinstance(inner, ExplorerEntry):
             yield inner
         if model.can_unfold(inner):
             pending.extend(reversed(model.children(inner)[0]))
@@ -909,7 +915,7 @@ def reveal(model: ExplorerModel, node: Node) -> bool:
     return True
 
 
-def _unfold_to(model: ExplorerModel, entry: Entry, scope: Scope) -> None:
+def _unfold_to(model: ExplorerModel, entry: ExplorerEntry, scope: Scope) -> None:
     """Unfold a scope, its holder, and the folders or the type that an entry is in."""
     if scope.owner is not None:
         model.set_unfolded(model.entry(scope.owner), True)

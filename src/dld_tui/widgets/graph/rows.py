@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from dld_tui.core import fmt
-from dld_tui.core.graph.folding import Fold, Row
+from dld_tui.core.graph.folding import Fold, OverviewRow
 from dld_tui.core.graph.graph import GLYPHS, Kind
 from dld_tui.core.graph.rails import rail_cells
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -152,16 +152,16 @@ class GraphRows:
         glyph = GLYPHS[self.seen.kinds[self._vertex(index)]]
         return glyph, self._style(row)
 
-    def _style(self, row: Row) -> str:
+    def _style(self, row: OverviewRow) -> str:
         """Return the style of a vertex: what the overlay says, else its kind of work."""
         tint = self.overlay.style(row.start, row.end)
         return tint if tint is not None else self.model.style(self._subject_vertex(row))
 
-    def _subject_vertex(self, row: Row) -> int:
+    def _subject_vertex(self, row: OverviewRow) -> int:
         """Return the vertex of the whole graph."""
         return self.model.overview.rails.order[row.start]
 
-    def _vertex_pieces(self, index: int, row: Row, room: int) -> list[Piece]:
+    def _vertex_pieces(self, index: int, row: OverviewRow, room: int) -> list[Piece]:
         if self.model.node_at(self._subject_vertex(row)) is not None:
             label = visible(self.seen.labels[self._vertex(index)])
         else:
@@ -192,7 +192,7 @@ class GraphRows:
             left -= cell_width(weight) + 2
         return [*pieces, (text, ""), *more, (" " * left, ""), *right]
 
-    def _right(self, row: Row, room: int, needed: int) -> list[Piece]:
+    def _right(self, row: OverviewRow, room: int, needed: int) -> list[Piece]:
         """Return the columns at the right of a node: finding, type, precision, weights.
 
         A type is cut to a third of the room, unless the text at the left needs less than the rest.
@@ -214,7 +214,7 @@ class GraphRows:
             pieces.append((fit(f" {badge}", _PRECISION_CELLS), style))
         return [*pieces, *figures]
 
-    def _figures(self, row: Row, room: int) -> list[Piece]:
+    def _figures(self, row: OverviewRow, room: int) -> list[Piece]:
         """Return what the overlay says of a row, else how large its weights are."""
         if self.overlay.has_text:
             text = self.overlay.text(row.start, row.end)
@@ -238,7 +238,7 @@ class GraphRows:
         names = [self.seen.nets[n].name for n in self.rails.named_inputs(self.seen, index)]
         return " ".join(visible(name) for name in names[:3])
 
-    def _fold_pieces(self, row: Row, fold: Fold, room: int) -> list[Piece]:
+    def _fold_pieces(self, row: OverviewRow, fold: Fold, room: int) -> list[Piece]:
         right = _fitting(self._fold_right(row, room), room - _NAME_CELLS)
         room -= sum(cell_width(text) for text, _ in right)
         times = f"×{fold.count:,} " if fold.count > 1 else f"{row.time}. " if row.time else ""
@@ -255,7 +255,7 @@ class GraphRows:
                 used += cell_width(shown)
         return [*pieces, (" " * (room - used), ""), *right]
 
-    def _fold_right(self, row: Row, room: int) -> list[Piece]:
+    def _fold_right(self, row: OverviewRow, room: int) -> list[Piece]:
         """Return the columns at the right of a fold: marks, findings, weights."""
         pieces: list[Piece] = []
         marked = self.notes.marked(row.start, row.end)

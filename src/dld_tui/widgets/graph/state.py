@@ -20,8 +20,8 @@ from dld_tui.core.graph.folding import (
     Arrangement,
     Fold,
     Overview,
-    Part,
-    Row,
+    OverviewRow,
+    Subgraph,
     between,
     neighbourhood,
     part_of,
@@ -239,7 +239,7 @@ class ViewedGraph:
     # --- rows -----------------------------------------------------------------------------------
 
     @property
-    def rows(self) -> Sequence[Row]:
+    def rows(self) -> Sequence[OverviewRow]:
         """The rows of the list views."""
         return self.overview.rows
 
@@ -291,7 +291,7 @@ class ViewedGraph:
         ends = (self.subject(fold.vertices[0]), self.subject(fold.vertices[-1]))
         return (kind, ends), (kind, fold.title, ends[0]), (kind, fold.title, "", ends[1])
 
-    def canvas_part(self) -> tuple[Part, list[int | Fold]]:
+    def canvas_part(self) -> tuple[Subgraph, list[int | Fold]]:
         """Return what the canvas shows, and what each box of it is: all but heads of open folds."""
         part = part_of(
             self.overview.seen()[0], (n for n, r in enumerate(self.rows) if not r.is_open)
@@ -307,13 +307,13 @@ class ViewedGraph:
 
     # --- parts ----------------------------------------------------------------------------------
 
-    def focus(self, vertex: int) -> Part:
+    def focus(self, vertex: int) -> Subgraph:
         """Return what the focus view shows around a vertex."""
         if self.other_end is not None:
             return between(self.graph, vertex, self.other_end)
         return neighbourhood(self.graph, vertex, self.hops)
 
-    def nearest(self, vertex: int) -> Part:
+    def nearest(self, vertex: int) -> Subgraph:
         """Return a vertex with what it takes and what takes it, as far as a small pane has room."""
         return neighbourhood(self.graph, vertex, 1, _NEAREST)
 

@@ -17,7 +17,7 @@ from dld_tui.core.report.groups import has_gpu_times
 from dld_tui.core.report.layer_table import (
     ENGINE_FILTER,
     REPORT_FILTER,
-    Selection,
+    LayerSelection,
     findings_text,
     group_table,
     groups_of,
@@ -53,7 +53,7 @@ _KEYS = (
 )
 
 
-def sums_text(selection: Selection, wording: Wording) -> str:
+def sums_text(selection: LayerSelection, wording: Wording) -> str:
     """Return the figures of marked layers on one line."""
     part = f"{selection.percent:.1f} % of all {wording.rows}"
     parts = [
@@ -68,7 +68,7 @@ def sums_text(selection: Selection, wording: Wording) -> str:
     return _BETWEEN.join(parts)
 
 
-def values_text(selection: Selection) -> str:
+def values_text(selection: LayerSelection) -> str:
     """Return the distinct values of marked layers by frequency, on one line."""
     parts = []
     for name, values in selection.distinct:

@@ -9,7 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.comparison import MISMATCH, Comparison
 from dld_tui.core.compare.export import compare_table, delta_style, mismatch_table, place_and_maker
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.records import Cell, Row, Subject, label
+from dld_tui.core.compare.records import Cell, ComparisonRow, Subject, label
 from dld_tui.core.compare.rows import margin, ratio_text, signed, time_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -112,7 +112,7 @@ def _difference_text(cell: Cell) -> str:
     return f" {ratio_text(cell)} ({signed(cell.delta_ms)}{sure})"
 
 
-def _total_line(comparison: Comparison, row: Row) -> Line:
+def _total_line(comparison: Comparison, row: ComparisonRow) -> Line:
     line: Line = [(f"{row.key:<12}", "strong")]
     for index, cell in enumerate(row.cells):
         line += [(f"  {label(index)} ", "dim"), (f"{fmt.milliseconds(cell.time_ms)} ms", "strong")]
@@ -209,7 +209,7 @@ class ComparePane(TablePane):
         self._left = ""
         """The group that was left: the cursor goes back to it."""
         self._members: Collection[tuple[int, int]] = ()
-        self.rows: Sequence[Row] = ()
+        self.rows: Sequence[ComparisonRow] = ()
 
     def show(self, comparison: Comparison, by: str) -> None:
         """Show the rows of a comparison by something."""
@@ -241,7 +241,7 @@ class ComparePane(TablePane):
             self.table.cursor = 0
         self._say(len(shown))
 
-    def _passes(self, row: Row) -> bool:
+    def _passes(self, row: ComparisonRow) -> bool:
         comparison = self.comparison
         if comparison is None:
             return False
@@ -252,7 +252,7 @@ class ComparePane(TablePane):
         name = f"{row.title} {row.key}".lower()
         return all(word in name for word in self.filter.lower().split())
 
-    def _in_group(self, row: Row) -> bool:
+    def _in_group(self, row: ComparisonRow) -> bool:
         return any(
             (report, layer) in self._members
             for report, cell in enumerate(row.cells)
@@ -275,16 +275,16 @@ class ComparePane(TablePane):
         """Return by what a comparison has to be grouped to be shown."""
         return {self.by} if self.group is None else {self.by, self.group[0]}
 
-    def row_at_cursor(self) -> Row | None:
+    def row_at_cursor(self) -> ComparisonRow | None:
         """Return the row under the cursor."""
         index = self.table.row_at_cursor() if self.comparison is not None else None
         return self.rows[index] if index is not None and index < len(self.rows) else None
 
-    def shown_rows(self) -> list[Row]:
+    def shown_rows(self) -> list[ComparisonRow]:
         """Return the rows as they are shown: filtered and sorted."""
         return [self.rows[index] for index in self.table.order]
 
-    def open_group(self, row: Row) -> None:
+    def open_group(self, row: ComparisonRow) -> None:
         """Show the layers that a group's row is made of."""
         if self.comparison is None:
             return

@@ -21,7 +21,7 @@ from dld_tui.core.reading.first_lines import (
     shapes_text,
     spread,
 )
-from dld_tui.core.reading.story import Step
+from dld_tui.core.reading.story import NextStep
 from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import layer_names
@@ -237,7 +237,7 @@ class AdviceView(LineView):
     _names = 0
     """Cells of the longest name."""
 
-    def set_steps(self, steps: Sequence[Step]) -> None:
+    def set_steps(self, steps: Sequence[NextStep]) -> None:
         """Show the advice of a report."""
         names = max((cell_width(step.text) for step in steps), default=0)
         rows: list[Line] = [
@@ -267,7 +267,7 @@ class SummaryPane(Framed, Container):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, classes="frame")
-        self.steps: Sequence[Step] = ()
+        self.steps: Sequence[NextStep] = ()
 
     def compose(self) -> ComposeResult:
         """Lay out the answer, and the advice with its title."""
@@ -277,7 +277,7 @@ class SummaryPane(Framed, Container):
             yield AdviceView(empty="Nothing to suggest from these figures", id="advice")
             yield AdviceAbout()
 
-    def set_report(self, report: Report, steps: Sequence[Step]) -> None:
+    def set_report(self, report: Report, steps: Sequence[NextStep]) -> None:
         """Show a report and what may help."""
         self.frame.show("Summary", "{report.compare} compare  {report.card} share")
         self.query_one(AnswerText).report = report

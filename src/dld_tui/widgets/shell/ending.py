@@ -24,7 +24,7 @@ from dld_tui.core.errors import ActivityError, CancelledError, DldError
 from dld_tui.core.process import terminal
 from dld_tui.core.process.paths import short
 from dld_tui.core.text import visible
-from dld_tui.widgets.shell.page import Host
+from dld_tui.widgets.shell.page import AppServices
 from dld_tui.widgets.tasks import begin_thread
 
 _GRACE_S = 10.0
@@ -49,7 +49,7 @@ class Ending:
         self.error: DldError | None = None
         """Why, for the one line and the exit status; None while nothing happened."""
         self._app = app
-        self._host = cast("Host", app)
+        self._host = cast("AppServices", app)
         self._lock = threading.RLock()
         self._restore: Callable[[], None] | None = None
         """Gives the streams of the process back; set while the app has the terminal."""

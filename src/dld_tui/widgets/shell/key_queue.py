@@ -23,7 +23,7 @@ from textual.app import App
 from textual.message import Message
 from textual.screen import Screen
 
-from dld_tui.widgets.shell.page import Front, Page
+from dld_tui.widgets.shell.page import CommandScreen, Page
 from dld_tui.widgets.tasks import GROUPS, Keys, RestOfTask
 
 if TYPE_CHECKING:
@@ -167,7 +167,9 @@ class KeyQueue:
     def _is_too_early(self, event: Typed) -> bool:
         """Return whether an event came before the question was drawn that it would answer."""
         stack = self._app._screen_stack
-        return bool(stack) and isinstance(stack[-1], Front) and event.time < stack[-1].seen_at
+        return (
+            bool(stack) and isinstance(stack[-1], CommandScreen) and event.time < stack[-1].seen_at
+        )
 
     def _paint(self) -> None:
         """Paint what was put off, also of the page that a dialog is over."""

@@ -247,7 +247,7 @@ def _is_told_again(screen: Screen[Any]) -> bool:
     return isinstance(following, events.ScreenResume) and following.refresh_styles
 
 
-class Front(_Base):
+class CommandScreen(_Base):
     """A mixin for screens, put before the screen class.
 
     Textual's ``dismiss`` takes away whatever is on top: said twice, it takes the page below the
@@ -394,7 +394,7 @@ class NodeErrors:
     """Works them out."""
 
 
-class Page(Front, Screen[None]):
+class Page(CommandScreen, Screen[None]):
     """Base of the screens that are tabs; override :meth:`body`, and what else applies.
 
     Set ``tab_title``, ``tab_dirty`` and ``tab_status`` and call :meth:`tab_changed`; set the place
@@ -587,7 +587,7 @@ class Page(Front, Screen[None]):
 # --- the app, as pages and widgets see it --------------------------------------------------------
 
 
-class Host(Protocol):
+class AppServices(Protocol):
     """The app, as the rooms below it see it."""
 
     config: Config
@@ -676,12 +676,12 @@ class Host(Protocol):
         """Run an activity on a target, this machine by default, and show its progress."""
 
 
-def offer_rules(owner: Host, model: Path, rules: Sequence[str]) -> None:
+def offer_rules(owner: AppServices, model: Path, rules: Sequence[str]) -> None:
     """Open a model and show what rules of ``dld rewrite`` would change in it."""
     names = " ".join(rules)
     owner.open_path(model, lambda page: page.when_open(lambda: page.offer_rules(names)))
 
 
-def host(node: Widget | Screen[object]) -> Host:
+def host(node: Widget | Screen[object]) -> AppServices:
     """Return the app of a widget or screen."""
-    return cast("Host", node.app)
+    return cast("AppServices", node.app)

@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.compare.diff import Change, ModelDiff, diff_documents
+from dld_tui.core.compare.diff import ModelChange, ModelDiff, diff_documents
 from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError
 from tests.support import models
@@ -33,13 +33,13 @@ def brief(found: ModelDiff) -> list[tuple[str, str, str | None, str | None]]:
     return [(c.kind, c.status, c.old, c.new) for _, c in found.all_changes()]
 
 
-def only(found: ModelDiff) -> Change:
+def only(found: ModelDiff) -> ModelChange:
     changes = [change for _, change in found.all_changes()]
     assert len(changes) == 1, brief(found)
     return changes[0]
 
 
-def fields(change: Change) -> list[tuple[str, str | None, str | None]]:
+def fields(change: ModelChange) -> list[tuple[str, str | None, str | None]]:
     return [(field.name, field.old, field.new) for field in change.fields]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dld_tui.core.compare.diff.compare import diff_documents
-from dld_tui.core.compare.diff.model_diff import Change, Field, ModelDiff, ScopeDiff
+from dld_tui.core.compare.diff.model_diff import Field, ModelChange, ModelDiff, ScopeDiff
 from dld_tui.core.compare.diff.tensors import TensorDifference
 
-__all__ = ["Change", "Field", "ModelDiff", "ScopeDiff", "TensorDifference", "diff_documents"]
+__all__ = ["Field", "ModelChange", "ModelDiff", "ScopeDiff", "TensorDifference", "diff_documents"]

@@ -19,8 +19,8 @@ from dld_tui.core.compare.diff.attributes import (
     values_difference,
 )
 from dld_tui.core.compare.diff.matching import Pairs, match_scopes, out_of_order
-from dld_tui.core.compare.diff.model_diff import Change, Field, ModelDiff, ScopeDiff
-from dld_tui.core.compare.diff.side import Side, value_text
+from dld_tui.core.compare.diff.model_diff import Field, ModelChange, ModelDiff, ScopeDiff
+from dld_tui.core.compare.diff.side import DiffSide, value_text
 from dld_tui.core.compare.diff.tensors import (
     Meter,
     TensorDifference,
@@ -51,7 +51,7 @@ _KNOWN = frozenset(
 _COMPARED_FIELDS = frozenset(("input", "output", "name", "op_type", "domain", "overload"))
 
 
-def signature(side: Side, index: int) -> str:
+def signature(side: DiffSide, index: int) -> str:
     """Return a node as text: ``Conv(x, w) -> y``. Untrusted text."""
     ins, outs = _listed(side.ins[index]), _listed(side.outs[index])
     return f"{side.operators[index]}({ins}) -> {outs or '–'}"
@@ -64,7 +64,7 @@ def _listed(names: tuple[str, ...]) -> str:
 class NodeComparison:
     """Compares the matched nodes of two scopes."""
 
-    def __init__(self, old: Side, new: Side, meter: Meter, notes: list[str]) -> None:
+    def __init__(self, old: DiffSide, new: DiffSide, meter: Meter, notes: list[str]) -> None:
         self.old = old
         self.new = new
         self._meter = meter
@@ -75,7 +75,7 @@ class NodeComparison:
         parents = old.parent, new.parent
         self._nested = None not in parents
 
-    def change(self, index: int, other: int) -> Change | None:
+    def change(self, index: int, other: int) -> ModelChange | None:
         """Return what differs between a node of the old scope and its partner, or None."""
         old, new = self.old, self.new
         first, second = old.nodes[index], new.nodes[other]
@@ -85,7 +85,7 @@ class NodeComparison:
         if not fields:
             return None
         status = "renamed" if all(field.is_name for field in fields) else "changed"
-        return Change(
+        return ModelChange(
             "node",
             status,
             old.ref(index),
@@ -158,7 +158,7 @@ def _has_more(proto: Any) -> bool:
     return any(field.name not in _COMPARED_FIELDS for field, _ in proto.ListFields())
 
 
-def source(side: Side, name: str) -> str:
+def source(side: DiffSide, name: str) -> str:
     """Return the producer of a value: the ref of a node, or words. Untrusted text."""
     place = side.producers.get(name)
     if place is not None:
@@ -266,7 +266,7 @@ class ItemComparison:
 
     # --- inputs and outputs ---------------------------------------------------------------------
 
-    def inputs_or_outputs(self, kind: str, pairs: Pairs) -> Iterator[Change]:
+    def inputs_or_outputs(self, kind: str, pairs: Pairs) -> Iterator[ModelChange]:
         """Yield the inputs or outputs that differ, in the order of the new scope, then the gone.
 
         Args:
@@ -280,17 +280,17 @@ class ItemComparison:
         places = self._places(before, after, partners)
         for name in after:
             if name not in partners:
-                yield Change(kind, "added", None, name, self.new.type_text(name))
+                yield ModelChange(kind, "added", None, name, self.new.type_text(name))
                 continue
             fields = tuple(self._terminal_fields(kind, partners[name], name, places.get(name)))
             if fields:
                 status = "renamed" if all(field.is_name for field in fields) else "changed"
                 about = self.new.type_text(name)
-                yield Change(kind, status, partners[name], name, about, fields)
+                yield ModelChange(kind, status, partners[name], name, about, fields)
         matched = set(partners.values())
         for name in before:
             if name not in matched:
-                yield Change(kind, "removed", name, None, self.old.type_text(name))
+                yield ModelChange(kind, "removed", name, None, self.old.type_text(name))
 
     @staticmethod
     def _places(
@@ -343,7 +343,7 @@ class ItemComparison:
 
     # --- declared types -------------------------------------------------------------------------
 
-    def values(self) -> Iterator[Change]:
+    def values(self) -> Iterator[ModelChange]:
         """Yield the values whose declared type differs, or is declared on one side only."""
         old, new = self.old, self.new
         boundary = ({*old.inputs, *old.outputs}, {*new.inputs, *new.outputs})
@@ -357,21 +357,21 @@ class ItemComparison:
             if not fields:
                 continue
             if first is None:
-                yield Change("value", "added", None, other, new.type_text(other), fields)
+                yield ModelChange("value", "added", None, other, new.type_text(other), fields)
             elif second is None:
-                yield Change("value", "removed", name, None, old.type_text(name), fields)
+                yield ModelChange("value", "removed", name, None, old.type_text(name), fields)
             else:
-                yield Change("value", "changed", name, other, new.type_text(other), fields)
+                yield ModelChange("value", "changed", name, other, new.type_text(other), fields)
 
     # --- initializers ---------------------------------------------------------------------------
 
-    def initializers(self, pairs: Pairs) -> Iterator[Change]:
+    def initializers(self, pairs: Pairs) -> Iterator[ModelChange]:
         """Yield the initializers that differ, in the order of the new scope, then the gone."""
         old, new = self.old, self.new
         partners = {other: name for name, other in pairs}
         for name in new.initializers:
             if name not in partners:
-                yield Change("initializer", "added", None, name, _about(new, name))
+                yield ModelChange("initializer", "added", None, name, _about(new, name))
                 continue
             change = self._initializer(partners[name], name)
             if change is not None:
@@ -379,9 +379,9 @@ class ItemComparison:
         matched = set(partners.values())
         for name in old.initializers:
             if name not in matched:
-                yield Change("initializer", "removed", name, None, _about(old, name))
+                yield ModelChange("initializer", "removed", name, None, _about(old, name))
 
-    def _initializer(self, name: str, other: str) -> Change | None:
+    def _initializer(self, name: str, other: str) -> ModelChange | None:
         first, second = self.old.initializers[name], self.new.initializers[other]
         if name == other and same_bytes(first, second):
             return None
@@ -390,7 +390,7 @@ class ItemComparison:
             fields.append(Field("name", name, other, is_name=True))
             if _same_but_for_names(first, second):
                 about = _about(self.new, other)
-                return Change("initializer", "renamed", name, other, about, tuple(fields))
+                return ModelChange("initializer", "renamed", name, other, about, tuple(fields))
         old, new = self.old.tensor(name), self.new.tensor(other)
         difference = None
         if old is None or new is None:
@@ -403,7 +403,7 @@ class ItemComparison:
             return None
         status = "renamed" if all(field.is_name for field in fields) else "changed"
         about = _about(self.new, other)
-        return Change("initializer", status, name, other, about, tuple(fields), difference)
+        return ModelChange("initializer", status, name, other, about, tuple(fields), difference)
 
     def _tensor_fields(
         self, old: Tensor, new: Tensor, fields: list[Field]
@@ -463,7 +463,7 @@ def _form(proto: Any) -> str:
     return "dense" if hasattr(proto, "data_type") else "sparse"
 
 
-def _about(side: Side, name: str) -> str:
+def _about(side: DiffSide, name: str) -> str:
     if side.tensor(name) is None:
         return f"sparse {fmt.shape(tuple(side.initializers[name].dims))}"
     return value_text(side, name)
@@ -485,7 +485,7 @@ _SCOPE_KNOWN = frozenset(
 )  # fmt: skip
 
 
-def model_changes(old: Document, new: Document) -> list[Change]:
+def model_changes(old: Document, new: Document) -> list[ModelChange]:
     """Return what differs of two models outside of their graphs: at most one change."""
     first, second = old.model, new.model
     fields = [
@@ -495,7 +495,9 @@ def model_changes(old: Document, new: Document) -> list[Change]:
         *_training_fields(first, second),
         *other_fields(first, second, _MODEL_KNOWN),
     ]
-    return [Change("model", "changed", "model", "model", fields=tuple(fields))] if fields else []
+    return (
+        [ModelChange("model", "changed", "model", "model", fields=tuple(fields))] if fields else []
+    )
 
 
 def _opset_fields(old: dict[str, int], new: dict[str, int]) -> Iterator[Field]:
@@ -523,7 +525,7 @@ def _training(info: onnx.TrainingInfoProto) -> str:
     return "{} initialization nodes, {} algorithm nodes, {} updates".format(*parts)
 
 
-def scope_changes(old: Side, new: Side) -> list[Change]:
+def scope_changes(old: DiffSide, new: DiffSide) -> list[ModelChange]:
     """Return what differs of two graphs or functions as a whole: at most one change."""
     first: Any = old.scope.proto
     second: Any = new.scope.proto
@@ -543,7 +545,7 @@ def scope_changes(old: Side, new: Side) -> list[Change]:
     status = "renamed" if all(field.is_name for field in fields) else "changed"
     kind = "function" if is_function else "graph"
     old_name, new_name = text_of(first.name), text_of(second.name)
-    return [Change(kind, status, old_name, new_name, fields=tuple(fields))]
+    return [ModelChange(kind, status, old_name, new_name, fields=tuple(fields))]
 
 
 def _opsets(function: onnx.FunctionProto) -> dict[str, int]:
@@ -559,7 +561,7 @@ def _list_fields(name: str, old: Iterable[str], new: Iterable[str]) -> Iterator[
         yield Field(name, ", ".join(before) or None, ", ".join(after) or None)
 
 
-def _defaults(old: Side, new: Side) -> Iterator[Field]:
+def _defaults(old: DiffSide, new: DiffSide) -> Iterator[Field]:
     before, after = (
         {text_of(proto.name): proto for proto in _function(side).attribute_proto}
         for side in (old, new)
@@ -571,12 +573,12 @@ def _defaults(old: Side, new: Side) -> Iterator[Field]:
             yield Field(f"parameter {name}", texts[0], texts[1])
 
 
-def _function(side: Side) -> onnx.FunctionProto:
+def _function(side: DiffSide) -> onnx.FunctionProto:
     assert isinstance(side.scope.proto, onnx.FunctionProto)
     return side.scope.proto
 
 
-def _plain_bytes(proto: onnx.AttributeProto | None, side: Side) -> bytes:
+def _plain_bytes(proto: onnx.AttributeProto | None, side: DiffSide) -> bytes:
     """Return a default as bytes; nothing for one with a payload that was cut out."""
     data = b"" if proto is None else proto.SerializeToString()
     return b"" if side.scope.document.blobs.nonce in data else data
@@ -653,10 +655,10 @@ class _Comparison:
     # --- scopes ---------------------------------------------------------------------------------
 
     def _scopes(
-        self, old: Scope, new: Scope, old_parent: Side | None, new_parent: Side | None
+        self, old: Scope, new: Scope, old_parent: DiffSide | None, new_parent: DiffSide | None
     ) -> None:
         self.meter.check()
-        sides = Side(old, old_parent), Side(new, new_parent)
+        sides = DiffSide(old, old_parent), DiffSide(new, new_parent)
         matches, initializers = match_scopes(*sides, self._digest)
         result = ScopeDiff(old, new, sides[0].path, sides[1].path, sides[0].partners)
         self.found.scopes.append(result)
@@ -673,7 +675,7 @@ class _Comparison:
             if partner >= 0 and sides[0].nodes[index].children:
                 self._children(sides, index, partner)
 
-    def _children(self, sides: tuple[Side, Side], index: int, partner: int) -> None:
+    def _children(self, sides: tuple[DiffSide, DiffSide], index: int, partner: int) -> None:
         mine, theirs = sides[0].nodes[index].children, sides[1].nodes[partner].children
         for attribute, scopes in mine.items():
             others = theirs.get(attribute, [])
@@ -704,9 +706,9 @@ class _Comparison:
             about = (
                 f"{fmt.count(moved)} of {nodes_text(len(old.nodes))} stand elsewhere in the file"
             )
-            changes.append(Change("order", "changed", "nodes", "nodes", about))
+            changes.append(ModelChange("order", "changed", "nodes", "nodes", about))
 
-    def _remove(self, old: Side, index: int, result: ScopeDiff) -> None:
+    def _remove(self, old: DiffSide, index: int, result: ScopeDiff) -> None:
         self._unmatched[0].append(_Loose(old, index, result, len(result.changes)))
         result.changes.append(_only(old, index, "removed"))
 
@@ -722,7 +724,7 @@ class _Comparison:
             other = theirs.get(key)
             if removed is None or other is None:
                 continue
-            removed.result.changes[removed.at] = Change(
+            removed.result.changes[removed.at] = ModelChange(
                 "node",
                 "moved",
                 removed.side.ref(removed.index),
@@ -742,7 +744,7 @@ class _Comparison:
 
     # --- values ---------------------------------------------------------------------------------
 
-    def _digest(self, side: Side, name: str) -> str | None:
+    def _digest(self, side: DiffSide, name: str) -> str | None:
         tensor = side.tensor(name)
         if tensor is None or not self.weights:
             return None
@@ -760,7 +762,7 @@ class _Loose:
 
     __slots__ = ("at", "index", "result", "side")
 
-    def __init__(self, side: Side, index: int, result: ScopeDiff, at: int) -> None:
+    def __init__(self, side: DiffSide, index: int, result: ScopeDiff, at: int) -> None:
         self.side = side
         self.index = index
         self.result = result
@@ -778,10 +780,10 @@ def _by_identity(loose: list[_Loose]) -> dict[tuple[object, ...], _Loose | None]
     return by_key
 
 
-def _only(side: Side, index: int, status: str) -> Change:
+def _only(side: DiffSide, index: int, status: str) -> ModelChange:
     node = side.nodes[index]
     ref, is_old = side.ref(index), status == "removed"
-    return Change(
+    return ModelChange(
         "node",
         status,
         ref if is_old else None,
@@ -792,11 +794,11 @@ def _only(side: Side, index: int, status: str) -> Change:
     )
 
 
-def _function_change(scope: Scope, status: str) -> Change:
+def _function_change(scope: Scope, status: str) -> ModelChange:
     name = scope.step.removeprefix("function ")
     nodes = sum(len(inner.nodes) for inner in scope.walk())
     old, new = (name, None) if status == "removed" else (None, name)
-    return Change("function", status, old, new, nodes_text(nodes))
+    return ModelChange("function", status, old, new, nodes_text(nodes))
 
 
 def _place(document: Document) -> str:

@@ -18,7 +18,14 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise, zip_longest
 from typing import TypeAlias, TypeVar
 
-from dld_tui.core.compare.diff.side import Interner, Place, Side, Structure, nearby_ids, value_text
+from dld_tui.core.compare.diff.side import (
+    DiffSide,
+    Interner,
+    Place,
+    Structure,
+    nearby_ids,
+    value_text,
+)
 
 
 def out_of_order(numbers: Sequence[int]) -> int:
@@ -37,7 +44,7 @@ Pairs: TypeAlias = "list[tuple[str, str]]"
 """(name in the old scope, name in the new one)."""
 
 
-def pair_terminals(old: Side, new: Side, before: list[str], after: list[str]) -> Pairs:
+def pair_terminals(old: DiffSide, new: DiffSide, before: list[str], after: list[str]) -> Pairs:
     """Pair the inputs or outputs of two scopes: by name, then by type, then by position."""
     theirs = set(after)
     pairs = [(name, name) for name in before if name in theirs]
@@ -57,7 +64,9 @@ def pair_terminals(old: Side, new: Side, before: list[str], after: list[str]) ->
     return sorted(pairs, key=lambda pair: order[pair[0]])
 
 
-def pair_initializers(old: Side, new: Side, digest: Callable[[Side, str], str | None]) -> Pairs:
+def pair_initializers(
+    old: DiffSide, new: DiffSide, digest: Callable[[DiffSide, str], str | None]
+) -> Pairs:
     """Pair initializers of one name, type and shape; then those of other names by their values.
 
     Args:
@@ -78,7 +87,9 @@ def pair_initializers(old: Side, new: Side, digest: Callable[[Side, str], str | 
     return pairs
 
 
-def _candidates(side: Side, paired: set[str], other: Side) -> dict[tuple[int, ...], list[str]]:
+def _candidates(
+    side: DiffSide, paired: set[str], other: DiffSide
+) -> dict[tuple[int, ...], list[str]]:
     """Return the names of the unmatched dense initializers, by type and shape.
 
     A name that the other model also has, with another shape, was not renamed.
@@ -93,11 +104,11 @@ def _candidates(side: Side, paired: set[str], other: Side) -> dict[tuple[int, ..
 
 
 def _by_values(
-    old: Side,
-    new: Side,
+    old: DiffSide,
+    new: DiffSide,
     names: list[str],
     others: list[str],
-    digest: Callable[[Side, str], str | None],
+    digest: Callable[[DiffSide, str], str | None],
 ) -> Pairs:
     groups: dict[str, list[str]] = {}
     for name in others:
@@ -126,7 +137,7 @@ _WEIGHT = 2
 class Matches:
     """Pairs of nodes and values; kept in ``partners`` and ``values`` of the two sides."""
 
-    def __init__(self, old: Side, new: Side) -> None:
+    def __init__(self, old: DiffSide, new: DiffSide) -> None:
         self.old = old
         self.new = new
         self.inputs: Pairs = pair_terminals(old, new, old.inputs, new.inputs)
@@ -215,7 +226,7 @@ class Matches:
         support, doubt = self.evidence(index, other)
         return support >= doubt
 
-    def open_users(self, side: Side, name: str, number: int, operator: str | None) -> list[int]:
+    def open_users(self, side: DiffSide, name: str, number: int, operator: str | None) -> list[int]:
         """Return the nodes without a partner that use a value as input `number`.
 
         Args:
@@ -233,18 +244,18 @@ class Matches:
         ]
 
 
-def users_of(side: Side, name: str) -> list[Place]:
+def users_of(side: DiffSide, name: str) -> list[Place]:
     """Return the uses of a value; none for one that very many nodes use."""
     users = side.consumers.get(name, [])
     return users if len(users) <= MOST_USERS else []
 
 
-def open_nodes(side: Side) -> list[int]:
+def open_nodes(side: DiffSide) -> list[int]:
     """Return the nodes without a partner, in the order of the file."""
     return [index for index, partner in enumerate(side.partners) if partner < 0]
 
 
-def neighbours(side: Side, index: int) -> Iterator[int]:
+def neighbours(side: DiffSide, index: int) -> Iterator[int]:
     """Yield the nodes that a node is linked to."""
     for name in side.ins[index]:
         place = side.producers.get(name)
@@ -281,7 +292,7 @@ def match_unchanged(matches: Matches) -> None:
             matches.pair(index, other)
 
 
-def _beside_others(side: Side, candidates: list[int], to_old: list[int] | None) -> set[int]:
+def _beside_others(side: DiffSide, candidates: list[int], to_old: list[int] | None) -> set[int]:
     """Return the old nodes of candidates that have a neighbour which is no candidate.
 
     Args:
@@ -345,7 +356,7 @@ def _candidates_by_name(matches: Matches, by_output: bool) -> list[Place]:
     ]
 
 
-def _by_key(side: Side, by_output: bool) -> dict[str, list[int]]:
+def _by_key(side: DiffSide, by_output: bool) -> dict[str, list[int]]:
     by_key: dict[str, list[int]] = {}
     for index in open_nodes(side):
         key = side.keys[index]
@@ -523,7 +534,7 @@ def match_order(matches: Matches, intern: Interner) -> None:
             matches.pair(mine[old_at], theirs[new_at], guessed=True)
 
 
-def _key(side: Side, index: int, intern: Interner) -> int:
+def _key(side: DiffSide, index: int, intern: Interner) -> int:
     return intern(("kind", side.operators[index], side.attributes(index)))
 
 
@@ -710,7 +721,7 @@ _MUCH = 0.05
 
 
 def match_scopes(
-    old: Side, new: Side, digest: Callable[[Side, str], str | None]
+    old: DiffSide, new: DiffSide, digest: Callable[[DiffSide, str], str | None]
 ) -> tuple[Matches, Pairs]:
     """Match inputs, outputs, initializers and nodes of two scopes.
 

@@ -35,7 +35,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ModelChange:
     """One item that differs. Untrusted text."""
 
     kind: str
@@ -72,7 +72,7 @@ class ScopeDiff:
     new_path: tuple[str, ...]
     partners: list[int]
     """For each node of the old scope its index in the new one, or -1."""
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ModelChange] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class ModelDiff:
     old: str
     """The path or title of the old model. Untrusted text."""
     new: str
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ModelChange] = field(default_factory=list)
     """Of the model as a whole: versions, producer, operator sets, metadata, functions."""
     scopes: list[ScopeDiff] = field(default_factory=list)
     """Every scope that both have: the main graph, subgraphs depth first, then functions."""
@@ -96,7 +96,7 @@ class ModelDiff:
         """True when the compared parts are equal."""
         return not self.changes and not any(scope.changes for scope in self.scopes)
 
-    def all_changes(self) -> Iterator[tuple[ScopeDiff | None, Change]]:
+    def all_changes(self) -> Iterator[tuple[ScopeDiff | None, ModelChange]]:
         """Yield every change with its scope, None for those of the model as a whole."""
         for change in self.changes:
             yield None, change
@@ -129,7 +129,7 @@ class ModelDiff:
         }
 
 
-def _json(scope: ScopeDiff | None, change: Change) -> JSON:
+def _json(scope: ScopeDiff | None, change: ModelChange) -> JSON:
     entry: dict[str, JSON] = {
         "kind": change.kind,
         "status": change.status,

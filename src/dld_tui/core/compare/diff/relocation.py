@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from dld_tui.core.compare.diff.matching import match_scopes
-from dld_tui.core.compare.diff.side import Side
+from dld_tui.core.compare.diff.side import DiffSide
 from dld_tui.core.compare.diff.tensors import Meter, digest
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
@@ -84,7 +84,7 @@ class Relocation:
         self._nodes: dict[Node, Node] = {}
         self._uncertain: set[Node] = set()
         self._scopes: dict[Scope, Scope] = {}
-        self._sides: dict[Scope, Side] = {}
+        self._sides: dict[Scope, DiffSide] = {}
         self._is_fresh = False
         """Whether the matches are those of the present states."""
         self._twins: dict[int, Transaction] = {}
@@ -196,9 +196,9 @@ class Relocation:
                     self._match_scopes(scope, other, None, None)
 
     def _match_scopes(
-        self, old: Scope, new: Scope, old_parent: Side | None, new_parent: Side | None
+        self, old: Scope, new: Scope, old_parent: DiffSide | None, new_parent: DiffSide | None
     ) -> None:
-        sides = Side(old, old_parent), Side(new, new_parent)
+        sides = DiffSide(old, old_parent), DiffSide(new, new_parent)
         matches, _ = match_scopes(*sides, self._digest)
         self._scopes[old], self._sides[old] = new, sides[0]
         for index, partner in enumerate(sides[0].partners):
@@ -216,7 +216,7 @@ class Relocation:
                     for inner, counterpart in zip(scopes, others, strict=True):
                         self._match_scopes(inner, counterpart, *sides)
 
-    def _digest(self, side: Side, name: str) -> str | None:
+    def _digest(self, side: DiffSide, name: str) -> str | None:
         tensor = side.tensor(name)
         if tensor is None:
             return None

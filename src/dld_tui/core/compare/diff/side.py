@@ -23,10 +23,10 @@ Place = tuple[int, int]
 """A node by its index and the number of one of its inputs or outputs."""
 
 
-class Side:
+class DiffSide:
     """The nodes and values of a scope, and their matches in the other scope."""
 
-    def __init__(self, scope: Scope, parent: Side | None) -> None:
+    def __init__(self, scope: Scope, parent: DiffSide | None) -> None:
         self.scope = scope
         self.parent = parent
         self.path = scope.path
@@ -133,7 +133,7 @@ class Side:
 
     def counterpart(self, name: str) -> tuple[int, str] | None:
         """Return how many scopes outwards the matched value is, and its name there; or None."""
-        side: Side | None = self
+        side: DiffSide | None = self
         level = 0
         while side is not None:
             if side.defines(name):
@@ -145,7 +145,7 @@ class Side:
 
     def home(self, name: str) -> tuple[int, str] | None:
         """Return how many scopes outwards a value is defined, and its name; None for nowhere."""
-        side: Side | None = self
+        side: DiffSide | None = self
         level = 0
         while side is not None:
             if side.defines(name):
@@ -232,7 +232,7 @@ class Structure:
 
     def __init__(
         self,
-        side: Side,
+        side: DiffSide,
         intern: Interner,
         open_nodes: list[int],
         *,
@@ -293,7 +293,7 @@ class Structure:
         return ids
 
 
-def _kinds(side: Side, intern: Interner, open_nodes: list[int]) -> dict[int, int]:
+def _kinds(side: DiffSide, intern: Interner, open_nodes: list[int]) -> dict[int, int]:
     """Number the nodes by operator and attributes."""
     operators, attributes = side.operators, side.attributes
     return {index: intern((operators[index], attributes(index))) for index in open_nodes}
@@ -302,7 +302,7 @@ def _kinds(side: Side, intern: Interner, open_nodes: list[int]) -> dict[int, int
 class _Leaves:
     """Ids of values that no unmatched node makes."""
 
-    def __init__(self, side: Side, intern: Interner, is_old: bool) -> None:
+    def __init__(self, side: DiffSide, intern: Interner, is_old: bool) -> None:
         self.side = side
         self.intern = intern
         self.is_old = is_old
@@ -330,7 +330,7 @@ class _Leaves:
         return "unknown"
 
 
-def _topological(side: Side, open_nodes: list[int]) -> list[int]:
+def _topological(side: DiffSide, open_nodes: list[int]) -> list[int]:
     """Return the nodes in topological order, as far as there is no cycle."""
     producers, ins = side.producers, side.ins
     if all(
@@ -358,7 +358,7 @@ def _topological(side: Side, open_nodes: list[int]) -> list[int]:
     return ready + [index for index in open_nodes if index not in done]
 
 
-def _links(side: Side, index: int) -> tuple[str, ...]:
+def _links(side: DiffSide, index: int) -> tuple[str, ...]:
     """Return the inputs of a node, and what its subgraphs capture."""
     node = side.nodes[index]
     if not node.children:
@@ -368,7 +368,7 @@ def _links(side: Side, index: int) -> tuple[str, ...]:
 
 
 def nearby_ids(
-    side: Side, intern: Interner, open_nodes: list[int], *, is_old: bool
+    side: DiffSide, intern: Interner, open_nodes: list[int], *, is_old: bool
 ) -> dict[int, int]:
     """Number the unmatched nodes of one side by their surroundings, a few steps deep."""
     leaves = _Leaves(side, intern, is_old)
@@ -398,7 +398,7 @@ def nearby_ids(
     return ids
 
 
-def value_text(side: Side, name: str) -> str:
+def value_text(side: DiffSide, name: str) -> str:
     """Return the type of a value as far as the file says it, for pairing inputs and outputs."""
     tensor = side.tensor(name)
     if tensor is not None:

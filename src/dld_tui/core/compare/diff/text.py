@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff.attributes import attribute_text, tensor_text
 from dld_tui.core.compare.diff.compare import signature
-from dld_tui.core.compare.diff.model_diff import Change, Field, ModelDiff, ScopeDiff
-from dld_tui.core.compare.diff.side import Side
+from dld_tui.core.compare.diff.model_diff import Field, ModelChange, ModelDiff, ScopeDiff
+from dld_tui.core.compare.diff.side import DiffSide
 from dld_tui.core.compare.diff.tensors import Meter, WeightNoise, digest
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Attribute, Node
@@ -62,7 +62,7 @@ class _Printer:
             yield from self.scope(function, function.step, "")
 
     def scope(self, scope: Scope, title: str, indent: str) -> Iterator[str]:
-        side = Side(scope, None)
+        side = DiffSide(scope, None)
         inner = f"{indent}  "
         yield f"{indent}{title}"
         proto: Any = scope.proto
@@ -82,7 +82,7 @@ class _Printer:
         for index, node in enumerate(side.nodes):
             yield from self.node(side, index, node, inner)
 
-    def initializer(self, side: Side, name: str) -> str:
+    def initializer(self, side: DiffSide, name: str) -> str:
         tensor = side.tensor(name)
         if tensor is not None:
             return self.tensor(tensor)
@@ -100,7 +100,7 @@ class _Printer:
         except InputError as error:
             return f"{text} ({error.message})"
 
-    def node(self, side: Side, index: int, node: Node, indent: str) -> Iterator[str]:
+    def node(self, side: DiffSide, index: int, node: Node, indent: str) -> Iterator[str]:
         yield f"{indent}node {side.names[index]}: {signature(side, index)}"
         inner = f"{indent}    "
         for attribute in sorted(node.attributes(), key=lambda attribute: attribute.name):
@@ -219,7 +219,7 @@ def summary(diff: ModelDiff) -> str:
     return "; ".join(parts)
 
 
-def title(change: Change) -> str:
+def title(change: ModelChange) -> str:
     """Return the names of an item: both where they differ. Fit to be shown."""
     if change.old is not None and change.new is not None and change.old != change.new:
         return f"{visible(change.old)} -> {visible(change.new)}"
@@ -239,14 +239,14 @@ def field_text(field: Field) -> str:
     )
 
 
-def shown_fields(change: Change) -> list[Field]:
+def shown_fields(change: ModelChange) -> list[Field]:
     """Return the differences that the names of the item do not say."""
     if change.kind == "value":
         return []
     return [field for field in change.fields if field.name != "name" or change.kind == "graph"]
 
 
-def _model_lines(change: Change) -> Iterator[list[Part]]:
+def _model_lines(change: ModelChange) -> Iterator[list[Part]]:
     if change.kind == "function":
         about = f"  {visible(change.about)}"
         yield [(f"  {MARKS[change.status]} function {title(change)}", change.status), (about, "")]
@@ -297,7 +297,7 @@ def _scope_lines(scope: ScopeDiff) -> Iterator[list[Part]]:
         yield from change_lines(change)
 
 
-def change_lines(change: Change) -> Iterator[list[Part]]:
+def change_lines(change: ModelChange) -> Iterator[list[Part]]:
     """Yield the lines of one change of a scope."""
     mark = MARKS[change.status]
     if change.kind == "order":

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import numpy_helper
 
-from dld_tui.core.conversion.opset_steps.step import FLOATS, Step, UnwritableError, int64_array
+from dld_tui.core.conversion.opset_steps.step import FLOATS, OpsetStep, UnwritableError, int64_array
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.shapes.size import number_of
 
 
-def broadcast_up(step: Step) -> None:
+def broadcast_up(step: OpsetStep) -> None:
     """Before opset 7 an attribute said where the axes of the second input are."""
     axis = step.take("axis")
     if not step.take("broadcast", 0) or axis is None:
@@ -23,18 +23,18 @@ def broadcast_up(step: Step) -> None:
         step.put_input(1, step.add("Unsqueeze", [step.input(1)], axes=axes))
 
 
-def gemm_up(step: Step) -> None:
+def gemm_up(step: OpsetStep) -> None:
     """Drop what said that C is broadcast: it always is."""
     step.take("broadcast")
 
 
-def axis_up(step: Step) -> None:
+def axis_up(step: OpsetStep) -> None:
     """Write the axis of Concat, which is 1 before opset 4 where nothing says it."""
     if not step.has("axis"):
         step.put("axis", 1)
 
 
-def slope_up(step: Step) -> None:
+def slope_up(step: OpsetStep) -> None:
     """Before opset 7 the slopes are those of channels."""
     slopes = step.sizes(1)
     if slopes is None or len(slopes) != 1:
@@ -47,26 +47,26 @@ def slope_up(step: Step) -> None:
             step.put_input(1, step.add("Unsqueeze", [step.input(1)], axes=axes))
 
 
-def same_shapes_down(step: Step) -> None:
+def same_shapes_down(step: OpsetStep) -> None:
     """Refuse inputs that are broadcast."""
     shapes = [step.dims(text_of(name)) for name in step.node.input]
     if len(shapes) > 1 and (None in shapes or any(shape != shapes[0] for shape in shapes)):
         raise UnwritableError(f"{step.op_type} takes only inputs of the same shape before opset 8")
 
 
-def bias_down(step: Step) -> None:
+def bias_down(step: OpsetStep) -> None:
     """Add the C of Gemm, which was required."""
     if not step.input(2):
         step.put_input(2, step.constant(np.zeros(1), step.need_dtype()))
 
 
-def direction_up(step: Step) -> None:
+def direction_up(step: OpsetStep) -> None:
     """Spell the default as it was meant."""
     if step.get("direction", "foward") == "foward":
         step.put("direction", "forward")
 
 
-def layout_down(step: Step) -> None:
+def layout_down(step: OpsetStep) -> None:
     """Put the batch second, which it always was."""
     if not step.take("layout", 0):
         return
@@ -78,7 +78,7 @@ def layout_down(step: Step) -> None:
             step.finish(at, "Transpose", perm=order)
 
 
-def axis_down(step: Step) -> None:
+def axis_down(step: OpsetStep) -> None:
     """Count axes from the front: no operator counts from the end before opset 11."""
     for name in ("axis", "axes"):
         value = step.get(name)
@@ -101,7 +101,7 @@ def axis_down(step: Step) -> None:
             step.put_input(3, step.constant(chosen % rank))
 
 
-def one_hot_down(step: Step) -> None:
+def one_hot_down(step: OpsetStep) -> None:
     """Refuse indices that may count from the end."""
     axis_down(step)
     indices = step.array(0)
@@ -109,23 +109,23 @@ def one_hot_down(step: Step) -> None:
         raise UnwritableError("indices of OneHot count from the end from opset 11 on, not before")
 
 
-def scatter_to_elements(step: Step) -> None:
+def scatter_to_elements(step: OpsetStep) -> None:
     """Rename it."""
     step.node.op_type = "ScatterElements"
 
 
-def elements_to_scatter(step: Step) -> None:
+def elements_to_scatter(step: OpsetStep) -> None:
     """Rename it."""
     axis_down(step)
     step.node.op_type = "Scatter"
 
 
-def reduction_down(step: Step) -> None:
+def reduction_down(step: OpsetStep) -> None:
     """Refuse reductions that came later."""
     step.refuse_value("reduction", ("max", "min"))
 
 
-def column_row_depth_down(step: Step) -> None:
+def column_row_depth_down(step: OpsetStep) -> None:
     """Write blocks whose channels come first (CRD) by the reshapes that they stand for."""
     if step.take("mode", "DCR") == "DCR":
         return
@@ -148,7 +148,7 @@ def column_row_depth_down(step: Step) -> None:
     step.become("Reshape", [apart, shape])
 
 
-def last_index_down(step: Step) -> None:
+def last_index_down(step: OpsetStep) -> None:
     """Find the last of equal elements as the first one of the elements in reverse."""
     if not step.take("select_last_index", 0):
         return
@@ -169,7 +169,7 @@ def last_index_down(step: Step) -> None:
     step.finish(0, "Neg")
 
 
-def mod_down(step: Step) -> None:
+def mod_down(step: OpsetStep) -> None:
     """Write the remainder of integers by a division."""
     dtype, is_c = step.need_dtype(), step.take("fmod", 0)
     if dtype in FLOATS:
@@ -184,7 +184,7 @@ def mod_down(step: Step) -> None:
     step.become("Sub", parts(a))
 
 
-def equal_down(step: Step) -> None:
+def equal_down(step: OpsetStep) -> None:
     """Compare floating point numbers by what is neither less, nor greater, nor no number."""
     dtype = step.need_dtype()
     if dtype not in FLOATS:
@@ -204,31 +204,31 @@ def equal_down(step: Step) -> None:
     step.become("And", [are_numbers, step.add("Not", [differ(a, b, b)], None, "bool")])
 
 
-def bitwise_not_down(step: Step) -> None:
+def bitwise_not_down(step: OpsetStep) -> None:
     """Subtract from the number whose bits are all 1."""
     dtype = step.need_dtype()
     ones = np.iinfo(dtype).max if dtype.startswith("uint") else -1
     step.become("Sub", [step.constant(np.array(ones, dtype)), step.input(0)])
 
 
-def optional_value_down(step: Step) -> None:
+def optional_value_down(step: OpsetStep) -> None:
     """A tensor or sequence is what it has."""
     if _is_there(step):
         step.become("Identity", [step.input(0)])
 
 
-def _is_there(step: Step) -> bool:
+def _is_there(step: OpsetStep) -> bool:
     kind = step.values.type_name(step.input(0)) if step.input(0) else None
     return kind is not None and not kind.startswith("optional")
 
 
-def has_value_down(step: Step) -> None:
+def has_value_down(step: OpsetStep) -> None:
     """A tensor or sequence is there; what is not given is not."""
     if _is_there(step) or not step.input(0):
         value = numpy_helper.from_array(np.array(bool(step.input(0))))
         step.become("Constant", [], value=value)
 
 
-def no_scan(step: Step) -> None:
+def no_scan(step: OpsetStep) -> None:
     """Refuse it: batches were an axis of their own."""
     raise UnwritableError("Scan has a batch axis before opset 9, and none from it on")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from dld_tui.core.conversion.opset_steps.step import Step, UnwritableError, int64_array
+from dld_tui.core.conversion.opset_steps.step import OpsetStep, UnwritableError, int64_array
 from dld_tui.core.shapes.size import number_of
 from dld_tui.core.tensors.value_types import dtype_number
 
 
-def softmax_up(step: Step) -> None:
+def softmax_up(step: OpsetStep) -> None:
     """Write what works on a matrix of all axes before and from an axis on."""
     axis, dims = step.get("axis", 1), step.dims(step.input(0))
     if dims is not None:
@@ -25,7 +25,7 @@ def softmax_up(step: Step) -> None:
     step.finish(0, "Reshape", [shape])
 
 
-def softmax_down(step: Step) -> None:
+def softmax_down(step: OpsetStep) -> None:
     """Move the axis to the end, where the matrix of older versions has it, too."""
     axis, dims = step.get("axis", -1), step.dims(step.input(0))
     if dims is None:
@@ -46,7 +46,7 @@ def softmax_down(step: Step) -> None:
     step.finish(0, "Transpose", perm=order)
 
 
-def test_mode_up(step: Step) -> None:
+def test_mode_up(step: OpsetStep) -> None:
     """Before opset 7 an attribute said that nothing is learned; later ones have no other mode."""
     if step.take("is_test", 1) == 0 or (any(step.output(at) for at in range(1, 5)) and (
         step.op_type == "BatchNormalization"
@@ -54,12 +54,12 @@ def test_mode_up(step: Step) -> None:
         raise UnwritableError(f"{step.op_type} that trains (is_test 0) has no later form")
 
 
-def test_mode_down(step: Step) -> None:
+def test_mode_down(step: OpsetStep) -> None:
     """Say that nothing is learned."""
     step.put("is_test", 1)
 
 
-def spatial_up(step: Step) -> None:
+def spatial_up(step: OpsetStep) -> None:
     """Write statistics of each element by arithmetic."""
     if step.take("spatial", 1):
         return
@@ -72,19 +72,19 @@ def spatial_up(step: Step) -> None:
     step.become("Add", [step.add("Mul", [normal, scale]), bias])
 
 
-def training_up(step: Step) -> None:
+def training_up(step: OpsetStep) -> None:
     """Refuse training."""
     if any(step.output(at) for at in range(1, 5)):
         raise UnwritableError("BatchNormalization that trains is another one from opset 14 on")
 
 
-def training_down(step: Step) -> None:
+def training_down(step: OpsetStep) -> None:
     """Refuse training."""
     if step.take("training_mode", 0) or any(step.output(at) for at in range(1, 5)):
         raise UnwritableError("BatchNormalization that trains is another one before opset 14")
 
 
-def mask_up(step: Step) -> None:
+def mask_up(step: OpsetStep) -> None:
     """Cast the mask, which was a number; drop one that nothing reads."""
     if step.output(1) and not step.values.is_used(step.output(1)):
         del step.node.output[1:]
@@ -93,13 +93,13 @@ def mask_up(step: Step) -> None:
         step.finish(1, "Cast", to=number)
 
 
-def mask_down(step: Step) -> None:
+def mask_down(step: OpsetStep) -> None:
     """Cast the mask, which was a number."""
     if step.output(1):
         step.finish(1, "Cast", to=TensorProto.BOOL)
 
 
-def _without_mask(step: Step) -> None:
+def _without_mask(step: OpsetStep) -> None:
     """Drop a mask that nothing reads: what it is where nothing is dropped was not laid down."""
     if not step.output(1):
         return
@@ -108,13 +108,13 @@ def _without_mask(step: Step) -> None:
     del step.node.output[1:]
 
 
-def ratio_up(step: Step) -> None:
+def ratio_up(step: OpsetStep) -> None:
     """Make the ratio an input."""
     _without_mask(step)
     step.put_input(1, step.constant(np.float32(step.take("ratio", 0.5))))
 
 
-def ratio_down(step: Step) -> None:
+def ratio_down(step: OpsetStep) -> None:
     """Make the ratio an attribute; refuse training."""
     _without_mask(step)
     training, ratio = step.array(2), step.array(1)
@@ -128,7 +128,7 @@ def ratio_down(step: Step) -> None:
         step.put("ratio", float(ratio.reshape(-1)[0]))
 
 
-def group_norm_up(step: Step) -> None:
+def group_norm_up(step: OpsetStep) -> None:
     """Give each channel the scale and bias that its group had."""
     dims, groups = step.dims(step.input(0)), step.get("num_groups", 1)
     channels = number_of(dims[1]) if dims is not None and len(dims) > 1 else None
@@ -141,7 +141,7 @@ def group_norm_up(step: Step) -> None:
         step.put_input(at, step.add("Reshape", [wide, step.constant(int64_array([-1]))]))
 
 
-def group_norm_down(step: Step) -> None:
+def group_norm_down(step: OpsetStep) -> None:
     """Leave it where each channel is a group; else the definition has the scales of channels."""
     dims = step.dims(step.input(0))
     channels = number_of(dims[1]) if dims is not None and len(dims) > 1 else None

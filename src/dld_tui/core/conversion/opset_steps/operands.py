@@ -10,7 +10,7 @@ from dld_tui.core.conversion.opset_steps.meanings import axis_down
 from dld_tui.core.conversion.opset_steps.step import (
     FLOATS,
     Array,
-    Step,
+    OpsetStep,
     UnwritableError,
     int64_array,
     ints,
@@ -21,13 +21,13 @@ from dld_tui.core.shapes.size import number_of
 _END = 2**63 - 1
 
 
-def axes_up(step: Step) -> None:
+def axes_up(step: OpsetStep) -> None:
     """Make the axes an input."""
     if step.has("axes"):
         step.put_input(1, step.constant(int64_array(step.take("axes"))))
 
 
-def axes_down(step: Step) -> None:
+def axes_down(step: OpsetStep) -> None:
     """Make the axes an attribute."""
     keeps = step.take("noop_with_empty_axes", 0)
     if not step.input(1):
@@ -48,13 +48,13 @@ def axes_down(step: Step) -> None:
         )
 
 
-def split_up(step: Step) -> None:
+def split_up(step: OpsetStep) -> None:
     """Make the sizes an input."""
     if step.has("split"):
         step.put_input(1, step.constant(int64_array(step.take("split"))))
 
 
-def split_down(step: Step) -> None:
+def split_down(step: OpsetStep) -> None:
     """Make the sizes an attribute."""
     if step.input(1):
         sizes = step.need_array(1, "the sizes")
@@ -62,13 +62,13 @@ def split_down(step: Step) -> None:
         step.put("split", ints(sizes.ravel()))
 
 
-def split_parts_up(step: Step) -> None:
+def split_parts_up(step: OpsetStep) -> None:
     """Say how many parts there are."""
     if not step.input(1):
         step.put("num_outputs", len(step.node.output))
 
 
-def split_parts_down(step: Step) -> None:
+def split_parts_down(step: OpsetStep) -> None:
     """Split into parts whose number is given: all equal, but for the last one."""
     parts = step.take("num_outputs")
     if parts is None:
@@ -103,12 +103,12 @@ def split_parts_down(step: Step) -> None:
     step.put_input(1, step.add("Concat", [part_size] * (parts - 1) + [last], (parts,), axis=0))
 
 
-def pad_names_up(step: Step) -> None:
+def pad_names_up(step: OpsetStep) -> None:
     """Rename an attribute."""
     step.put("pads", step.take("paddings", []))
 
 
-def pad_up(step: Step) -> None:
+def pad_up(step: OpsetStep) -> None:
     """Make pads and value inputs."""
     value = step.take("value", 0.0)
     step.put_input(1, step.constant(int64_array(step.take("pads"))))
@@ -116,7 +116,7 @@ def pad_up(step: Step) -> None:
         step.put_input(2, step.constant(value, step.need_dtype()))
 
 
-def pad_down(step: Step) -> None:
+def pad_down(step: OpsetStep) -> None:
     """Make pads and value attributes."""
     pads = step.need_array(1, "the pads")
     value = step.need_array(2, "the values") if step.input(2) else None
@@ -126,7 +126,7 @@ def pad_down(step: Step) -> None:
         _put_float(step, "value", value)
 
 
-def _put_float(step: Step, name: str, value: Array) -> None:
+def _put_float(step: OpsetStep, name: str, value: Array) -> None:
     number = float(value.reshape(-1)[0])
     with np.errstate(over="ignore"):
         if number == number and float(np.float32(number)) != number:
@@ -134,7 +134,7 @@ def _put_float(step: Step, name: str, value: Array) -> None:
     step.put(name, number)
 
 
-def pad_axes_down(step: Step) -> None:
+def pad_axes_down(step: OpsetStep) -> None:
     """Write the pads of some axes as those of all."""
     if not step.input(3):
         return
@@ -158,19 +158,19 @@ def pad_axes_down(step: Step) -> None:
     step.put_input(1, name)
 
 
-def pad_wrap_down(step: Step) -> None:
+def pad_wrap_down(step: OpsetStep) -> None:
     """Refuse a mode that came later."""
     step.refuse_value("mode", ("wrap",))
 
 
-def slice_up(step: Step) -> None:
+def slice_up(step: OpsetStep) -> None:
     """Make starts, ends and axes inputs."""
     for at, name in enumerate(("starts", "ends", "axes"), 1):
         if step.has(name):
             step.put_input(at, step.constant(int64_array(step.take(name))))
 
 
-def slice_down(step: Step) -> None:
+def slice_down(step: OpsetStep) -> None:
     """Make starts, ends and axes attributes; with steps, take elements by their places."""
     steps = step.array(4)
     if step.input(4) and steps is None:
@@ -187,7 +187,7 @@ def slice_down(step: Step) -> None:
         step.put(name, values)
 
 
-def _take_places(step: Step, steps: Sequence[int]) -> None:
+def _take_places(step: OpsetStep, steps: Sequence[int]) -> None:
     starts, ends = (
         ints(step.need_array(at, f"the {name}").ravel())
         for at, name in ((1, "starts"), (2, "ends"))
@@ -214,7 +214,7 @@ def _take_places(step: Step, steps: Sequence[int]) -> None:
             result = step.add("Gather", [result, places], axis=axis % len(sizes or ()))
 
 
-def trilu_down(step: Step) -> None:
+def trilu_down(step: OpsetStep) -> None:
     """Choose by a constant of the places that stay."""
     sizes = [number_of(size) for size in (step.dims(step.input(0)) or ())[-2:]]
     diagonal = step.array(1) if step.input(1) else np.array(0)
@@ -234,7 +234,7 @@ def trilu_down(step: Step) -> None:
         step.become("Where", [mask, step.input(0), step.constant(np.zeros(()), dtype)])
 
 
-def clip_up(step: Step) -> None:
+def clip_up(step: OpsetStep) -> None:
     """Make the limits inputs."""
     for at, name in enumerate(("min", "max"), 1):
         if step.has(name):
@@ -243,7 +243,7 @@ def clip_up(step: Step) -> None:
                 step.put_input(at, step.constant(value, step.need_dtype()))
 
 
-def clip_down(step: Step) -> None:
+def clip_down(step: OpsetStep) -> None:
     """Make the limits attributes, or write Max and Min."""
     limits = [(name, at) for at, name in enumerate(("min", "max"), 1) if step.input(at)]
     values = {name: step.array(at) for name, at in limits}
@@ -264,19 +264,19 @@ def clip_down(step: Step) -> None:
             _put_float(step, name, value)
 
 
-def top_k_up(step: Step) -> None:
+def top_k_up(step: OpsetStep) -> None:
     """Make k an input."""
     step.put_input(1, step.constant(int64_array([step.take("k")])))
 
 
-def top_k_down(step: Step) -> None:
+def top_k_down(step: OpsetStep) -> None:
     """Make k an attribute."""
     k = step.need_array(1, "k")
     del step.node.input[1:]
     step.put("k", int(k.reshape(-1)[0]))
 
 
-def top_k_order_down(step: Step) -> None:
+def top_k_order_down(step: OpsetStep) -> None:
     """Write the smallest by negation."""
     axis_down(step)
     step.take("sorted")  # any order is right where none is asked for
@@ -289,12 +289,12 @@ def top_k_order_down(step: Step) -> None:
         step.finish(0, "Neg")
 
 
-def reshape_up(step: Step) -> None:
+def reshape_up(step: OpsetStep) -> None:
     """Make the shape an input."""
     step.put_input(1, step.constant(int64_array(step.take("shape", []))))
 
 
-def allow_zero_down(step: Step) -> None:
+def allow_zero_down(step: OpsetStep) -> None:
     """Drop allowzero where the shape has no 0: computed sizes are those of real data."""
     if not step.take("allowzero", 0):
         return
@@ -305,7 +305,7 @@ def allow_zero_down(step: Step) -> None:
         )
 
 
-def tile_up(step: Step) -> None:
+def tile_up(step: OpsetStep) -> None:
     """Write tiles along one axis as repeats of all."""
     tiles, axis = step.array(1), step.array(2)
     if tiles is None or axis is None:
@@ -316,7 +316,7 @@ def tile_up(step: Step) -> None:
     step.put_input(1, step.constant(repeats))
 
 
-def split_input_up(step: Step) -> None:
+def split_input_up(step: OpsetStep) -> None:
     """Make the sizes an attribute."""
     if step.input(1):
         sizes = step.need_array(1, "the sizes")
@@ -324,12 +324,12 @@ def split_input_up(step: Step) -> None:
         step.put("split", ints(sizes.ravel()))
 
 
-def dft_up(step: Step) -> None:
+def dft_up(step: OpsetStep) -> None:
     """Make the axis an input."""
     step.put_input(2, step.constant(np.array(step.take("axis", 1), np.int64)))
 
 
-def dft_down(step: Step) -> None:
+def dft_down(step: OpsetStep) -> None:
     """Make the axis an attribute."""
     axis = -2
     if step.input(2):
@@ -338,7 +338,7 @@ def dft_down(step: Step) -> None:
     step.put("axis", axis)
 
 
-def shape_down(step: Step) -> None:
+def shape_down(step: OpsetStep) -> None:
     """Write a part of a shape as the whole shape and a Slice of it."""
     start, end = step.take("start", 0), step.take("end")
     if start == 0 and end is None:

@@ -6,11 +6,11 @@ from math import prod
 
 import numpy as np
 
-from dld_tui.core.conversion.opset_steps.step import FLOATS, Array, Step, UnwritableError
+from dld_tui.core.conversion.opset_steps.step import FLOATS, Array, OpsetStep, UnwritableError
 from dld_tui.core.shapes.size import number_of
 
 
-def whole_number_up(step: Step) -> None:
+def whole_number_up(step: OpsetStep) -> None:
     """Write p as the integer that it is."""
     p = float(step.take("p", 2.0))
     if p != int(p):
@@ -18,7 +18,7 @@ def whole_number_up(step: Step) -> None:
     step.put("p", int(p))
 
 
-def average_pool(step: Step) -> None:
+def average_pool(step: OpsetStep) -> None:
     """Refuse what counts otherwise."""
     if step.get("ceil_mode", 0) and step.get("count_include_pad", 0):
         raise UnwritableError(
@@ -26,7 +26,7 @@ def average_pool(step: Step) -> None:
         )
 
 
-def average_pool_down(step: Step) -> None:
+def average_pool_down(step: OpsetStep) -> None:
     """Write dilations as a convolution by 1, divided by how many elements each window has."""
     is_padded = any(step.get("pads", ())) or step.get("auto_pad", "NOTSET").startswith("SAME")
     if not is_padded:
@@ -51,7 +51,7 @@ def average_pool_down(step: Step) -> None:
     step.become("Div", [step.add("Conv", [x, weights], None, dtype, **attributes), counts])
 
 
-def lp_pool_down(step: Step) -> None:
+def lp_pool_down(step: OpsetStep) -> None:
     """Write dilations as a convolution of powers by 1, and round sizes down."""
     if not _has_dilations(step):
         whole_windows_down(step)
@@ -65,14 +65,14 @@ def lp_pool_down(step: Step) -> None:
     step.become("Pow", [sums, powers[1]])
 
 
-def max_pool_down(step: Step) -> None:
+def max_pool_down(step: OpsetStep) -> None:
     """Drop dilations that are all 1, and round sizes down."""
     if _has_dilations(step):
         raise UnwritableError("MaxPool has no dilations before opset 10")
     whole_windows_down(step)
 
 
-def whole_windows_down(step: Step) -> None:
+def whole_windows_down(step: OpsetStep) -> None:
     """Pad the end so that sizes that are rounded up are those that are rounded down."""
     if not step.take("ceil_mode", 0) or step.get("auto_pad", "NOTSET").startswith("SAME"):
         return
@@ -111,13 +111,13 @@ def whole_windows_down(step: Step) -> None:
     step.put("pads", pads)
 
 
-def _has_dilations(step: Step) -> bool:
+def _has_dilations(step: OpsetStep) -> bool:
     if set(step.get("dilations", ())) <= {1}:
         step.take("dilations")
     return step.has("dilations")
 
 
-def _weights(step: Step) -> str:
+def _weights(step: OpsetStep) -> str:
     """Add the weights of a convolution that adds up the windows of each channel."""
     dims, dtype = step.dims(step.input(0)), step.need_dtype()
     channels = number_of(dims[1]) if dims is not None and len(dims) > 2 else None
@@ -135,6 +135,6 @@ def _weights(step: Step) -> str:
     return step.constant(ones, dtype)
 
 
-def _taken(step: Step) -> dict[str, object]:
+def _taken(step: OpsetStep) -> dict[str, object]:
     names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
     return {name: step.get(name) for name in names if step.has(name)}

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from dld_tui.core.conversion.opset_steps.step import Array, Step, UnwritableError, int64_array, ints
+from dld_tui.core.conversion.opset_steps.step import (
+    Array,
+    OpsetStep,
+    UnwritableError,
+    int64_array,
+    ints,
+)
 from dld_tui.core.shapes.size import number_of
 
 
-def upsample_scales_up(step: Step) -> None:
+def upsample_scales_up(step: OpsetStep) -> None:
     """Write two scales as those of all axes."""
     height, width = step.take("height_scale", 1.0), step.take("width_scale", 1.0)
     step.put("scales", [1.0, 1.0, height, width])
@@ -16,26 +22,26 @@ def upsample_scales_up(step: Step) -> None:
         step.put("mode", "linear")
 
 
-def upsample_input_up(step: Step) -> None:
+def upsample_input_up(step: OpsetStep) -> None:
     """Make the scales an input."""
     scales = np.array(step.take("scales"), np.float32)
     step.put_input(1, step.constant(scales))
 
 
-def upsample_input_down(step: Step) -> None:
+def upsample_input_down(step: OpsetStep) -> None:
     """Make the scales an attribute."""
     scales = step.need_array(1, "the scales")
     del step.node.input[1:]
     step.put("scales", [float(scale) for scale in scales.ravel()])
 
 
-def upsample_to_resize(step: Step) -> None:
+def upsample_to_resize(step: OpsetStep) -> None:
     """Rename it."""
     step.values.enlarged.add(step.output(0))
     step.node.op_type = "Resize"
 
 
-def resize_to_upsample(step: Step) -> None:
+def resize_to_upsample(step: OpsetStep) -> None:
     """Rename it where nothing shrinks."""
     scales = step.array(1)
     if scales is None or (scales < 1).any():
@@ -43,13 +49,13 @@ def resize_to_upsample(step: Step) -> None:
     step.node.op_type = "Upsample"
 
 
-def grid_sample_up(step: Step) -> None:
+def grid_sample_up(step: OpsetStep) -> None:
     """Rename the modes."""
     mode = step.get("mode", "bilinear")
     step.put("mode", {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode))
 
 
-def grid_sample_down(step: Step) -> None:
+def grid_sample_down(step: OpsetStep) -> None:
     """Rename the modes; there were only images."""
     mode = step.get("mode", "linear")
     rank = step.rank(0) or step.rank(1)
@@ -60,12 +66,12 @@ def grid_sample_down(step: Step) -> None:
     step.put("mode", {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode))
 
 
-def roi_align_up(step: Step) -> None:
+def roi_align_up(step: OpsetStep) -> None:
     """Say where samples were."""
     step.put("coordinate_transformation_mode", "output_half_pixel")
 
 
-def roi_align_down(step: Step) -> None:
+def roi_align_down(step: OpsetStep) -> None:
     """Move regions by half a pixel where they are known, and at least one pixel large."""
     mode = step.take("coordinate_transformation_mode", "half_pixel")
     if mode == "output_half_pixel":
@@ -80,7 +86,7 @@ def roi_align_down(step: Step) -> None:
     step.put_input(1, step.constant(ends - 0.5 / scale, step.need_dtype(1)))
 
 
-def resize_up(step: Step) -> None:
+def resize_up(step: OpsetStep) -> None:
     """Resize of opset 10, and Upsample, place their samples in one way only."""
     step.put("coordinate_transformation_mode", "asymmetric")
     scales = step.array(1)
@@ -107,7 +113,7 @@ def resize_up(step: Step) -> None:
     step.put("nearest_mode", "floor" if grows.any() or not shrinks.any() else "ceil")
 
 
-def resize_down(step: Step) -> None:
+def resize_down(step: OpsetStep) -> None:
     """Write it without sizes, for the one way to place samples that there was."""
     scales = _scales(step)
     mode, coordinates = step.get("mode", "nearest"), step.get(
@@ -139,7 +145,7 @@ def resize_down(step: Step) -> None:
     _without_modes(step, step.constant(scales.astype(np.float32)))
 
 
-def _without_modes(step: Step, scales: str) -> None:
+def _without_modes(step: OpsetStep, scales: str) -> None:
     for name in (
         "coordinate_transformation_mode",
         "cubic_coeff_a",
@@ -153,7 +159,7 @@ def _without_modes(step: Step, scales: str) -> None:
     step.node.input.extend([source, scales])
 
 
-def _scales(step: Step) -> Array | None:
+def _scales(step: OpsetStep) -> Array | None:
     scales = step.array(2)
     if scales is not None and scales.size:
         return scales.astype(np.float64)
@@ -165,7 +171,7 @@ def _scales(step: Step) -> Array | None:
     return scales if (floored == sizes.ravel()).all() else None
 
 
-def resize_inputs_up(step: Step) -> None:
+def resize_inputs_up(step: OpsetStep) -> None:
     """Drop empty inputs that were required, and a mode that went."""
     if step.get("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
         if step.get("mode", "nearest") != "nearest" or step.get("nearest_mode") != "floor":
@@ -178,14 +184,14 @@ def resize_inputs_up(step: Step) -> None:
             step.put_input(at, "")
 
 
-def resize_inputs_down(step: Step) -> None:
+def resize_inputs_down(step: OpsetStep) -> None:
     """Give empty inputs that were required."""
     for at in (1, 2):
         if not step.input(at):
             step.put_input(at, step.constant(np.zeros(0, np.float32)))
 
 
-def resize_axes_down(step: Step) -> None:
+def resize_axes_down(step: OpsetStep) -> None:
     """Write what some axes have for all."""
     policy = step.take("keep_aspect_ratio_policy", "stretch")
     if step.input(3) and policy != "stretch":
@@ -219,7 +225,7 @@ def resize_axes_down(step: Step) -> None:
         step.put_input(at, step.add("ScatterElements", inputs, (len(full),), dtype, axis=0))
 
 
-def _keep_ratio(step: Step, policy: str) -> None:
+def _keep_ratio(step: OpsetStep, policy: str) -> None:
     """Give the scale that fits the sizes."""
     sizes, dims = step.array(3), step.dims(step.input(0))
     rank = None if dims is None else len(dims)
@@ -247,7 +253,7 @@ def _keep_ratio(step: Step, policy: str) -> None:
         )
 
 
-def resize_modes_down(step: Step) -> None:
+def resize_modes_down(step: OpsetStep) -> None:
     """Write symmetric samples as half pixels where the sizes of the output are no fractions."""
     mode = step.get("coordinate_transformation_mode", "half_pixel")
     if mode != "half_pixel_symmetric":

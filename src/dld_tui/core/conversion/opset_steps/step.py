@@ -63,7 +63,7 @@ class Values(ABC):
         """Return a name that nothing has."""
 
 
-class Step:
+class OpsetStep:
     """One node on its way from a version of its operator to the next one, or the one before.
 
     Args:
@@ -263,7 +263,7 @@ class Step:
             raise UnwritableError(f"{self.op_type} has no {name} {value} before opset {self.since}")
 
 
-Rule: TypeAlias = "Callable[[Step], None]"
+Rule: TypeAlias = "Callable[[OpsetStep], None]"
 
 
 _SMALL = ("int32", "float32")
@@ -287,7 +287,7 @@ _WRAPPING = ("Add", "Sub", "Mul", "Div")
 """Those whose results, cast back, are the lower bits, as theirs would be."""
 
 
-def widen(step: Step, places: Mapping[str, Sequence[int]], allowed: Sequence[str]) -> bool:
+def widen(step: OpsetStep, places: Mapping[str, Sequence[int]], allowed: Sequence[str]) -> bool:
     """Let a node compute in a wider type that an older version takes.
 
     Args:

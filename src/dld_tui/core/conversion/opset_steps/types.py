@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
-from dld_tui.core.conversion.opset_steps.step import FLOATS, Step, UnwritableError, int64_array
+from dld_tui.core.conversion.opset_steps.step import FLOATS, OpsetStep, UnwritableError, int64_array
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.shapes.value import of_array
 from dld_tui.core.tensors.value_types import dtype_number
 from dld_tui.core.text import visible
 
 
-def cast_up(step: Step) -> None:
+def cast_up(step: OpsetStep) -> None:
     """Write the type, which was a text, as its number."""
     name = str(step.take("to")).upper()
     if name not in list(TensorProto.DataType.keys()):
@@ -20,7 +20,7 @@ def cast_up(step: Step) -> None:
     step.put("to", TensorProto.DataType.Value(name))
 
 
-def one_scale_down(step: Step) -> None:
+def one_scale_down(step: OpsetStep) -> None:
     """Write scales of channels by the arithmetic that they stand for."""
     axis, shape = step.take("axis", 1), step.sizes(1)
     if shape is None:
@@ -63,7 +63,7 @@ def one_scale_down(step: Step) -> None:
     step.become("Cast", [levels], to=dtype_number(zero_dtype or "uint8"))
 
 
-def blocks_down(step: Step) -> None:
+def blocks_down(step: OpsetStep) -> None:
     """Refuse blocks; give a zero point for the type of the output."""
     if step.take("block_size", 0):
         raise UnwritableError(f"{step.op_type} has no blocks before opset 21")
@@ -83,14 +83,14 @@ def blocks_down(step: Step) -> None:
 _QUANTIZED = ("int8", "uint8", "int16", "uint16", "float8e4m3fn", "float8e5m2")
 
 
-def precision_down(step: Step) -> None:
+def precision_down(step: OpsetStep) -> None:
     """Drop what says the type of the scale once more."""
     name = "precision" if step.op_type == "QuantizeLinear" else "output_dtype"
     if step.get(name, 0) and step.get(name) == dtype_number(step.dtype(1) or ""):
         step.take(name)
 
 
-def float8_only_down(step: Step) -> None:
+def float8_only_down(step: OpsetStep) -> None:
     """Drop what only says how numbers become float8."""
     to = step.get("to", 0) if step.op_type == "Cast" else dtype_number(step.dtype(1) or "")
     name = TensorProto.DataType.Name(to) if to else "?"
@@ -99,7 +99,7 @@ def float8_only_down(step: Step) -> None:
         step.take("round_mode")
 
 
-def constant_down(step: Step) -> None:
+def constant_down(step: OpsetStep) -> None:
     """Write numbers and texts as a tensor."""
     (attribute,) = step.node.attribute
     name = text_of(attribute.name)
@@ -117,7 +117,7 @@ def constant_down(step: Step) -> None:
     step.put("value", tensor)
 
 
-def number_down(step: Step) -> None:
+def number_down(step: OpsetStep) -> None:
     """Cast what is no floating point number: there were no other constants before opset 9."""
     tensor = step.get("value")
     dtype = tensor.data_type
@@ -135,13 +135,13 @@ def number_down(step: Step) -> None:
     step.values.made[step.output(0)] = (of_array(doubles), "float64")
 
 
-def sparse_down(step: Step) -> None:
+def sparse_down(step: OpsetStep) -> None:
     """Refuse sparse constants."""
     if step.has("sparse_value"):
         raise UnwritableError("Constant has no sparse_value before opset 11")
 
 
-def exponent_down(step: Step) -> None:
+def exponent_down(step: OpsetStep) -> None:
     """Cast the exponent to the type of the base."""
     base, exponent = step.dtype(0), step.dtype(1)
     if base != exponent and base in FLOATS:

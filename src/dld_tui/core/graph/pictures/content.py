@@ -13,7 +13,7 @@ from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import UsageError
 from dld_tui.core.graph.build import ScopeGraph
-from dld_tui.core.graph.folding import Fold, Overview, Part, Row, neighbourhood, part_of
+from dld_tui.core.graph.folding import Fold, Overview, OverviewRow, Subgraph, neighbourhood, part_of
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.tensors.value_types import with_aliases
@@ -143,7 +143,7 @@ def node_content(drawn: ScopeGraph, node: Node, hops: int, title: str = "") -> C
     return part_content(neighbourhood(drawn.graph, vertex, hops), title, vertex)
 
 
-def part_content(part: Part, title: str = "", centre: int | None = None) -> Content:
+def part_content(part: Subgraph, title: str = "", centre: int | None = None) -> Content:
     """Return a part of a graph, with counters where links are cut.
 
     Args:
@@ -179,7 +179,7 @@ def folded_content(overview: Overview, title: str = "") -> Content:
     return content
 
 
-def fold_label(row: Row) -> str:
+def fold_label(row: OverviewRow) -> str:
     """Return the label of a closed fold. Untrusted text."""
     fold = row.fold
     assert fold is not None  # the callers have looked

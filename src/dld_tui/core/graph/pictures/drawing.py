@@ -23,9 +23,9 @@ from dld_tui.core.graph.pictures.content import Content, TypeOf, fold_label, fol
 from dld_tui.core.graph.pictures.scene import (
     SIZES,
     Card,
-    Line,
     Point,
     Scene,
+    SceneLine,
     make_scene,
     text_pixels,
 )
@@ -326,7 +326,7 @@ def _card(card: Card, numbered: bool) -> str:
     return "".join(parts) + "</g>"
 
 
-def flag(line: Line) -> list[Point]:
+def flag(line: SceneLine) -> list[Point]:
     """Return the corners of the flag behind the name of a tensor that comes without a line."""
     half = min(round(text_pixels(line.text, line.role)), line.room) // 2 + 5
     left, right, top, bottom = line.x - half, line.x + half, line.y - 10, line.y + 4
@@ -334,7 +334,7 @@ def flag(line: Line) -> list[Point]:
     return [(left, top), (right, top), tip, (right, bottom), (left, bottom)]
 
 
-def fits(line: Line) -> bool:
+def fits(line: SceneLine) -> bool:
     """Return whether text surely fits its room in any common font: capitals are wide."""
     if not line.room:
         return True
@@ -344,7 +344,7 @@ def fits(line: Line) -> bool:
     return (text_pixels(line.text, line.role) + extra * size) * heavy <= line.room + 8
 
 
-def _line(line: Line) -> str:
+def _line(line: SceneLine) -> str:
     squeezed = "" if fits(line) else f' textLength="{line.room}" lengthAdjust="spacingAndGlyphs"'
     return (
         f'<text class="{line.role}" x="{line.x}" y="{line.y}"{squeezed}>{_text(line.text)}</text>'
@@ -582,7 +582,7 @@ class _Band:
 
     # --- text -----------------------------------------------------------------------------------
 
-    def _write(self, line: Line, colour: str) -> None:
+    def _write(self, line: SceneLine, colour: str) -> None:
         if not self._sees(line.y - 20, line.y + 6):
             return
         size = SIZES[line.role] * self.scale * _FINE

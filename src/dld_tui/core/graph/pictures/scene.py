@@ -30,7 +30,7 @@ Point = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Line:
+class SceneLine:
     """A line of text, centred at a point of its base line unless it starts there."""
 
     text: str
@@ -54,7 +54,7 @@ class Card:
     y: int
     width: int
     height: int
-    lines: list[Line] = field(default_factory=list)
+    lines: list[SceneLine] = field(default_factory=list)
     tooltip: str = ""
     stands_out: bool = False
 
@@ -94,10 +94,10 @@ class Scene:
     tensor_lines: list[TensorLines] = field(default_factory=list)
     arrows: list[Point] = field(default_factory=list)
     """The tips."""
-    links: list[Line] = field(default_factory=list)
+    links: list[SceneLine] = field(default_factory=list)
     """Types of tensors beside their lines."""
-    heading: list[Line] = field(default_factory=list)
-    legend: list[tuple[str, Line]] = field(default_factory=list)
+    heading: list[SceneLine] = field(default_factory=list)
+    legend: list[tuple[str, SceneLine]] = field(default_factory=list)
     """Classes; a swatch stands before each text."""
 
 
@@ -225,7 +225,7 @@ class _Builder:
         for text, role in self._rows[card.vertex]:
             y += _ROW[role]
             middle = card.x + card.width // 2
-            card.lines.append(Line(text, role, middle, y - 4, card.width - 2 * _PAD))
+            card.lines.append(SceneLine(text, role, middle, y - 4, card.width - 2 * _PAD))
 
     # --- types of tensors beside their lines ----------------------------------------------------
 
@@ -312,7 +312,7 @@ class _Builder:
                 self.scene.arrows.append(end)
         for rank, column, text in self._links.values():
             x, y = self._x(column) + 6, self.bottoms[rank] + 11
-            self.scene.links.append(Line(text, "link", x, y, starts=True))
+            self.scene.links.append(SceneLine(text, "link", x, y, starts=True))
 
     def _start(self, rank: int, column: int) -> int:
         card = self._card_at(rank, column)
@@ -331,12 +331,12 @@ class _Builder:
         if content.title:
             y += 8
             title = shortened(content.title)
-            scene.heading.append(Line(title, "title", x, y, starts=True))
+            scene.heading.append(SceneLine(title, "title", x, y, starts=True))
             y += 19
             nodes = fmt.plural(content.nodes, content.noun)
             named = "".join(f" · {alias} = {name}" for name, alias in content.aliases.items())
             heading = nodes + visible(clip(named, 140))
-            scene.heading.append(Line(heading, "legend", x, y, starts=True))
+            scene.heading.append(SceneLine(heading, "legend", x, y, starts=True))
         used = {content.colour(vertex) for vertex in range(len(content.graph)) if self.legend}
         at, right = x, x + min(width, 1_000)
         y += 24 if used else 0
@@ -345,7 +345,7 @@ class _Builder:
             pixels = 32 + round(text_pixels(text, "legend") * 0.88)  # small letters are narrow
             if at > x and at + pixels > right:
                 at, y = x, y + 20
-            scene.legend.append((key, Line(text, "legend", at + 18, y, starts=True)))
+            scene.legend.append((key, SceneLine(text, "legend", at + 18, y, starts=True)))
             at += pixels
             scene.width = max(scene.width, at)
         return y + 30

@@ -298,7 +298,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Entry:
+class MetadataNode:
     """One ONNX node of a metadata text. Untrusted text."""
 
     name: str
@@ -312,7 +312,7 @@ class Entry:
 class NodeMetadata:
     """The content of a metadata text."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[MetadataNode, ...]
     truncated: bool
     """The text was cut, so there may be more nodes."""
 
@@ -322,7 +322,7 @@ def read_metadata(text: str) -> NodeMetadata:
     if _OPENING not in text:
         return NodeMetadata((), False)
     truncated = len(text.encode("utf-8", "surrogatepass")) >= LIMIT_BYTES
-    entries: dict[Entry, None] = {}
+    entries: dict[MetadataNode, None] = {}
     for piece in _pieces(text, truncated):
         if not piece.startswith(_OPENING):
             continue
@@ -340,7 +340,7 @@ def _pieces(text: str, long: bool) -> list[str]:
     return [piece for part in parts for piece in _SEPARATORS.split(part)]
 
 
-def _entry(inner: str) -> Entry:
+def _entry(inner: str) -> MetadataNode:
     name, *rest = inner.split(" | ")
     frames = []
     for part in rest:
@@ -348,7 +348,7 @@ def _entry(inner: str) -> Entry:
             frames.append(Frame("", part[len(_FUNCTION) :]))
         elif (match := _CALL.match(part)) is not None:
             frames.append(Frame(match["call"], match["function"]))
-    return Entry(name, tuple(frames), inner)
+    return MetadataNode(name, tuple(frames), inner)
 
 
 NODE_OF = "node_of_"
@@ -444,7 +444,7 @@ class TextNames:
                 return NameMatch((NodeRef(name, ref=name),), False)
         return NameMatch((NodeRef(text, ref=text),), False)
 
-    def from_metadata(self, entry: Entry) -> NameMatch:
+    def from_metadata(self, entry: MetadataNode) -> NameMatch:
         """Return the node that metadata names."""
         calls = tuple(frame.call for frame in reversed(entry.frames) if frame.call)
         return NameMatch((NodeRef(entry.name, ref=entry.name, calls=calls),))
@@ -556,7 +556,7 @@ class ModelNames:
 
     # --- metadata -------------------------------------------------------------------------------
 
-    def from_metadata(self, entry: Entry) -> NameMatch:
+    def from_metadata(self, entry: MetadataNode) -> NameMatch:
         """Return the node that metadata names, in the body of its function."""
         for name in (entry.name, entry.whole):
             if name in self._names:
