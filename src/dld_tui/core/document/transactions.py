@@ -254,7 +254,7 @@ class Transaction:
     """Its arguments, as a script has them."""
     title: str = ""
     """What it did, for people, e.g. ``rename conv1 to conv2``. Holds untrusted text."""
-    primitives: list[Primitive] = field(default_factory=list)
+    primitives: list[Primitive] = field(default_factory=list, repr=False)
 
     def do(self, primitive: Primitive) -> None:
         """Make a change as part of this transaction."""
