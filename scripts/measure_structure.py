@@ -218,7 +218,7 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
         for module, node in nodes
         if isinstance(node, ast.FunctionDef)
         and module.startswith((f"{PACKAGE}.core.edits.", f"{PACKAGE}.core.conversion.edits."))
-        and not node.name.startswith("_")
+        and any(ast.unparse(decorator) == "edit" for decorator in node.decorator_list)
     }
     edits = [
         call
@@ -226,6 +226,7 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
         if call.args
         and isinstance(call.args[0], ast.Constant)
         and call.args[0].value in names_of_edits
+        and not ast.unparse(call.func).startswith(("Command", "Tool", "_convert", "command_for"))
     ]
     options = [call for _, call in calls if ast.unparse(call.func) == "click.option"]
     found = places(source)
