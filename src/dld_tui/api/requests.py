@@ -278,7 +278,7 @@ def in_python_words(request: type[Any] | None = None) -> Iterator[None]:
 
 def python_words(text: str, settings: Sequence[Setting]) -> str:
     """Return a sentence with keyword arguments in place of options; commands in ` ` stay."""
-    known = {flag: setting for setting in settings for flag in setting.param.spellings}
+    known = {flag: one for one in settings for flag in (one.flag, *one.param.spellings)}
     meanings = {flag: (s.name, value) for s in settings for flag, value in s.param.flags}
 
     def argument(match: re.Match[str]) -> str:

@@ -68,7 +68,7 @@ def _argument(setting: Setting) -> click.Parameter:
 
 def _option(setting: Setting) -> click.Parameter:
     about = setting.param
-    spellings = list(about.spellings) or [f"--{setting.name.replace('_', '-')}"]
+    spellings = list(about.spellings) or [setting.flag]
     if setting.type is bool and not spellings[0].startswith("--no-"):
         spellings[0] = f"{spellings[0]}/--no-{spellings[0].removeprefix('--')}"
     # Even None would be a value to click, and a required option be there.

@@ -113,6 +113,13 @@ class Setting:
     param: Param
 
     @property
+    def flag(self) -> str:
+        """The main spelling of its option; the name of an argument."""
+        if self.param.positional:
+            return self.name
+        return next(iter(self.param.spellings), f"--{self.name.replace('_', '-')}")
+
+    @property
     def of_model(self) -> bool:
         """Whether a value belongs to its model only; see :attr:`Param.of_model`."""
         if self.param.of_model is not None:
@@ -218,8 +225,10 @@ def problem_with(setting: Setting, value: Any) -> str | None:
     about = setting.param
     if value is None:
         return None
-    if about.choices and value not in about.choices:
-        return f"{value!r}; choose one of {', '.join(about.choices)}"
+    items = value if isinstance(value, (tuple, list)) else (value,)
+    for item in items if about.choices else ():
+        if item not in about.choices:
+            return f"{item!r}; choose one of {', '.join(about.choices)}"
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         unit = f" {about.unit}" if about.unit else ""
         if isinstance(value, float) and not math.isfinite(value):
@@ -245,10 +254,10 @@ def validate(request: Any) -> None:
     for setting in settings:
         problem = problem_with(setting, getattr(request, setting.name))
         if problem:
-            raise UsageError(f"{_flag_of(setting)} is {problem}")
+            raise UsageError(f"{setting.flag} is {problem}")
         value = getattr(request, setting.name)
         if setting.param.runs_code and value != setting.default and is_confined():
-            raise UsageError(f"{_flag_of(setting)} runs code, which no agent may do")
+            raise UsageError(f"{setting.flag} runs code, which no agent may do")
         is_result = setting.param.kind == "output" and bool(setting.param.suffix)
         if setting.param.kind != "output" or not isinstance(value, Path):
             continue
@@ -271,10 +280,6 @@ def validate(request: Any) -> None:
             where=str(value),
             hint="Give another path, or add --in-place to replace the model in one step",
         )
-
-
-def _flag_of(setting: Setting) -> str:
-    return setting.param.spellings[0] if setting.param.spellings else setting.name
 
 
 def _require_no_weights(output: Path, model: object) -> None:
@@ -358,7 +363,7 @@ def problem_of_form(request: type[Any], values: Mapping[str, JSON]) -> str:
         labels = {
             flag: setting.param.label
             for setting in known.values()
-            for flag in setting.param.spellings
+            for flag in (setting.flag, *setting.param.spellings)
         }
         message = ". ".join(filter(None, (error.message, error.hint)))
         return re.sub(_FLAG, lambda match: labels.get(match[1], match[0]), message)
@@ -440,7 +445,7 @@ def _typed(setting: Setting, value: JSON) -> Any:
         if setting.type in (int, float, str) and not isinstance(value, bool):
             return setting.type(value)
     except (TypeError, ValueError):
-        flag = _flag_of(setting)
+        flag = setting.flag
         kind = "whole number" if setting.type is int else "number"
         raise UsageError(f"{flag} is {value!r}, which is not a {kind}") from None
     return value
@@ -559,7 +564,7 @@ def command_words(
         if setting.param.positional:
             parts += map(str, value if isinstance(value, list) else [value])
             continue
-        flag = next(iter(setting.param.spellings), "--" + setting.name.replace("_", "-"))
+        flag = setting.flag
         if isinstance(value, bool):
             options.append(flag if value else f"--no-{flag.removeprefix('--')}")
         else:

@@ -8,12 +8,10 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-import click
-
-from dld_tui.activities.check_full import LIMIT_S, Request, Result
+from dld_tui.activities.check_full import LIMIT_S, Result
+from dld_tui.activities.check_full import Request as FullRequest
 from dld_tui.api.inference import inference_findings
-from dld_tui.cli.command import Command
-from dld_tui.cli.options import OUTPUT
+from dld_tui.cli.command import command_for, force_flag, json_flag
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.checks import RULES, Level, check
@@ -33,6 +31,7 @@ from dld_tui.core.checks.findings import (
 )
 from dld_tui.core.checks.rules import check_size
 from dld_tui.core.checks.speed import speed_findings
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (
     CancelledError,
@@ -40,9 +39,11 @@ from dld_tui.core.errors import (
     EditError,
     ExitStatus,
     UnavailableError,
+    UsageError,
 )
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.params import param
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -50,59 +51,67 @@ _MOST_ROUNDS = 8
 """Fixes can enable others: inputs of a removed node may become unused."""
 
 
-@click.command("check", cls=Command)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "--rule",
-    "rules",
-    multiple=True,
-    metavar="ID",
-    type=click.Choice(sorted((*RULES, *DECODER_RULES, *SPEED_RULES))),
-    help="Show only findings of this rule; repeatable.",
-)
-@click.option(
-    "--level",
-    type=click.Choice(list(ORDER)),
-    default="info",
-    help="Show only findings of at least this level.",
-)
-@click.option("--speed", is_flag=True, help="Also report what slows the model down on a GPU.")
-@click.option(
-    "--run", is_flag=True, help="Also let ONNX Runtime run the model once, on guessed inputs."
-)
-@click.option("--full", is_flag=True, help="Also run onnx's full checker.")
-@click.option(
-    "--polygraphy", is_flag=True, help=("Also run Polygraphy's lint, which runs every node.")
-)
-@click.option(
-    "--time-limit",
-    type=click.FloatRange(min=0.1),
-    metavar="S",
-    help="Time limit of ONNX Runtime, of --full and of --polygraphy.  [default: 120]",
-)
-@click.option(
-    "--requirements", is_flag=True,
-    help="Instead, check what dld.toml beside the model requires, as dld gate does.",
-)  # fmt: skip
-@click.option("--fix", is_flag=True, help="Apply all safe fixes and write the model to OUT.")
-@click.option("-o", "--output", metavar="OUT", type=OUTPUT, help="Write the model here.")
-@click.option("--force", is_flag=True, help="Overwrite an existing file.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(
-    model: Path,
-    rules: Sequence[str],
-    level: Level,
-    speed: bool,
-    run: bool,
-    full: bool,
-    polygraphy: bool,
-    time_limit: float | None,
-    requirements: bool,
-    fix: bool,
-    output: Path | None,
-    force: bool,
-    as_json: bool,
-) -> int:
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld check``."""
+
+    model: Path = param(
+        label="Model", help="The ONNX model, or the folder of a language model.", positional=True
+    )
+    rule: tuple[str, ...] = param(
+        (), label="Rule", metavar="ID",
+        choices=tuple(sorted((*RULES, *DECODER_RULES, *SPEED_RULES))),
+        help="Show only findings of this rule; repeatable.",
+    )  # fmt: skip
+    level: Level = param(
+        "info", label="Level", choices=tuple(ORDER),
+        help="Show only findings of at least this level.",
+    )  # fmt: skip
+    speed: bool = param(
+        False, label="Speed",
+        help="Also report what slows the model down on a GPU.",
+    )  # fmt: skip
+    run: bool = param(
+        False, label="Run",
+        help="Also let ONNX Runtime run the model once, on guessed inputs.",
+    )  # fmt: skip
+    full: bool = param(False, label="Full", help="Also run onnx's full checker.")
+    polygraphy: bool = param(
+        False, label="Polygraphy",
+        help="Also run Polygraphy's lint, which runs every node.",
+    )  # fmt: skip
+    time_limit: float | None = param(
+        None, label="Time limit", metavar="S", minimum=0.1,
+        help="Time limit of ONNX Runtime, of --full and of --polygraphy.  [default: 120]",
+    )  # fmt: skip
+    requirements: bool = param(
+        False, label="Requirements",
+        help="Instead, check what dld.toml beside the model requires, as dld gate does.",
+    )  # fmt: skip
+    fix: bool = param(False, label="Fix", help="Apply all safe fixes and write the model to OUT.")
+    output: Path | None = param(
+        None, label="Output", spellings=("--output", "-o"), metavar="OUT", kind="output",
+        help="Write the model here.",
+    )  # fmt: skip
+    force: bool = force_flag()
+    as_json: bool = json_flag()
+
+    def require(self) -> None:
+        """Check that options go together.
+
+        Raises:
+            UsageError: One needs another, or two exclude each other.
+        """
+        others = (self.rule, self.level != "info", self.speed, self.run, self.full,
+                  self.polygraphy, self.fix, self.time_limit)  # fmt: skip
+        if self.requirements and any(others):
+            raise UsageError("--requirements is checked alone")
+        if self.fix != (self.output is not None):
+            raise UsageError("--fix needs -o OUT, and -o needs --fix")
+
+
+@command_for("check", Request)
+def command(asked: Request) -> int:
     """Check a model for errors and suspicious constructs, one finding per line.
 
     For a folder, check its decoder and compare it with genai_config.json.
@@ -113,14 +122,11 @@ def command(
     Exit status 1 if there are errors or warnings; with --fix, if some remain. With --requirements,
     1 if the model does not meet one and 5 if one is undecided.
     """
-    if requirements:
-        if rules or level != "info" or speed or run or full or polygraphy or fix or time_limit:
-            raise click.UsageError("--requirements is checked alone")
-        return _check_requirements(model, as_json)
-    if fix != (output is not None):
-        raise click.UsageError("--fix needs -o OUT, and -o needs --fix")
-    require_free([output], force)
-    speed = speed or any(rule in SPEED_RULES for rule in rules)
+    if asked.requirements:
+        return _check_requirements(asked.model, asked.as_json)
+    require_free([asked.output], asked.force)
+    model = asked.model
+    speed = asked.speed or any(rule in SPEED_RULES for rule in asked.rule)
     folder, config = None, None
     if model.is_dir():
         from dld_tui.core.llm.folder import find_decoder
@@ -128,31 +134,35 @@ def command(
         folder = model
         model, config = find_decoder(model)
     document = open_document(model)
-    limit_s = LIMIT_S if time_limit is None else time_limit
+    limit_s = LIMIT_S if asked.time_limit is None else asked.time_limit
     try:
-        answer, every = _every(document, model, speed, run, limit_s)
-        findings = _chosen(every, rules, level)
+        answer, every = _every(document, model, speed, asked.run, limit_s)
+        findings = _chosen(every, asked.rule, asked.level)
         if folder is not None:
             from dld_tui.core.llm.agreement import folder_findings
 
-            said = _chosen(folder_findings(document, folder, config), rules, level)
+            said = _chosen(folder_findings(document, folder, config), asked.rule, asked.level)
             findings = by_severity([*findings, *said])
         repaired = 0
-        if output is not None:
+        if asked.output is not None:
             was_loaded = answer.loaded
-            repaired = _repair(document, findings, rules, level, speed)
-            _save(document, output)
-            answer, every = _every(document, output, speed, run, limit_s)
+            repaired = _repair(document, findings, asked.rule, asked.level, speed)
+            _save(document, asked.output)
+            answer, every = _every(document, asked.output, speed, asked.run, limit_s)
             lost = [one for one in every if one.rule == LOAD] if was_loaded else []
-            chosen = _chosen(every, rules, level)
+            chosen = _chosen(every, asked.rule, asked.level)
             findings = [*(one for one in lost if one not in chosen), *chosen]
-            narrate(f"{output}: {repaired} fix{'' if repaired == 1 else 'es'} applied")
-        if full or polygraphy:
+            narrate(f"{asked.output}: {repaired} fix{'' if repaired == 1 else 'es'} applied")
+        if asked.full or asked.polygraphy:
             others = full_findings(
-                document, output or model, onnx=full, polygraphy=polygraphy, time_limit=limit_s
+                document,
+                asked.output or model,
+                onnx=asked.full,
+                polygraphy=asked.polygraphy,
+                time_limit=limit_s,
             )
-            findings = by_severity([*findings, *_chosen(others, (), level)])
-        _print(findings, answer, as_json, repaired if fix else None)
+            findings = by_severity([*findings, *_chosen(others, (), asked.level)])
+        _print(findings, answer, asked.as_json, repaired if asked.fix else None)
         bad = any(finding.level != "info" for finding in findings)
         return int(ExitStatus.FOUND if bad else ExitStatus.DONE)
     finally:
@@ -192,7 +202,7 @@ def _asked(
 ) -> tuple[RuntimeAnswer, list[Finding]]:
     from dld_tui.cli.jobs.activity import run_activity
 
-    request = Request(model, onnx=False, runtime=True, run=run, time_limit=limit_s)
+    request = FullRequest(model, onnx=False, runtime=True, run=run, time_limit=limit_s)
     try:
         result: Result = run_activity("check_full", request, None)
     except CancelledError:
@@ -313,7 +323,7 @@ def full_findings(
     """
     from dld_tui.cli.jobs.activity import run_activity
 
-    request = Request(model, onnx=onnx, polygraphy=polygraphy, time_limit=time_limit)
+    request = FullRequest(model, onnx=onnx, polygraphy=polygraphy, time_limit=time_limit)
     findings = findings_of(document, run_activity("check_full", request, target).findings)
     for finding in findings:
         if finding.rule == MISSING:

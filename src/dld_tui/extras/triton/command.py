@@ -5,51 +5,62 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import click
-
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import command_for, force_flag, json_flag
 from dld_tui.cli.output import narrate, write, write_json
+from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.recognise import HEAD, engine_header
 from dld_tui.core.files.source import Source
+from dld_tui.core.params import param
 from dld_tui.core.text import visible
 from dld_tui.extras.triton import repository
 
 
-@click.command("triton", cls=Command)
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", required=True, metavar="REPOSITORY", type=click.Path(path_type=Path),
-    help="The model repository; created if missing.",
-)  # fmt: skip
-@click.option("--name", metavar="NAME", help="Name of the model; by default that of its file.")
-@click.option(
-    "--max-batch", type=click.IntRange(min=0, max=2**31 - 1), metavar="N",
-    help="max_batch_size; 0 disables batching.",
-)  # fmt: skip
-@click.option("--kind", type=click.Choice(repository.KINDS), help="Kind of the instances.")
-@click.option(
-    "--count", type=click.IntRange(min=1, max=2**31 - 1), default=1, show_default=True,
-    metavar="N", help="Number of instances per device.",
-)  # fmt: skip
-@click.option("--link", is_flag=True, help="Hard-link the engine instead of copying it.")
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(
-    model: Path, output: Path, name: str | None, link: bool, force: bool, as_json: bool,
-    **asked: Any,
-) -> None:  # fmt: skip
+@dataclass(frozen=True)
+class Request:
+    """The arguments and options of ``dld triton``."""
+
+    model: Path = param(label="Model", help="The ONNX model or TensorRT engine.", positional=True)
+    output: Path = param(
+        label="Output", spellings=("--output", "-o"), metavar="REPOSITORY", kind="output",
+        help="The model repository; created if missing.",
+    )  # fmt: skip
+    name: str | None = param(
+        None, label="Name", metavar="NAME",
+        help="Name of the model; by default that of its file.",
+    )  # fmt: skip
+    max_batch: int | None = param(
+        None, label="Max batch", metavar="N", minimum=0, maximum=2**31 - 1,
+        help="max_batch_size; 0 disables batching.",
+    )  # fmt: skip
+    kind: str | None = param(
+        None, label="Kind", choices=tuple(repository.KINDS),
+        help="Kind of the instances.",
+    )  # fmt: skip
+    count: int = param(
+        1, label="Count", metavar="N", minimum=1, maximum=2**31 - 1,
+        help="Number of instances per device.",
+    )  # fmt: skip
+    link: bool = param(False, label="Link", help="Hard-link the engine instead of copying it.")
+    force: bool = force_flag("Overwrite existing files.")
+    as_json: bool = json_flag()
+
+
+@command_for("triton", Request)
+def command(asked: Request) -> None:
     """Write a model repository for Triton Inference Server.
 
     MODEL is an ONNX model, or a TensorRT engine with its layer information beside it. Writes
     REPOSITORY/NAME/config.pbtxt and REPOSITORY/NAME/1/model.onnx or model.plan.
     """
-    name = model.stem if name is None else name
-    folder = output / name
-    options = {**asked, "name": name, "kind": asked["kind"] or ""}
+    name = asked.model.stem if asked.name is None else asked.name
+    folder = asked.output / name
+    options = {
+        "name": name, "kind": asked.kind or "", "max_batch": asked.max_batch, "count": asked.count
+    }  # fmt: skip
     place = folder / "config.pbtxt"
-    source = Source.open(model)
+    source = Source.open(asked.model)
     try:
         header = engine_header(source.read(0, min(HEAD, source.size)))
     finally:
@@ -57,26 +68,26 @@ def command(
     if header is not None:
         if header.product != "TensorRT":
             raise InputError(
-                f"Triton does not support engines of {header.product}", where=str(model)
+                f"Triton does not support engines of {header.product}", where=str(asked.model)
             )
         target = folder / "1" / "model.plan"
-        config = _engine_config(model, options)
-        _require_free((place, target), model, force)
-        remarks = repository.write_engine(model, target, link=link)
+        config = _engine_config(asked.model, options)
+        _require_free((place, target), asked.model, asked.force)
+        remarks = repository.write_engine(asked.model, target, link=asked.link)
         remarks.append(f"Triton has to have the same TensorRT as the engine: {header.text}")
     else:
         target = folder / "1" / "model.onnx"
-        if link:
+        if asked.link:
             # ONNX and its checker take data files with several names for an attack.
             raise UsageError(
                 "--link only works for engines: models are copied with their data files"
             )
-        config, remarks = _write_model(model, place, target, options, force)
+        config, remarks = _write_model(asked.model, place, target, options, asked.force)
     remarks = [*config.remarks, *remarks]
     remarks += repository.write_config(config, place)
     for remark in remarks:
         narrate(f"{target}: {remark}")
-    _print(config, place, target, remarks, as_json)
+    _print(config, place, target, remarks, asked.as_json)
 
 
 def _engine_config(engine: Path, options: dict[str, Any]) -> repository.ModelConfig:
