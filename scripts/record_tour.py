@@ -27,12 +27,12 @@ from typing import Any
 import pyte
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
-COLUMNS, ROWS = 100, 30
-QUIET_S, LIMIT_S = 0.6, 100.0
+COLUMNS, ROWS = 112, 30
+QUIET_S, LIMIT_S = 0.6, 420.0
 TYPED_S, PAINTED_S = 0.12, 0.3
 """Between two letters, and between two pieces that the program sends, at most."""
-SENT = {"Enter": "\r", "Esc": "\x1b", "Down": "\x1b[B", "Right": "\x1b[C", "F5": "\x1b[15~",
-        "F8": "\x1b[19~", "Tab": "\t"}  # fmt: skip
+SENT = {"Enter": "\r", "Esc": "\x1b", "F5": "\x1b[15~",
+        "F9": "\x1b[20~", "Tab": "\t"}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -41,29 +41,25 @@ class Step:
 
     keys: tuple[str, ...]
     until: str
-    hold_s: float = 1.5
+    hold_s: float
+    caption: str
+    """The keys and what they do, below the screen."""
 
 
 TOUR = (
-    Step((), "classifier", 2.5),
-    Step(("j",), "demo_classifier.onnx", 2.5),
-    Step(("Enter",), "Graph", 2.5),
-    Step(("j", "j", "j"), "", 1.5),
-    Step(("v",), "", 2.0),
-    Step(("/", *"conv2", "Enter"), "", 1.5),
-    Step(("t",), "", 2.5),
-    Step(("F5",), "Profile", 2.0),
-    Step(("F5",), "a second", 4.0),
-    Step(("3",), "", 2.5),
-    Step(("4",), "", 1.5),
-    Step(("v", "v"), "run 1", 2.0),
-    Step(("Right", "Right", "Right"), "run 4", 1.5),
-    Step(("v",), "median", 2.0),
-    Step(("q",), "", 1.0),
-    Step(("F8",), "Convert", 1.5),
-    Step(("f",), "F5 run", 2.5),
-    Step(("F5",), "Applied", 4.0),
-    Step(("u",), "f32", 2.0),
+    Step((), "demo_transformer", 1.0, "dld"),
+    Step(("j",), "demo_transformer.onnx", 0.8, "dld"),
+    Step(("Enter",), "Graph", 1.8, "Enter: open a model; repeated blocks are folded"),
+    Step(("/", *"act/Erf", "Enter"), "Erf", 1.5, "/ act/Erf: find a node"),
+    Step(("d",), "delete", 1.0, "d: delete it"),
+    Step(("r",), "undoes it", 1.6, "r: and reconnect its users"),
+    Step(("u",), "Undone", 1.6, "u: undo"),
+    Step(("F5",), "Profile", 1.2, "F5: find the slow layers"),
+    Step(("F5",), "a second", 3.0, "F5: run it"),
+    Step(("3",), "", 1.6, "3: the layers"),
+    Step(("q",), "Graph", 0.6, "q: back to the model"),
+    Step(("F9",), "Tune", 1.2, "F9: make it faster"),
+    Step(("F5",), "is faster", 4.5, "F5: candidates race, and the best is measured once more"),
 )
 
 
@@ -71,6 +67,10 @@ TOUR = (
 _UNKNOWN = re.compile(
     r"\x1b\[[<>=][\d;]*[a-zA-Z]|\x1b\[\?[\d;]*\$p|\x1bP.*?\x1b\\|\x1b\[\d* q", re.S
 )
+
+
+Frame = tuple[float, list[list[Any]]]
+"""When it is shown, in seconds; and its rows, the last of which is the caption."""
 
 
 class Terminal:
@@ -81,7 +81,7 @@ class Terminal:
         self._stream = pyte.Stream(self.screen)
         self.events: list[tuple[float, str]] = []
         """Seconds of the recording, and what was sent then."""
-        self.frames: list[tuple[float, list[list[Any]]]] = []
+        self.frames: list[Frame] = []
         self.clock = 0.0
         pid, self._master = pty.fork()
         if not pid:
@@ -124,9 +124,10 @@ class Terminal:
             return data[len(data) - cut :]
         return data
 
-    def snapshot(self) -> None:
-        """Keep what is seen now as a picture."""
+    def snapshot(self, caption: str) -> None:
+        """Keep what is seen now as a picture, with a line below it."""
         rows = [_runs(self.screen.buffer[row]) for row in range(ROWS)]
+        rows.append([(1, caption, CAPTION, "#121212", True)])
         if not self.frames or self.frames[-1][1] != rows:
             self.frames.append((self.clock, rows))
 
@@ -164,9 +165,10 @@ def _runs(row: Any) -> list[tuple[int, str, str, str, bool]]:
 
 WIDTH, HEIGHT = 8.4, 16.5
 """Of a cell."""
+CAPTION = "#ffd75f"
 
 
-def animated(frames: list[tuple[float, list[list[Any]]]], length: float) -> str:
+def animated(frames: list[Frame], length: float) -> str:
     """Return an animated picture: each different row is drawn once, and used by the frames."""
     rows: dict[str, str] = {}
     shown = []
@@ -177,7 +179,8 @@ def animated(frames: list[tuple[float, list[list[Any]]]], length: float) -> str:
             drawn = _drawn(line)
             if drawn:
                 name = rows.setdefault(drawn, f"r{len(rows)}")
-                uses.append(f'<use href="#{name}" y="{row * HEIGHT}"/>')
+                gap = HEIGHT / 2 if row == ROWS else 0
+                uses.append(f'<use href="#{name}" y="{row * HEIGHT + gap}"/>')
         first, last = 100 * when / length, 100 * until / length
         shown.append(
             f"@keyframes k{at}{{0%,{first:.3f}%{{visibility:hidden}}"
@@ -188,7 +191,7 @@ def animated(frames: list[tuple[float, list[list[Any]]]], length: float) -> str:
         shown.append(f'\0<g id="f{at}" visibility="hidden">{"".join(uses)}</g>')
     style = "".join(part for part in shown if not part.startswith("\0"))
     groups = "".join(part[1:] for part in shown if part.startswith("\0"))
-    width, height = COLUMNS * WIDTH, ROWS * HEIGHT
+    width, height = COLUMNS * WIDTH, (ROWS + 2) * HEIGHT
     symbols = "".join(f'<g id="{name}">{drawn}</g>' for drawn, name in rows.items())
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}">'
@@ -229,10 +232,10 @@ def main() -> None:
             for key in step.keys:
                 terminal.press(key)
                 terminal.read("")
-                terminal.snapshot()
+                terminal.snapshot(step.caption)
                 terminal.clock += TYPED_S if len(key) == 1 else 2 * TYPED_S
             terminal.read(step.until)
-            terminal.snapshot()
+            terminal.snapshot(step.caption)
             terminal.clock += step.hold_s
         terminal.end()
         shutil.rmtree(folder)

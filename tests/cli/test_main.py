@@ -66,7 +66,7 @@ def test_help_fits_80_columns(dld: Dld) -> None:
 
 
 def test_version(dld: Dld) -> None:
-    assert dld("--version").out.startswith("dld 0.")
+    assert dld("--version").out.startswith("dld ")
 
 
 def test_mistyped_command_gets_a_suggestion(dld: Dld) -> None:

@@ -189,7 +189,7 @@ LETTERS = re.compile(
 OWN = {
     # Beside dialogs, what has keys that are no commands, so that nobody can change them.
     "AddNode", "ColumnList", "EditBar", "GridPane", "GuessedShapes", "OperatorsScreen", "Palette",
-    "ParamForm", "SearchBar", "Selection", "TypeList", "ValuePicker",
+    "ParamForm", "SearchBar", "NodeSelection", "TypeList", "ValuePicker",
 }  # fmt: skip
 OWN_ESC = re.compile(r"\bEsc clears\b")
 """In a filter's list and in a marked range Esc is the list's own."""

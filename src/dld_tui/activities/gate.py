@@ -82,11 +82,11 @@ def _beside(values: Mapping[str, JSON]) -> str:
 
 
 def _kept_texts(request: Request) -> tuple[str, ...]:
-    return () if request.new is not None else request.required.texts
+    return () if request.new is not None else request.kept.texts
 
 
 def _kept_reference(request: Request) -> Path | None:
-    return None if request.new is not None else request.required.reference
+    return None if request.new is not None else request.kept.reference
 
 
 def _is_alone(values: Mapping[str, JSON]) -> bool:
@@ -215,23 +215,32 @@ class Request(Profile, _Gate):
                 parse_requirement(text)
 
     @functools.cached_property
-    def required(self) -> KeptRequirements:
-        """What is required of the model, by the request or the file beside it.
+    def kept(self) -> KeptRequirements:
+        """What the request or the file beside the model requires of it, if anything.
 
         Raises:
-            UsageError: Nothing is.
             InputError: The file cannot be read.
         """
         asked = KeptRequirements(self.requirements, self.reference)
         if asked.texts and asked.reference is not None:
             return asked
         kept = kept_requirements(self.model)
-        if not (asked.texts or kept.texts):
+        return KeptRequirements(asked.texts or kept.texts, asked.reference or kept.reference)
+
+    @property
+    def required(self) -> KeptRequirements:
+        """What is required of the model.
+
+        Raises:
+            UsageError: Nothing is.
+            InputError: The file cannot be read.
+        """
+        if not self.kept.texts:
             raise UsageError(
                 "there is nothing to compare the model with, and nothing is required of it",
                 hint=f"Give a second model, --require 'p95 <= 35 ms', or requirements in {FILE}",
             )
-        return KeptRequirements(asked.texts or kept.texts, asked.reference or kept.reference)
+        return self.kept
 
     @property
     def settings(self) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from dld_tui.core.events import Finished
 from tests.support import decoders, models
 
 
-def convert(path: Path) -> tuple[Path, dict[str, Any]]:
+def convert(path: Path, **more: Any) -> tuple[Path, dict[str, Any]]:
     output = path.with_name(f"{path.stem}.float.onnx")
-    *_, last = run(Request(path, output))
+    *_, last = run(Request(path, output, **more))
     assert isinstance(last, Finished)
     return output, encode(last.result)
 
@@ -317,7 +317,7 @@ def test_experts_follow_the_attribute_and_the_doubt_is_told(tmp_path: Path) -> N
         **{f"s{at}": random.random((4, 32), np.float32) / 100 for at in (1, 2)},
     }
     path = _experts(tmp_path, weights, k=2, expert_weight_bits=8, activation_type="relu")
-    output, result = convert(path)
+    output, result = convert(path, keep_wrong=True)
 
     feeds = {"x": random.standard_normal((5, 32), np.float32), "p": np.zeros((5, 4), np.float32)}
     (before,), (after,) = run_model(path, feeds), run_model(output, feeds)

@@ -160,9 +160,12 @@ class Palette(SearchDialog[PaletteEntry]):
         return commands_of_shells([*self.entries, *self._of_models])
 
     def found(self, text: str) -> ListSource:
-        """Return the commands that match, best match first; without one, those of models."""
-        self._shown = ranked(self.entries, text) or ranked(self._of_models, text)
+        """Return the commands that match, best match first; what cannot run here comes last."""
+        self._shown = ranked(self.entries, text)
         if text.strip():
+            here = {entry.command.title for entry in self._shown}
+            models = ranked(self._of_models, text)
+            self._shown += [entry for entry in models if entry.command.title not in here]
             self._shown += ranked(self._of_shells, text)
         width = self.text_width - 2
         longest = max((cell_width(entry.command.title) for entry in self._shown), default=0)

@@ -239,6 +239,8 @@ class TypeInference(Controller):
 
     def _declare_late(self) -> None:
         """Give inputs and outputs that edits made without a type the one that is known by now."""
+        if not self.document.history.done:
+            return  # else a look at a model would load all edits
         from dld_tui.core.edits.late_types import late_types
 
         for edit in late_types(self.document):
