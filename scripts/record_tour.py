@@ -194,7 +194,8 @@ def animated(frames: list[Frame], length: float) -> str:
     width, height = COLUMNS * WIDTH, (ROWS + 2) * HEIGHT
     symbols = "".join(f'<g id="{name}">{drawn}</g>' for drawn, name in rows.items())
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve"'
+        f' viewBox="0 0 {width:g} {height:g}">'
         f"<style>text{{font:14px 'DejaVu Sans Mono',Menlo,Consolas,monospace;white-space:pre}}"
         f".b{{font-weight:bold}}{style}</style><defs>{symbols}</defs>"
         f'<rect width="100%" height="100%" rx="6" fill="#121212"/>{groups}</svg>\n'
