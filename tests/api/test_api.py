@@ -284,3 +284,11 @@ def test_a_script_that_is_no_text_is_refused(network: Path) -> None:
     script.write_bytes(b"\xff\xfe")
     with api.open_model(network) as model, pytest.raises(api.DldError, match="is not UTF-8"):
         model.run_script(script)
+
+
+def test_operators_are_listed_by_name_and_opset() -> None:
+    (conv,) = api.operators("Conv", opset=17)
+    assert (conv.domain, conv.since_version, conv.category != "") == ("ai.onnx", 11, True)
+    assert {one.name for one in api.operators(domain="ai.onnx.ml")} >= {"Scaler", "TreeEnsemble"}
+    with pytest.raises(api.DldError, match="Convv"):
+        api.operators("Convv")

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from dld_tui.api.models import Document, check, diff, edits, new_model, open_model
     from dld_tui.api.plans import Plan
     from dld_tui.api.reports import Report
-    from dld_tui.api.rows import records
+    from dld_tui.api.rows import operators, records
     from dld_tui.api.runs import compare, gate, same_results
     from dld_tui.core.errors import DldError
 
@@ -70,15 +70,15 @@ __all__ = [
     "convert_fp16", "convert_inline", "convert_io", "convert_opset", "convert_precisions",
     "convert_quantize", "convert_restore", "convert_sanitize", "convert_shape", "convert_strip",
     "convert_tensors", "diff", "doctor", "edits", "gate", "load", "memory", "merge", "new_model",
-    "open_model", "path", "placement", "prepend", "profile", "profile_llm", "profile_tensorrt",
-    "providers", "records", "reduce", "refit", "routes", "same_results", "score",
-    "search_precision", "selftest", "startup", "sweep", "tactics", "tune",
+    "open_model", "operators", "path", "placement", "prepend", "profile", "profile_llm",
+    "profile_tensorrt", "providers", "records", "reduce", "refit", "routes", "same_results",
+    "score", "search_precision", "selftest", "startup", "sweep", "tactics", "tune",
 ]  # fmt: skip
 
 _HOMES = {
     "dld_tui.api.models": ("Document", "check", "diff", "edits", "new_model", "open_model"),
     "dld_tui.api.plans": ("Plan",),
-    "dld_tui.api.rows": ("records",),
+    "dld_tui.api.rows": ("operators", "records"),
     "dld_tui.api.reports": ("Report",),
     "dld_tui.api.runs": ("compare", "gate", "same_results"),
     "dld_tui.core.errors": ("DldError",),

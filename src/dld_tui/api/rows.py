@@ -12,7 +12,10 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dld_tui.core.document.operator_listing import ListedOperator
 
 
 def records(rows: Iterable[Any]) -> list[dict[str, Any]]:
@@ -25,6 +28,21 @@ def records(rows: Iterable[Any]) -> list[dict[str, Any]]:
         TypeError: A row is no dataclass.
     """
     return [_record(row) for row in rows]
+
+
+def operators(
+    name: str | None = None, *, domain: str | None = None, opset: int | None = None
+) -> list[ListedOperator]:
+    """Return the operators of the opset, or those of one name, as ``dld operators`` lists them.
+
+    Raises:
+        UsageError: There is no such operator, operator set, or version of it.
+    """
+    from dld_tui.core.document import operator_listing as listing
+
+    every = listing.all_operators(domain, opset)
+    found = every if name is None else listing.find(name, domain, opset)
+    return [listing.ListedOperator.of(one) for one in found]
 
 
 def _record(row: Any) -> dict[str, Any]:
