@@ -78,7 +78,7 @@ def test_limits_of_settings_are_checked() -> None:
         event = job.wait()
 
     assert isinstance(event, Failed)
-    assert (event.status, event.message) == (2, "times is 0; the least is 1")
+    assert (event.status, event.message) == (2, "--times is 0; the least is 1")
 
 
 def test_an_activity_that_cannot_be_imported_is_unavailable() -> None:
