@@ -13,6 +13,7 @@ import click
 
 from dld_tui.cli.help import Context
 from dld_tui.cli.options import parameters_of, request_from
+from dld_tui.core.errors import UsageError
 from dld_tui.core.params import param, validate
 
 if TYPE_CHECKING:
@@ -78,6 +79,30 @@ def json_flag() -> Any:
 def force_flag(help: str = "Overwrite an existing file.") -> Any:
     """Declare the field of a request that lets files be written over."""
     return param(False, label="Overwrite", help=help, spellings=("--force",))
+
+
+def output_file() -> Any:
+    """Declare the field of a request that names the model to write, if one is written."""
+    return param(
+        None, label="Output", help="Write the model here.", spellings=("--output", "-o"),
+        metavar="OUT", kind="output",
+    )  # fmt: skip
+
+
+def preview_flag() -> Any:
+    """Declare the field of a request that asks for the changes only."""
+    return param(False, label="Preview", help="Print the changes; write nothing.")
+
+
+def written_file(output: Path | None, preview: bool) -> Path | None:
+    """Return the model to write; None for a preview.
+
+    Raises:
+        UsageError: Neither is asked for.
+    """
+    if output is None and not preview:
+        raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
+    return None if preview else output
 
 
 def also_written(option: str, what: str, metavar: str = "FILE") -> Any:

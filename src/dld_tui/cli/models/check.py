@@ -11,7 +11,7 @@ from pathlib import Path
 from dld_tui.activities.check_full import LIMIT_S, Result
 from dld_tui.activities.check_full import Request as FullRequest
 from dld_tui.api.inference import inference_findings
-from dld_tui.cli.command import command_for, force_flag, json_flag
+from dld_tui.cli.command import command_for, force_flag, json_flag, output_file
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core import fmt
 from dld_tui.core.checks import RULES, Level, check
@@ -89,10 +89,7 @@ class Request:
         help="Instead, check what dld.toml beside the model requires, as dld gate does.",
     )  # fmt: skip
     fix: bool = param(False, label="Fix", help="Apply all safe fixes and write the model to OUT.")
-    output: Path | None = param(
-        None, label="Output", spellings=("--output", "-o"), metavar="OUT", kind="output",
-        help="Write the model here.",
-    )  # fmt: skip
+    output: Path | None = output_file()
     force: bool = force_flag()
     as_json: bool = json_flag()
 

@@ -8,11 +8,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.cli.command import command_for, force_flag, json_flag
+from dld_tui.cli.command import (
+    command_for,
+    force_flag,
+    json_flag,
+    output_file,
+    preview_flag,
+    written_file,
+)
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.serialise import DataMode
-from dld_tui.core.errors import ExitStatus, InputError, UsageError
+from dld_tui.core.errors import ExitStatus, InputError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.source import read_text
 from dld_tui.core.fmt import count
@@ -33,11 +40,8 @@ class Request:
     script: Path = param(
         label="Script", help="The edit script.", positional=True, metavar="SCRIPT.jsonl"
     )
-    output: Path | None = param(
-        None, label="Output", spellings=("--output", "-o"), metavar="OUT", kind="output",
-        help="Write the model here.",
-    )  # fmt: skip
-    preview: bool = param(False, label="Preview", help="Print the changes; write nothing.")
+    output: Path | None = output_file()
+    preview: bool = preview_flag()
     force: bool = force_flag()
     new_data_limit: float | None = param(
         None, label="New data limit", metavar="GIB", minimum=0, maximum=1 << 20,
@@ -73,9 +77,7 @@ def command(asked: Request) -> int:
     from dld_tui.core.edits.late_types import declare_late
     from dld_tui.core.llm.folder import open_document
 
-    if asked.output is None and not asked.preview:
-        raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
-    written = None if asked.preview else asked.output
+    written = written_file(asked.output, asked.preview)
     require_free([written], asked.force)
     text, folder = read_text(asked.script), asked.script.absolute().parent
     entries = locate_files(parse_script(text, where=str(asked.script)), folder)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
+from dld_tui.cli.command import (
+    also_written,
+    command_for,
+    force_flag,
+    json_flag,
+    output_file,
+    preview_flag,
+    written_file,
+)
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
@@ -22,10 +30,7 @@ class Request:
     """What to rename, and how."""
 
     model: Path = param(label="Model", help="The ONNX model.", positional=True)
-    output: Path | None = param(
-        None, label="Output", help="Write the model here.", spellings=("--output", "-o"),
-        metavar="OUT", kind="output",
-    )  # fmt: skip
+    output: Path | None = output_file()
     nodes: bool = param(False, label="Nodes", help="Rename nodes.")
     tensors: bool = param(
         False, label="Tensors", help="Rename tensors other than inputs and outputs."
@@ -43,7 +48,7 @@ class Request:
         help=r"Replace each match: \1 and \g<name> are groups, {n} numbers the names, {op} is the "
         "operator.",
     )  # fmt: skip
-    preview: bool = param(False, label="Preview", help="Print the changes; write nothing.")
+    preview: bool = preview_flag()
     script: Path | None = also_written("--script", "the edit as an edit script")
     force: bool = force_flag()
     as_json: bool = json_flag()
@@ -54,8 +59,7 @@ class Request:
         Raises:
             UsageError: An option is missing, or two exclude each other.
         """
-        if self.output is None and not self.preview:
-            raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
+        written_file(self.output, self.preview)
         if self.preview and self.script is not None:
             raise UsageError("--preview writes nothing: omit --script")
         if self.to is not None and not self.pattern:
@@ -83,7 +87,7 @@ def command(asked: Request) -> int:
     flags = zip(KINDS, (asked.nodes, asked.tensors, asked.inputs, asked.outputs), strict=True)
     kinds = [kind for kind, is_wanted in flags if is_wanted] or [*KINDS[:2]]
     names = NewNames(asked.pattern, replacement or "", asked.prefix, asked.suffix)
-    output = None if asked.preview else asked.output
+    output = written_file(asked.output, asked.preview)
     require_free((output, asked.script), asked.force)
     problem = ""
     with closing(open_document(asked.model)) as document:

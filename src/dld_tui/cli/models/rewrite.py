@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dld_tui.cli.command import also_written, command_for, force_flag, json_flag
+from dld_tui.cli.command import (
+    also_written,
+    command_for,
+    force_flag,
+    json_flag,
+    output_file,
+    preview_flag,
+    written_file,
+)
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
@@ -64,11 +72,8 @@ class RewriteRequest:
         positional=True,
         metavar="RULES...",
     )
-    output: Path | None = param(
-        None, label="Output", spellings=("--output", "-o"), metavar="OUT", kind="output",
-        help="Write the model here.",
-    )  # fmt: skip
-    preview: bool = param(False, label="Preview", help="Print the changes; write nothing.")
+    output: Path | None = output_file()
+    preview: bool = preview_flag()
     verify: bool = param(False, label="Verify", help="Run both models and compare their outputs.")
     script: Path | None = also_written("--script", "the edit as an edit script")
     only_list: bool = param(
@@ -98,11 +103,9 @@ def command(asked: RewriteRequest) -> int:
         missing = "MODEL" if asked.model is None else "RULES..."
         raise click.UsageError(f"Missing argument '{missing}'.")
     wanted = rules_of(asked.rules)
-    if asked.output is None and not asked.preview:
-        raise UsageError("OUT is missing", hint="Add -o OUT, or --preview")
+    output = written_file(asked.output, asked.preview)
     if asked.preview and (asked.verify or asked.script is not None):
         raise UsageError("--preview writes nothing: omit --verify and --script")
-    output = None if asked.preview else asked.output
     require_free((output, asked.script), asked.force)
     text = text_of_rules(wanted)
     with closing(open_document(asked.model)) as document:
