@@ -176,9 +176,6 @@ def _run(words: Sequence[str], folder: Path) -> str:
     return done.stdout
 
 
-# --- the sweep, in a process of its own, without a line of dld-tui -------------------------------
-
-
 def _sweep(model: str, sets: str, folder: str, budget: str, provider: str) -> dict[str, Any]:
     import onnxruntime as ort
 

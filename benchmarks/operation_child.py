@@ -352,9 +352,6 @@ class _JobHere(Job):
         """Do nothing: it is over."""
 
 
-# --- judges ---------------------------------------------------------------------------------------
-
-
 def _loaded(result: Path) -> str:
     try:
         session(result)

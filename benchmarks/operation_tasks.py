@@ -196,9 +196,6 @@ def _drawn(folder: Path, places: Sequence[Path]) -> Iterator[Case]:
                 yield stratum.pop()
 
 
-# --- the operations -----------------------------------------------------------------------------
-
-
 def _convert(words: list[str], model: Subject, folder: Path, chance: random.Random) -> list[str]:
     quick = ["--no-measure"] if words[0] in _MEASURED else []
     return ["convert", *words[:1], "MODEL", *words[1:], *quick, "-o", "OUT"]

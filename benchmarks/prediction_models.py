@@ -142,9 +142,6 @@ def random_array(info: onnx.ValueInfoProto, shape: list[int]) -> npt.NDArray[np.
     return generator.random(shape).astype(dtype)
 
 
-# --- mutations ----------------------------------------------------------------------------------
-
-
 @dataclass
 class Base:
     """A model that runs, and the sizes of its free dimensions that it runs with."""

@@ -105,9 +105,6 @@ def _in_order(parameters: Sequence[click.Parameter]) -> list[click.Parameter]:
     return sorted(parameters, key=lambda one: not isinstance(one, click.Argument))
 
 
-# --- JSON documents -------------------------------------------------------------------------------
-
-
 def parts(kind: Any) -> tuple[Any, ...]:
     """Return the kinds that a union is made of, or the kind alone; None is left out."""
     found = typing.get_args(kind) if typing.get_origin(kind) in _UNIONS else (kind,)

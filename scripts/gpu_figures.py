@@ -237,9 +237,6 @@ def write_model(name: str, folder: Path) -> Path:
     return path
 
 
-# --- decoders -------------------------------------------------------------------------------------
-
-
 class PlainLoop:
     """Generates tokens with ONNX Runtime alone.
 
@@ -401,9 +398,6 @@ def _kernel_row(what: str, path: Path) -> Row:
     said = f"{named:,} of {count:,} kernels have a layer, {busy:.3f} ms of layers {problem}"
     return {"what": f"{what}: kernels", "said": said.strip(), "good": bool(count)
             and named >= 0.99 * count}  # fmt: skip
-
-
-# --- the whole ------------------------------------------------------------------------------------
 
 
 def _child(folder: Path, provider: str, *words: str) -> list[Row]:

@@ -168,9 +168,6 @@ def _read_data(block: Block) -> None:
             json.loads(line)
 
 
-# --- running --------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Ran:
     """What a block printed, and what was wrong with it."""
@@ -304,8 +301,6 @@ def _python(
         os.chdir(before)
     return out.getvalue(), []
 
-
-# --- comparing ------------------------------------------------------------------------------------
 
 _NUMBER = re.compile(r"\d[\d,.]*")
 _BAR = re.compile(r"[▏▎▍▌▋▊▉█░▒▓─━]+")

@@ -104,9 +104,6 @@ class Types:
         return self.sets.index(text)
 
 
-# --- kernels: operators with versions and types ----------------------------------------------
-
-
 def kernels(text: str, provider: str, types: Types) -> dict[str, Any]:
     """Return first and last version, and types by constraint, of each kernel of a provider."""
     title = rf"^## Operators implemented by {provider}ExecutionProvider\n"
@@ -182,8 +179,6 @@ def host_values(folder: Path) -> dict[str, list[list[int]]]:
         found.update({f"Reduce{kind}": reductions for kind in kinds})
     return {name: [sorted(side) for side in sides] for name, sides in sorted(found.items())}
 
-
-# --- lists: operators with notes ----------------------------------------------------------------
 
 _ASIDE = re.compile(
     r"`seed` value is ignored by TensorRT|\S+(?:, \w+)* supported since [\d.]+|HTP backend only"

@@ -185,9 +185,6 @@ def _page(path: Path, generated: str) -> str:
     return f"{head}{MARKER}\n{generated}"
 
 
-# --- keys -----------------------------------------------------------------------------------------
-
-
 @cache
 def key_notes() -> dict[str, dict[str, Any]]:
     """Return the meanings of letters, and the titles of scopes."""
@@ -221,9 +218,6 @@ letters are those beside the answers."""
 
 def _default(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# --- man page -------------------------------------------------------------------------------------
 
 
 def man_page() -> str:
@@ -290,8 +284,6 @@ def _roff(text: Any) -> str:
     escaped = str(text).replace("\\", "\\e").replace("-", "\\-")
     return re.sub(r"^(?=[.'])", r"\\&", escaped)
 
-
-# --- all of them ----------------------------------------------------------------------------------
 
 _COMPLETIONS = {
     "bash": "bash-completion/completions/dld",

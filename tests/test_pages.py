@@ -79,9 +79,6 @@ def test_each_block_that_is_not_run_says_why() -> None:
     failing(faults)
 
 
-# --- commands in sentences and tables -------------------------------------------------------------
-
-
 def spans(page: Path) -> Iterator[tuple[int, str]]:
     """Yield line and text of what stands between backquotes, outside of blocks."""
     for line, text in read(page).prose:
@@ -119,9 +116,6 @@ def unknown_in(command: str) -> str:
 def test_commands_and_options_that_are_named_exist(page: Path) -> None:
     found = ((line, unknown_in(span)) for line, span in spans(page) if span.startswith("dld "))
     failing([Fault(page, line, said) for line, said in found if said])
-
-
-# --- links, words, paths --------------------------------------------------------------------------
 
 
 def slug(heading: str) -> str:
@@ -198,9 +192,6 @@ def test_pages_for_users_name_no_files_of_developers(page: Path) -> None:
         for line, text in lines
         if (found := _OF_DEVELOPERS.search(text))
     ])  # fmt: skip
-
-
-# --- the tests themselves can fail ----------------------------------------------------------------
 
 
 def page_of(folder: Path, text: str) -> Path:

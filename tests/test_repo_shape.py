@@ -150,8 +150,6 @@ def test_style_sheets_have_no_colours_of_their_own() -> None:
     assert found == []
 
 
-# --- classes of the user interface ---------------------------------------------------------------
-
 MOST_ANCESTORS = 3
 REDEFINED: set[str] = set()
 """Classes among whose ancestors an action is still defined twice."""

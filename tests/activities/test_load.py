@@ -148,9 +148,6 @@ def test_what_does_not_fit_is_refused(asked: dict[str, Any], why: str, tmp_path:
         load(write(tmp_path, PLAIN_BRANCHES), **asked)
 
 
-# --- engines --------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
     fake = fake_tensorrt()
@@ -216,9 +213,6 @@ def test_an_engine_has_to_be_trusted(trt: Any, tmp_path: Path) -> None:
         loaded(path)
     with pytest.raises(UsageError, match="is for decoders"):
         loaded(path, tokens=3, trust=True)
-
-
-# --- decoders -------------------------------------------------------------------------------------
 
 
 def test_sequences_at_the_same_time_are_those_made_one_after_the_other(tmp_path: Path) -> None:

@@ -200,9 +200,6 @@ def test_settings_that_do_not_go_together(model: Path) -> None:
         placed(model, runtime="tensorrt", weights="uint8")
 
 
-# --- TensorRT -------------------------------------------------------------------------------------
-
-
 class Machine:
     """A machine with the fake, whose layers take their time by name."""
 

@@ -157,8 +157,6 @@ def test_a_fixed_batch_is_told(tmp_path: Path) -> None:
     assert "fixed in the model" in found.points[1].problem
 
 
-# --- what one point cannot do is its own matter ---------------------------------------------------
-
 WEIGHTS = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {0.5, -0.25, 1.0, 0.125}>
 { y = MatMul(x, w) }"""
@@ -257,9 +255,6 @@ def test_points_may_take_the_memory_that_is_free(
     assert limited == [9 << 40]
 
 
-# --- files ----------------------------------------------------------------------------------------
-
-
 def test_the_result_is_written_and_its_models_are_not_left(tmp_path: Path) -> None:
     from dld_tui.core.process.paths import cache_dir
 
@@ -287,9 +282,6 @@ def test_a_converted_model_is_known_to_the_next_sweep(
     monkeypatch.delattr(fp16, "run")
     monkeypatch.setattr(fp16, "run", lambda request: pytest.fail("converted again"), raising=False)
     assert [point.problem for point in sweep(path, **asked)[0].points] == ["", ""]
-
-
-# --- decoders -------------------------------------------------------------------------------------
 
 
 def test_a_decoder_is_measured_by_prompt_and_context(

@@ -140,9 +140,6 @@ def test_tactic_sources() -> None:
         tactic_mask(0, ["+magic"], numbers)
 
 
-# --- precision ------------------------------------------------------------------------------------
-
-
 def precise(folder: Path, text: str, **precisions: str) -> Path:
     model = models.parse(text)
     for node in model.graph.node:
@@ -218,9 +215,6 @@ def test_a_strong_library_gets_casts_instead(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".dld-view-*"))
 
 
-# --- inputs and outputs ---------------------------------------------------------------------------
-
-
 def test_profiles(trt: Any, tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     shapes: Any = {"min_shapes": ("x:1x4",), "opt_shapes": ("x:2x4",), "max_shapes": ("x:8x4",)}
@@ -248,9 +242,6 @@ def test_formats_of_inputs_and_outputs(trt: Any, model: Path) -> None:
         fake_build(trt, model, output_formats=("fp16", "fp16"))
     with pytest.raises(UsageError, match="keeps the types of the model"):
         fake_build(trt, model, typing="strong", input_formats=("fp16:chw",))
-
-
-# --- timing cache, devices, plugins ---------------------------------------------------------------
 
 
 def test_the_timing_cache_is_kept(trt: Any, model: Path, tmp_path: Path) -> None:
@@ -308,9 +299,6 @@ def test_plugins(trt: Any, model: Path, tmp_path: Path) -> None:
     _, _, config = fake_build(trt, model, dynamic_plugins=(str(library),))
     assert trt.fake.registry._libraries == [str(library)]
     assert config.plugins_to_serialize == [str(library)]
-
-
-# --- failures -------------------------------------------------------------------------------------
 
 
 def test_int8_without_calibration(trt: Any, model: Path) -> None:

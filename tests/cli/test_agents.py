@@ -62,9 +62,6 @@ async def gone(mark: str) -> None:
     pytest.fail(f"still running: {[*marked(mark)]}")
 
 
-# --- what is declared -----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 def test_schemas_are_valid(tool: Tool) -> None:
     jsonschema.Draft202012Validator.check_schema(tool.schema)
@@ -118,9 +115,6 @@ def test_a_folder_must_be_there(dld: Dld, tmp_path: Path) -> None:
     assert "not a folder" in dld.fails(2, "mcp", "--allow", tmp_path / "none")
 
 
-# --- results --------------------------------------------------------------------------------------
-
-
 def test_long_results_are_cut_to_their_first_rows() -> None:
     rows: Any = [{"name": f"n{at}", "time_ms": float(at)} for at in range(260)]
     result, short = shortened({"layers": rows, "names": [str(at) for at in range(260)]})
@@ -170,9 +164,6 @@ def test_old_results_go(tmp_path: Path) -> None:
     resources.add(120, "find", b" " * 2_000_000, ".json", "application/json")
     with pytest.raises(InputError, match="more than"):
         resources.read("dld://find/120.json")
-
-
-# --- over standard input and output ---------------------------------------------------------------
 
 
 async def test_what_a_client_sees(tmp_path: Path) -> None:

@@ -66,8 +66,6 @@ def test_an_option_in_a_text_is_not_broken() -> None:
     assert not all("well-known-words-too" in text for text in helps)
 
 
-# --- JSON documents -------------------------------------------------------------------------------
-
 RUN = {
     "dld inspect": "model.onnx",
     "dld check": "model.onnx",

@@ -97,9 +97,6 @@ def every_subset(things: Sequence[str]) -> Iterator[Subset]:
         yield from map(frozenset, itertools.combinations(things, count))
 
 
-# --- what is found, against all subsets -----------------------------------------------------------
-
-
 @ORDERS
 @given(data=st.data())
 def test_any_monotone_rule(order: Order, data: st.DataObject) -> None:
@@ -171,9 +168,6 @@ def test_pairs_that_only_go_together_are_left_out_of_neighbours() -> None:
     assert len(asked) < 40
 
 
-# --- how many trials it takes ---------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("things", [1, 10, 300, 2000])
 @pytest.mark.parametrize("needed", [0, 1, 3])
 def test_the_expected_number_of_trials_holds(things: int, needed: int) -> None:
@@ -207,9 +201,6 @@ def test_one_neighbour_of_many_takes_few_small_trials() -> None:
 def test_when_all_are_not_enough() -> None:
     found, asked = smallest(NODES, lambda kept: NO)
     assert (found.things, found.is_whole, len(asked)) == (None, True, 2)
-
-
-# --- the guided search ----------------------------------------------------------------------------
 
 
 def guided(
@@ -273,9 +264,6 @@ def test_nothing_can_be_taken_from_a_guided_result(noise: list[float], most: flo
     assert len(asked) <= ranking_trials(len(parts)) + expected_trials(len(parts), len(parts))[1]
 
 
-# --- a set that grows -----------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Blaming(Outcome):
     blamed: tuple[str, ...] = ()
@@ -313,9 +301,6 @@ def test_a_set_that_cannot_grow_further_is_the_only_one_that_is_told() -> None:
     found, asked = grown(lambda kept: NO, 2)
     assert len(asked) == 3
     assert [*found.tried] == [frozenset("abc")]
-
-
-# --- limits ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("most", range(1, 14))
@@ -363,9 +348,6 @@ def test_no_trial_begins_after_the_time_but_some_are_made_in_any_case() -> None:
     assert made(Limits())[1] == -1
 
 
-# --- outcomes that change -------------------------------------------------------------------------
-
-
 def test_an_outcome_that_changes_is_told_and_the_last_one_counts(tmp_path: Path) -> None:
     answers = iter([NO, YES, NO, YES, NO, NO, NO, NO])
     oracle = Oracle(lambda kept: next(answers))
@@ -403,9 +385,6 @@ def test_confirming_by_another_oracle() -> None:
     assert trials.changed == ["1 kept: good, then unknown"]
 
 
-# --- what is told ---------------------------------------------------------------------------------
-
-
 def test_there_is_one_progress_line_whatever_an_oracle_tells() -> None:
     trials = trials_of(Oracle(needs("n7")), limits=Limits(trials=50))
     _, events = run(trials.smallest(NODES, lambda kept: kept))
@@ -427,9 +406,6 @@ def test_quick_trials_are_told_when_they_bring_a_search_further() -> None:
     slow = trials_of(Oracle(needs("n7")), is_quick=False)
     _, events = run(slow.smallest(NODES, lambda kept: kept))
     assert sum(isinstance(event, Log) for event in events) == slow.made
-
-
-# --- the journal ----------------------------------------------------------------------------------
 
 
 def search(path: Path, oracle: Oracle, order: Order = Order.LIKELY_FIRST) -> Found:

@@ -24,9 +24,6 @@ _LISTS = (
 )  # fmt: skip
 
 
-# --- running -------------------------------------------------------------------------------------
-
-
 def feeds_for(
     model: onnx.ModelProto, seed: int = 0, shapes: dict[str, list[int]] | None = None
 ) -> dict[str, np.ndarray[Any, Any]]:
@@ -89,9 +86,6 @@ def bits_of(values: Arrays) -> list[tuple[str, tuple[int, ...], bytes]]:
         (str(v.dtype), v.shape, repr(v.tolist()).encode() if v.dtype == object else v.tobytes())
         for v in (np.asarray(value) for value in values)
     ]
-
-
-# --- comparing -----------------------------------------------------------------------------------
 
 
 def facts(model: onnx.ModelProto) -> Counter[Fact]:

@@ -149,9 +149,6 @@ def _old() -> onnx.ModelProto:
     )
 
 
-# --- the scripts ----------------------------------------------------------------------------------
-
-
 def _merged() -> None:
     import onnx
     from onnx import compose

@@ -160,9 +160,6 @@ async def test_each_press_takes_the_next_overlay_of_a_large_graph(
         assert colours.overlay.name == names[(at + 2) % len(names)]
 
 
-# --- questions are answered by who has seen them --------------------------------------------------
-
-
 def _crashed(path: Path) -> None:
     """Leave a journal, as a killed program does."""
     document = Document.open(path, journaled=True)

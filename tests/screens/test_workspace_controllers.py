@@ -96,9 +96,6 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     document.close()
 
 
-# --- what the cursor is on -----------------------------------------------------------------------
-
-
 def test_each_row_has_its_target(desk: Desk) -> None:
     first = desk.node("first")
     assert Cursor(node=first).target is EditableKind.NODE
@@ -150,9 +147,6 @@ def test_nodes_are_pasted_where_the_cursor_is(desk: Desk) -> None:
     assert Cursor(node=desk.node("first")).target_scope is scope
     assert Cursor(branch=branch).target_scope is scope
     assert Cursor(branch=branch, in_parameters=True).target_scope is None
-
-
-# --- edits ---------------------------------------------------------------------------------------
 
 
 def test_edits_are_told_in_order_and_counted(desk: Desk) -> None:
@@ -279,9 +273,6 @@ def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
     assert desk.document.main.outputs == ()
 
 
-# --- a link of the graph -------------------------------------------------------------------------
-
-
 def on_link(desk: Desk, name: str, index: int = 0) -> Cursor:
     """Return the cursor on the link that leads to an input of a node."""
     node = desk.node(name)
@@ -328,9 +319,6 @@ def test_from_a_link_one_goes_to_both_ends(desk: Desk) -> None:
     desk.look(Cursor(in_graph=True, link=Terminal(desk.document.main, "output", "y")))
     navigation.go_destination()
     assert desk.said == ["Nothing is connected here"]
-
-
-# --- how they are put together -------------------------------------------------------------------
 
 
 def test_every_command_of_a_controller_is_there() -> None:

@@ -61,9 +61,6 @@ async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: P
         assert at(session) == "first"
 
 
-# --- views --------------------------------------------------------------------------------------
-
-
 async def views_cycle_and_keep_the_cursor(session: Session) -> None:
     await to_graph(session, "/layers.3/gate")
     views = []
@@ -169,9 +166,6 @@ async def ways_between_two_marked_nodes(session: Session) -> None:
     assert len(session.screen.graph.canvas.drawing.graph) == 2
 
 
-# --- in step with the explorer ------------------------------------------------------------------
-
-
 async def the_graph_follows_the_explorer(session: Session) -> None:
     for name in ("/layers.5/join", "/stem", "/layers.11/skip"):
         await session.go(name)
@@ -208,9 +202,6 @@ async def no_node_is_acted_on_at_a_fold(session: Session) -> None:
     assert session.screen.model.cursor.node is None
     await session.press("delete")
     assert not session.screen.document.dirty
-
-
-# --- folds --------------------------------------------------------------------------------------
 
 
 async def folds_open_and_close_at_the_cursor(session: Session) -> None:
@@ -260,9 +251,6 @@ async def a_fold_opens_on_the_canvas_and_closes_round_a_node(session: Session) -
     before = len(pane.boxes)
     await session.press("z")
     assert len(pane.boxes) > before
-
-
-# --- edits --------------------------------------------------------------------------------------
 
 
 @SIZES
@@ -370,9 +358,6 @@ async def test_functions_are_drawn_when_they_are_opened(tmp_path: Path) -> None:
         model = session.screen.graph.model
         assert isinstance(model, GraphModel)
         assert model.scope.kind == "function"
-
-
-# --- places -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

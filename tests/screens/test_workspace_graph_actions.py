@@ -19,8 +19,6 @@ from tests.support.pages import TextPage
 from tests.support.report_files import make_report
 from tests.support.workspace import NARROW, SIZES, WIDE, Session, opened
 
-# --- the cursor on a link ------------------------------------------------------------------------
-
 
 @SIZES
 async def test_the_cursor_goes_onto_links_and_edits_them(
@@ -57,9 +55,6 @@ async def test_the_cursor_goes_onto_links_and_edits_them(
         assert other.node is None or other.node.inputs[other.index] == other.value
 
 
-# --- marks --------------------------------------------------------------------------------------
-
-
 @SIZES
 async def test_marks_are_the_explorers_in_every_view(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -87,9 +82,6 @@ async def test_a_fold_is_marked_as_a_whole_and_deleted(layers: Path) -> None:
         await session.press("delete", "d")
         assert [node.name for node in session.screen.document.main.nodes] == ["/stem", "/head"]
         assert session.screen.graph.list.marks == set()
-
-
-# --- mouse, menu, overlay -----------------------------------------------------------------------
 
 
 @SIZES

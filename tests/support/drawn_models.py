@@ -46,8 +46,6 @@ class Drawn:
         model.ir_version = 10
         return model
 
-    # --- nodes ----------------------------------------------------------------------------------
-
     def _nodes(self, values: list[str], count: int, depth: int) -> list[onnx.NodeProto]:
         values, nodes = list(values), []
         for _ in range(count):
@@ -128,8 +126,6 @@ class Drawn:
         inputs = ["trips", "", self._value(values)]
         return helper.make_node("Loop", inputs, [out], name, body=body)
 
-    # --- functions ------------------------------------------------------------------------------
-
     def _leaky(self) -> onnx.FunctionProto:
         text = """<ir_version: 10, opset_import: ["" : 18, "local" : 1]> g (float[2, 2] x) => (y) {
             y = Relu(x) }
@@ -155,8 +151,6 @@ class Drawn:
             [first] p, q = local.pair(x)
             [last] r = local.leaky <slope: float = 0.125> (p, q) }"""
         return onnx.parser.parse_model(text).functions[0]
-
-    # --- records --------------------------------------------------------------------------------
 
     def _info(self, name: str) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, FLOAT, [2, 2])

@@ -171,9 +171,6 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess.Popen, "_execute_child", execute_child)
 
 
-# -- in the server ---------------------------------------------------------------------------------
-
-
 def serve(number: int) -> NoReturn:
     """Fork a worker for each message, until nobody asks any more."""
     connection = socket.socket(fileno=number)

@@ -105,8 +105,6 @@ def aims_at_small_model() -> Aims:
     )  # fmt: skip
 
 
-# --- aims in any model -------------------------------------------------------------------------
-
 _SAFE = {
     "LRN": ("alpha", "0.125"), "BatchNormalization": ("epsilon", "0.125"),
     "Dropout": ("ratio", "0.125"), "LayerNormalization": ("epsilon", "0.125"),
@@ -178,9 +176,6 @@ def _said_of(node: onnx.NodeProto) -> str:
     for attribute in node.attribute:
         words += map(_said_of, attribute.g.node)
     return "\n".join(words).lower()
-
-
-# --- typing them -------------------------------------------------------------------------------
 
 
 def keys_for(task: str, aims: Aims) -> str:

@@ -62,9 +62,6 @@ def keys_of(text: str) -> list[str]:
     return keys
 
 
-# --- the program ---------------------------------------------------------------------------------
-
-
 _AGE = re.compile(r" *(just now|\d+ \w+ ago)")
 """What the time says, not the keys."""
 

@@ -194,9 +194,6 @@ def test_the_mouse_in_pixels_needs_the_size_of_a_cell() -> None:
     assert (pressed.x, pressed.y) == (2, 2)
 
 
-# --- fuzz ----------------------------------------------------------------------------------------
-
-
 _NUMBER = st.one_of(st.just(""), st.integers(0, 10**9).map(str), st.sampled_from(("1", "97", "27")))
 _FIELD = st.lists(_NUMBER, max_size=4).map(":".join)
 _FINAL = st.sampled_from([*"u~ABCDEFGHIMOPQRSZtmcny@^$[`"])
@@ -269,9 +266,6 @@ def test_where_reads_are_cut_does_not_matter(parts: list[bytes], lengths: list[i
     assert found == said(KeyParser(clock=Clock()).feed(data))
     apart = [key for part in parts for key in said(KeyParser(clock=Clock()).feed(part))]
     assert found == apart
-
-
-# --- the driver ----------------------------------------------------------------------------------
 
 
 async def test_the_terminal_swallows_no_key_once_something_is_shown(

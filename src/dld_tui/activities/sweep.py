@@ -368,8 +368,6 @@ class _Measurement:
         self._journal.forget()
         yield Finished(found)
 
-    # --- models of other precisions ---------------------------------------------------------------
-
     def _converted(self, model: Path) -> Generator[Event, None, dict[str, Path | str]]:
         """Return the model of each precision, or why there is none."""
         names = next((axis.values for axis in self._axes if axis.name == PRECISION), (AS_GIVEN,))
@@ -424,8 +422,6 @@ class _Measurement:
         if isinstance(result, VerifiedResult) and result.unchanged:
             return "the conversion found nothing to do"
         return value_problem(result)
-
-    # --- each point once --------------------------------------------------------------------------
 
     def _prepare(
         self, spot: _Point, models: Mapping[str, Path | str], config: GenaiConfig | None
@@ -521,8 +517,6 @@ class _Measurement:
         """Return the values of a point along the axes that are no settings."""
         named = zip(self._axes, spot.at, strict=True)
         return tuple(value for axis, value in named if axis.name not in SETTINGS)
-
-    # --- in turns --------------------------------------------------------------------------------
 
     def _rounds(self, ready: list[_Point]) -> Iterator[Event]:
         known = sum(self._known(spot) for spot in ready)

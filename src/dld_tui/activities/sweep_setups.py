@@ -77,9 +77,6 @@ class Setup(Protocol):
         """
 
 
-# --- passes of a model ----------------------------------------------------------------------------
-
-
 class Passes:
     """A model with guessed inputs.
 
@@ -184,9 +181,6 @@ class _PassRunner:
         contestant = Contestant(self._model, self._settings, [self.values])
         contestant.use(self._session, 0.0)
         return Turn(contestant.time(seconds, settles=settles))
-
-
-# --- prompts and tokens of a decoder --------------------------------------------------------------
 
 
 class Generation:

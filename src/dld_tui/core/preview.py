@@ -277,8 +277,6 @@ def age_text(seconds: float) -> str:
 _NOW_S = 60
 
 
-# --- previews in a child process ------------------------------------------------------------------
-
 _IDLE_S = 5.0
 """A child that was not asked anything for so long ends."""
 _STUCK_S = 3.0

@@ -88,8 +88,6 @@ R = TypeVar("R", bound=Outcome)
 Asking: TypeAlias = "Generator[Event, None, Outcome]"
 
 
-# --- the journal ----------------------------------------------------------------------------------
-
 _DIGEST = 24
 _BEGUN = "begun"
 _CRASHES = 3
@@ -240,9 +238,6 @@ class Journal(Generic[R]):
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-# --- trials ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -549,8 +544,6 @@ def subset_key(subset: Iterable[str]) -> str:
     data = "\0".join(sorted(subset)).encode("utf-8", "surrogatepass")
     return hashlib.sha256(data).hexdigest()[:_DIGEST]
 
-
-# --- which set to try next ------------------------------------------------------------------------
 
 _FIRST = 8
 """The number of things that are likely to be needed; the order of later ones does not matter."""

@@ -112,9 +112,6 @@ def labelled(pairs: Iterable[tuple[str, str]]) -> list[Line]:
     return [[(fit(label, LABEL), "dim"), (visible(text), "")] for label, text in pairs]
 
 
-# --- pages with a form ---------------------------------------------------------------------------
-
-
 class FormBox(Framed, Vertical):
     """The frame of a form."""
 

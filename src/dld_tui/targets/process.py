@@ -145,8 +145,6 @@ class ProcessJob(Job):
                 if not self._over:
                     self._turn()
 
-    # -- one turn of the loop; only with the turn lock ------------------------------------------
-
     def _open_selector(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe()
@@ -282,8 +280,6 @@ class ProcessJob(Job):
         log = "\n".join(self._last_lines)
         message, hint = describe_end(code, log)
         return Failed(message, None, hint, log or None)
-
-    # -- only with the state lock -----------------------------------------------------------------
 
     def _flush(self) -> None:
         try:

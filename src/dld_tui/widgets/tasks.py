@@ -166,8 +166,6 @@ class Tasks:
         self._owner.app.push_screen(dialog, left)
         return await answer
 
-    # --- work that Esc stops --------------------------------------------------------------------
-
     @property
     def is_working(self) -> bool:
         """Whether :meth:`work` goes on."""
@@ -360,9 +358,6 @@ class RestOfTask:
             # What it was to fill may have gone just before it is cancelled.
             if not has_gone(self._owner):
                 raise
-
-
-# --- jobs ---------------------------------------------------------------------------------------
 
 
 class Job(Protocol):

@@ -82,9 +82,6 @@ def holds(
     return enter
 
 
-# --- choosing ------------------------------------------------------------------------------------
-
-
 def scope_of(document: Document, dice: random.Random, kind: str = "") -> Scope:
     """Return a scope that has nodes, every now and then the main graph."""
     scopes = [s for s in document.scopes() if s.nodes and (not kind or s.kind == kind)]
@@ -168,9 +165,6 @@ def identities(document: Document) -> list[Node]:
 
 def copied(model: onnx.ModelProto) -> onnx.ModelProto:
     return onnx.ModelProto.FromString(model.SerializeToString())
-
-
-# --- names, notes and metadata -------------------------------------------------------------------
 
 
 @holds("rename_node", keeps=True, touches=["node"], refusable=False)
@@ -290,9 +284,6 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
         dims = [dim if isinstance(dim, int) and dim > 0 else 2 for dim in known.dims]
         ranges[name] = dict.fromkeys(("min", "opt", "max"), dims)
     return {"profiles": [ranges]} if ranges else None
-
-
-# --- repairs and order ---------------------------------------------------------------------------
 
 
 @holds("sort_nodes", keeps=True, touches=[], refusable=False)
@@ -435,9 +426,6 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     return {"scope": path(node.scope), "node": node.ref}
 
 
-# --- functions -----------------------------------------------------------------------------------
-
-
 @holds("make_function", keeps=True, selects=True)
 def _(document: Document, dice: random.Random, size: int) -> Arguments:
     scope = scope_of(document, dice)
@@ -516,9 +504,6 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
                    kind="float", value=attribute.value)  # fmt: skip
     return {"scope": path(node.scope), "node": node.ref, "attribute": attribute.name,
             "reference": "fresh"}  # fmt: skip
-
-
-# --- nodes ---------------------------------------------------------------------------------------
 
 
 @holds("bypass_nodes", keeps=True, touches=["node", "value_info", "output"], selects=True)
@@ -710,9 +695,6 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     return {"scope": path(node.scope), "node": node.ref, "attribute": attribute.name}
 
 
-# --- links ---------------------------------------------------------------------------------------
-
-
 def _behind_identity(document: Document, dice: random.Random) -> Any:
     """Return an Identity node and one that uses what goes into it."""
     found = [
@@ -764,9 +746,6 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
 def _(document: Document, dice: random.Random, size: int) -> Arguments:
     scope = scope_of(document, dice)
     return {"scope": path(scope), "value": dice.choice(values_of(scope))}
-
-
-# --- terminals -----------------------------------------------------------------------------------
 
 
 @holds("add_output", keeps=True, touches=["output", "value_info"])
@@ -868,9 +847,6 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     if name in main.outputs:
         dims = None if known.dims is None else list(known.dims)
     return {"scope": [], "value": name, "dtype": known.dtype, "dims": dims}
-
-
-# --- tensors -------------------------------------------------------------------------------------
 
 
 @holds("add_initializer", keeps=True, touches=["initializer", "input"], refusable=False)
@@ -1032,9 +1008,6 @@ def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
     ]
     return {"scope": path(home), "name": names[0], "dims": list(array.shape), "indices": indices,
             "values": [float(array[index]) for index in places]}  # fmt: skip
-
-
-# --- bodies --------------------------------------------------------------------------------------
 
 
 def _holder(document: Document, dice: random.Random) -> Any:

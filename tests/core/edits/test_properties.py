@@ -189,8 +189,6 @@ def test_a_property_on_many_random_models(tmp_path: Path, number: int) -> None:
     assert try_property(PROPERTIES[number], tmp_path, seed=number + 100, wanted=2 * ONCE)
 
 
-# --- real models ---------------------------------------------------------------------------------
-
 LIGHT = (
     "squeezenet", "bvlc_alexnet", "inception_v1", "inception_v2", "resnet50", "shufflenet",
 )  # fmt: skip

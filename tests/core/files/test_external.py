@@ -366,9 +366,6 @@ def test_messages_name_the_path_that_the_model_was_saved_to(folder: Path) -> Non
     assert raised.value.where == str(folder / "other" / "n.onnx")
 
 
-# --- tensors --------------------------------------------------------------------------------------
-
-
 def test_finds_the_tensors_of_every_place() -> None:
     def tensor(name: str) -> TensorProto:
         return TensorProto(name=name)

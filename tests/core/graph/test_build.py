@@ -161,8 +161,6 @@ def test_vertices_and_nodes_find_each_other(what: str) -> None:
     assert drawn.subjects[vertex] is node
 
 
-# --- What a node does and which weight it has, in a few words -------------------------------------
-
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 CONV = """
 main (float[1,8,9,9] x) => (float y)
@@ -240,8 +238,6 @@ def test_what_is_drawn_is_not_said_again() -> None:
     document = Document(models.parse(HEAD + STORED))
     assert weight_text(node(document, "a"), lambda other: True) == ""
 
-
-# --- weights --------------------------------------------------------------------------------------
 
 HIDDEN = """
 <ir_version: 10, opset_import: ["" : 18]>

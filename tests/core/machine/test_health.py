@@ -95,9 +95,6 @@ def test_checks_travel_as_json() -> None:
     assert decode(list[Check], [encode(check)]) == [check]
 
 
-# --- What is said of a self-test ------------------------------------------------------------------
-
-
 def test_lines_for_people() -> None:
     steps = (HealthStep("cpu", "one", PASSED, 1.0, "fine", "not said"),
              HealthStep("cuda", "two", FAILED, 1.0, "bad", "do\x1b[31m this"))  # fmt: skip

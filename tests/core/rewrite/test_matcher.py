@@ -203,8 +203,6 @@ def test_hits_that_share_nodes_are_told_apart() -> None:
     assert (len(chosen), len(overlapping)) == (2, 1)
 
 
-# --- the oracle ----------------------------------------------------------------------------------
-
 OPERATORS = ("Relu", "Neg", "Sub", "Div", "Add", "Mul")
 INSTANCE = (("Relu", 1), ("Sub", 2), ("Add", 2))
 PATTERNS = (

@@ -154,9 +154,6 @@ def test_what_cannot_be_read_is_told() -> None:
         TensorWindow(Tensor(broken, None))
 
 
-# --- Histograms count every element once, whatever its kind ---------------------------------------
-
-
 @given(
     values=st.lists(st.floats(width=32), max_size=50),
     bins=st.integers(1, 20),

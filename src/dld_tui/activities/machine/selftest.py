@@ -166,8 +166,6 @@ class _Bench:
         self._other = folder / "other.onnx"
         self._refitted = folder / "refitted.engine"
 
-    # --- the steps --------------------------------------------------------------------------------
-
     def cpu(self) -> Iterator[_Trial]:
         """ONNX Runtime on the CPU."""
         settings: dict[str, JSON] = {"optimization": "disabled", "against_optimization": "all"}
@@ -204,8 +202,6 @@ class _Bench:
             ("values after the refit", ("build and refit",), self._refitted_values),
         ):
             yield _Trial("tensorrt", name, need, work)
-
-    # --- how -------------------------------------------------------------------------------------
 
     def ask(self, activity: str, **settings: JSON) -> Generator[Progress, None, Any]:
         """Run an activity in a separate process and return its result."""

@@ -584,7 +584,6 @@ def trial_settings(settings: BuildSettings, precision: str, library: Library) ->
     return replace(settings, typing=typing, **lower)
 
 
-# --- trials of a search for the nodes that must stay in floating point when others are quantized
 # ONNX Runtime's quantizer runs once: it finds the ranges, and tells which tensors each node asks
 # for (:mod:`dld_tui.core.conversion.quantization_plan`). All trials then share one session, in
 # which each tensor is quantized and dequantized by choice.

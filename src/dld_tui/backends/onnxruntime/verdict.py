@@ -358,8 +358,6 @@ class _Asking:
             return end
         return replace(end, ended=f"no answer within the limits: {end.ended}", rule=LIMIT)
 
-    # --- which node it is -----------------------------------------------------------------------
-
     def _finding(self, end: _End, place: tuple[Place, int] | None) -> ToolFinding:
         """Return what to tell of a model that was not taken."""
         if end.fault is not None:
@@ -564,9 +562,6 @@ def _add_outputs(graph: onnx.GraphProto) -> None:
         for name in node.output:
             if name and text_of(name) not in used:
                 graph.output.add(name=name)
-
-
-# --- in the fork --------------------------------------------------------------------------------
 
 
 def _answer(path: Path, settings: SessionSettings, run: bool) -> bytes:

@@ -129,9 +129,6 @@ def _member(kind: str, name: str, facts: LibraryFacts) -> Any:
     return member
 
 
-# --- flags ----------------------------------------------------------------------------------------
-
-
 def flag_names(settings: BuildSettings, strong: bool, flags: frozenset[str]) -> list[str]:
     """Return the builder flags that settings ask for, in a fixed order.
 
@@ -182,9 +179,6 @@ def _set_flags(
         config.set_flag(_member("BuilderFlag", name, facts))
     if not settings.tf32 and "TF32" in facts.flags:
         config.clear_flag(trt.BuilderFlag.TF32)
-
-
-# --- numbers, memory, tactics ---------------------------------------------------------------------
 
 
 def _set_numbers(config: trt.IBuilderConfig, settings: BuildSettings, facts: LibraryFacts) -> None:
@@ -315,9 +309,6 @@ def _set_ranges(network: Network) -> None:
     )
 
 
-# --- devices --------------------------------------------------------------------------------------
-
-
 def _set_devices(
     config: trt.IBuilderConfig, network: Network, settings: BuildSettings, facts: LibraryFacts
 ) -> None:
@@ -374,9 +365,6 @@ def _set_capabilities(
     target.num_compute_capabilities = len(kinds)
     for index, kind in enumerate(kinds):
         target.set_compute_capability(kind, index)
-
-
-# --- optimization profiles ------------------------------------------------------------------------
 
 
 def _add_profile(

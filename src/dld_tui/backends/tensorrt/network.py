@@ -253,9 +253,6 @@ def node_names(layer: trt.ILayer, functions: Collection[str] = ()) -> set[str]:
     return names
 
 
-# --- precisions of layers -------------------------------------------------------------------------
-
-
 def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, str]:
     """Return the precision of each node that has one, by the name that TensorRT gives the node.
 
@@ -365,9 +362,6 @@ def _data_type(text: str) -> trt.DataType:
     if dtype is None:
         raise UsageError(f"{text!r} is not a type that this library has")
     return dtype
-
-
-# --- inputs and outputs ---------------------------------------------------------------------------
 
 
 def _set_formats(parsed: Network, settings: BuildSettings, facts: LibraryFacts) -> None:

@@ -232,9 +232,6 @@ def _form(info: trt.IAlgorithmIOInfo) -> TensorForm:
     return TensorForm(info.dtype.name, tuple(map(int, info.strides)), vectorized, components)
 
 
-# --- files of a build -----------------------------------------------------------------------------
-
-
 def selection_for(settings: BuildSettings) -> TacticSelection | None:
     """Return what the settings of a build say of tactics; None when they say nothing.
 
@@ -279,9 +276,6 @@ def conclude(selection: TacticSelection, settings: BuildSettings, is_built: bool
             f"{count:,} of the layers are not in the tactic replay: the library chose their tactics"
         ]
     return []
-
-
-# --- timing caches --------------------------------------------------------------------------------
 
 
 class CacheEditor:

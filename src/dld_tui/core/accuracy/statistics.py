@@ -273,8 +273,6 @@ def _ranges(numbers: list[int]) -> str:
     return ", ".join(texts) + (", …" if len(ranges) > 3 else "")
 
 
-# --- how far results may be off -------------------------------------------------------------------
-
 _NAMES = {
     "atol": "absolute", "abs": "absolute", "rtol": "relative", "rel": "relative",
     "cosine": "cosine", "cos": "cosine", "snr": "snr_db",

@@ -117,8 +117,6 @@ class Checker:
         """Return the findings of the last check that ended: errors first, then by place."""
         return self._findings
 
-    # --- work -----------------------------------------------------------------------------------
-
     def _check(self) -> Iterator[None]:
         document = self.document
         crowded: list[Finding] = []

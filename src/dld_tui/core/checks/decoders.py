@@ -68,9 +68,6 @@ def _sizes(node: Node, at: int, rank: int) -> list[int | None]:
     return [dim if isinstance(dim, int) and dim >= 0 else None for dim in dims]
 
 
-# --- attention -----------------------------------------------------------------------------------
-
-
 def _grouped(node: Node) -> Iterator[Finding]:
     """Check heads, sizes and the shape of the lengths of GroupQueryAttention."""
     if node.domain != "com.microsoft":
@@ -312,9 +309,6 @@ _BY_OPERATOR: dict[str, Callable[[Node], Iterator[Finding]]] = {
 }
 
 
-# --- caches and masks ----------------------------------------------------------------------------
-
-
 def _caches(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
     """Find pairs of two layers, and layers whose caches are unlike those of the others."""
     kinds: dict[str, tuple[str, object]] = {}
@@ -384,9 +378,6 @@ def _mask(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
         if isinstance(last, str) and last and last in lengths and last not in totals:
             text = f"it is as long as the new tokens ({name_of(last)}); the cached ones count, too"
             yield _about_value("decoder:mask-length", text, main, name)
-
-
-# --- fusions -------------------------------------------------------------------------------------
 
 
 def _fusions(main: Scope) -> Iterator[Finding]:

@@ -423,8 +423,6 @@ def speed_finding(
     return Finding(SPEED_RULES[rule], rule, message, node.scope, node, None, repair, rules)
 
 
-# --- the edits that repair findings ---------------------------------------------------------------
-
 _ORDER = {
     # These rename, add or remove nodes, which other repairs may name.
     "rename_shadowing": 1,

@@ -132,8 +132,6 @@ class TableReader:
             (n for n in inner if n in verdicts and verdicts[n].support is Support.NOT), None
         )
 
-    # --- nodes as tables see them ---------------------------------------------------------------
-
     def _call(self, node: Node) -> Call:
         call = self._calls.get(node)
         if call is None:
@@ -189,8 +187,6 @@ class TableReader:
         return [
             call_of(one, inner.opset_imports, constants) for one in _computing(inner, constants)
         ]
-
-    # --- what would help ------------------------------------------------------------------------
 
     def change(self, table: ProviderTable, node: Node, verdict: Verdict) -> str:
         """Return what would help a node to be taken; empty if nothing is known."""

@@ -62,8 +62,6 @@ from dld_tui.core.tensors.value_types import (
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import ELEMENT_BITS, TextEnum
 
-# --- the model as a whole -------------------------------------------------------------------------
-
 LARGEST_FILE = 2**31 - 1
 """Bytes of the largest protobuf message."""
 DEEPEST = 31
@@ -291,8 +289,6 @@ def check_node_name(state: ScopeState, name: str) -> None:
     )
     state.report([finding], state.positions[second])
 
-
-# --- values of a scope, and tensors ---------------------------------------------------------------
 
 _EXTERNAL = onnx.TensorProto.EXTERNAL
 _NARROW = frozenset(
@@ -634,9 +630,6 @@ def _check_output(findings: list[Finding], state: ScopeState, name: str) -> None
         findings.append(make_finding("outer-output", text, scope, value=name, repair=repair))
 
 
-# --- types and shapes ---------------------------------------------------------------------------
-
-
 class _Source(TextEnum):
     """What declares the type of a value."""
 
@@ -788,9 +781,6 @@ def _dims(dims: Dims) -> str:
     return name_of("[" + ", ".join("?" if dim is None else str(dim) for dim in dims) + "]")
 
 
-# --- nodes ----------------------------------------------------------------------------------------
-
-
 def check_bodies(state: ScopeState, node: Node) -> list[Finding]:
     """Return where the inputs or outputs of subgraphs do not fit the node that runs them."""
     domain, op_type = state.keys[node]
@@ -938,9 +928,6 @@ def _check_unused(
             findings.append(make_finding("unused-output", message, node.scope, node, value=name))
 
 
-# --- types --------------------------------------------------------------------------------------
-
-
 def _check_operand_types(
     findings: list[Finding],
     state: ScopeState,
@@ -1048,9 +1035,6 @@ def _check_cast(findings: list[Finding], state: ScopeState, node: Node) -> None:
 def _accepted(formal: FormalTypes) -> str:
     names = sorted(shown(name) for name in formal.types)
     return names_of(names, most=6)
-
-
-# --- attributes ---------------------------------------------------------------------------------
 
 
 _LENIENT = ("LayerNormalization",)

@@ -159,9 +159,6 @@ def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
     yield from rewrite_steps(document, named, advised)
 
 
-# --- shapes -------------------------------------------------------------------------------------
-
-
 def _alignment(node: Node) -> Iterator[Finding]:
     """Find weights whose channels leave a part of the Tensor Cores idle."""
     names = node.inputs
@@ -242,9 +239,6 @@ def _data_dependent(node: Node) -> Iterator[Finding]:
         " nothing behind it is planned ahead",
         node,
     )
-
-
-# --- what moves data only -----------------------------------------------------------------------
 
 
 def _transposes(node: Node) -> Iterator[Finding]:
@@ -349,9 +343,6 @@ def _is_inside(scope: Scope | None, owner: Node) -> bool:
     return False
 
 
-# --- wide types ---------------------------------------------------------------------------------
-
-
 def _wide_types(node: Node) -> Iterator[Finding]:
     """Find computing in float64, and in int64 where it is more than arithmetic with shapes."""
     known = node.scope.value_type(node.outputs[0]) if node.outputs and node.outputs[0] else None
@@ -377,9 +368,6 @@ def _is_large(known: ValueType) -> bool:
         return False
     sizes = [dim for dim in known.dims if isinstance(dim, int)]
     return _product(sizes) >= _MANY
-
-
-# --- helpers ------------------------------------------------------------------------------------
 
 
 def _type(node: Node, index: int) -> ValueType | None:

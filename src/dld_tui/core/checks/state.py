@@ -62,8 +62,6 @@ class ScopeState:
         self.positions = {node: at for at, node in enumerate(scope.nodes)}
         """The place of each node in the list."""
 
-    # --- names ----------------------------------------------------------------------------------
-
     def declare_all(self) -> Iterator[None]:
         """Take note of all names in the lists of the scope; yields now and then."""
         scope, records, types = self.scope, self.scope.records, self.types
@@ -166,8 +164,6 @@ class ScopeState:
         unknown = self.consumers.keys() - self.producers.keys() - self.declared
         return {name for name in unknown if not self.sees(name)}
 
-    # --- types ----------------------------------------------------------------------------------
-
     def types_by_name(self) -> Callable[[str], str | None]:
         """Return a function that gives the type of a value, ``""`` for one that is left out.
 
@@ -194,8 +190,6 @@ class ScopeState:
             state = state.parent
         return None
 
-    # --- places ---------------------------------------------------------------------------------
-
     def first_producer(self, name: str) -> Node | None:
         """Return the producer of a value that comes first in the list."""
         producer = self.producers.get(name)
@@ -221,8 +215,6 @@ class _TypesOfScope(dict[str, "str | None"]):
         known = self[name] = self._state.type_of(name)
         return known
 
-
-# --- the order of nodes, cycles, and which nodes the outputs of a scope depend on ----------------
 
 _SORT = Repair("sort_nodes")
 _SLICE = 256

@@ -457,8 +457,6 @@ def comparison_csv(comparison: Comparison, rows: Sequence[ComparisonRow], by: st
     return csv_of(compare_table(comparison, by, rows, "csv"))
 
 
-# --- A comparison as one HTML page that can be mailed, of the same parts as a report's -----------
-
 _TOP = 20
 
 

@@ -284,8 +284,6 @@ def _first(match: Match) -> tuple[int, int]:
     return next((row[0], report) for report, row in enumerate(match.members) if row)
 
 
-# --- nodes, by the layers that were matched ------------------------------------------------------
-
 NodeKey: TypeAlias = "tuple[str, int | None]"
 """The label of a node, and its report where the label may mean another node elsewhere."""
 _AS_FLOAT = re.compile(r"QLinear|Fused|Nhwc|DynamicQuantize|Integer$")
@@ -353,7 +351,6 @@ def _by_operator(subject: Subject, members: Iterable[int]) -> dict[str, list[str
     return {operator: list(labels) for operator, labels in found.items()}
 
 
-# --- how far a difference can come from chance: a percentile bootstrap ---------------------------
 # The interval is the percentile interval of Efron and Tibshirani, "An Introduction to the
 # Bootstrap" (1993), section 13.3, of the difference of a statistic of two independent samples:
 # of medians of latencies, of means of the fastest quarter of layers.

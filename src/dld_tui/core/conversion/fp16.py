@@ -541,9 +541,6 @@ def _casts(document: Document) -> int:
     return sum(len(scope.nodes_of_type("Cast")) for scope in document.main.walk())
 
 
-# --- which nodes ---------------------------------------------------------------------------------
-
-
 def _chosen(copy: Document, options: Fp16Options, kept: Counter[str]) -> list[Node]:
     blocked_ops, scopes = set(options.op_block), list(copy.main.walk())
     blocked: set[Node] = set()
@@ -627,9 +624,6 @@ def _is_constant(scope: Scope, name: str) -> bool:
     if definition is None or definition.kind == "input":
         return False
     return definition.node is None or definition.node.op_type == "Constant"
-
-
-# --- the plan ------------------------------------------------------------------------------------
 
 
 def _old_names(plan: CastPlan) -> dict[str, str]:

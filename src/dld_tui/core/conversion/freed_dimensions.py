@@ -186,9 +186,6 @@ def declare_outputs(model: onnx.ModelProto, small: onnx.ModelProto) -> None:
                 dim.dim_value = size
 
 
-# --- where a Reshape puts the dimensions ---------------------------------------------------------
-
-
 def regrouped(axes: Sequence[Sequence[Factor]], target: Sizes) -> list[list[Factor]] | None:
     """Return which parts of the axes of a tensor each axis has after a Reshape.
 
@@ -376,8 +373,6 @@ class _Walk:
                 node = body.node[index]
                 if node.op_type == "Constant" and node.output[0] in unused:
                     del body.node[index]
-
-    # -- nodes
 
     def _node(self, node: onnx.NodeProto, number: int) -> None:
         for attribute in node.attribute:
@@ -601,8 +596,6 @@ class _Walk:
                 raise self._refused(node, number, "the rank of its output would change")
             outputs.append(Followed(old, new))
         return outputs
-
-    # -- constants that hold the old size
 
     def _is_batch(self, size: Size) -> bool:
         """Return whether items along an axis must not depend on each other."""
@@ -962,8 +955,6 @@ class _Walk:
                 return None
         return None if array is None else array.reshape(value.sizes)
 
-    # -- what stands in the way
-
     def _require_inside(self, node: onnx.NodeProto, number: int, data: Followed) -> None:
         is_flat = self._imports.get("", 1) < 13
         axis = next((a.i for a in node.attribute if a.name == "axis"), 1 if is_flat else -1)
@@ -1000,8 +991,6 @@ class _Walk:
     def _label(self, node: onnx.NodeProto) -> str:
         name = node.name or next((name for name in node.output if name), "")
         return f"{visible(node.op_type)} {clip(visible(name), 80, keep='middle')}"
-
-    # -- new nodes
 
     def _computed(self, size: Polynomial, name: str, data: Followed) -> str:
         """Return a value with one element: a size, of those of a value or of the inputs.

@@ -145,9 +145,6 @@ def _version_of(imports: Iterable[onnx.OperatorSetIdProto]) -> int | None:
     return next((int(entry.version) for entry in imports if entry.domain in _DEFAULT), None)
 
 
-# --- schemas ------------------------------------------------------------------------------------
-
-
 @cache
 def _histories() -> Mapping[str, Mapping[int, defs.OpSchema]]:
     """Return the schemas of each operator by version."""
@@ -183,9 +180,6 @@ def _title(node: onnx.NodeProto) -> str:
     """Return ``: node NAME`` for a message."""
     name = text_of(node.name) or f">{text_of(next(iter(node.output), ''))}"
     return f": node {clip(visible(name), 120, keep='middle')}"
-
-
-# --- what is known of the model ------------------------------------------------------------------
 
 
 class _Known:
@@ -335,9 +329,6 @@ class _Names:
                 return name
 
 
-# --- one attempt ---------------------------------------------------------------------------------
-
-
 @dataclass
 class _Refusal:
     place: list[int | str]
@@ -445,8 +436,6 @@ class _Attempt:
                 if node.domain:
                     one.domain = node.domain
         return made
-
-    # --- definitions in place of what was refused ------------------------------------------------
 
     def reason(self, origins: Mapping[str, _Origin]) -> str:
         """Return why the first node does not come through, and which it is."""
@@ -621,9 +610,6 @@ def _set_version(imports: Iterable[onnx.OperatorSetIdProto], version: int) -> No
     for entry in imports:
         if entry.domain in _DEFAULT:
             entry.version = version
-
-
-# --- the steps of a node -------------------------------------------------------------------------
 
 
 def _is_same(op_type: str, before: int, version: int) -> bool:

@@ -132,8 +132,6 @@ def _minimize_items(
     return (yield from trials.smallest(names, question, Order.NEIGHBOURS))
 
 
-# --- models of some of the nodes ------------------------------------------------------------------
-
 _FIRST_SCAN = 9
 """The operator set from which on Scan has no batch."""
 
@@ -311,8 +309,6 @@ class _Cut:
                 if name in used_before and name not in used and name not in outputs:
                     self._expose(body, typed_record(body.scope, name))
 
-    # --- what goes in -----------------------------------------------------------------------------
-
     def _given(self, body: _Body, info: onnx.ValueInfoProto) -> str:
         """Return the name of a new value of such a type that comes from outside of the model."""
         tensor = info.type.tensor_type
@@ -331,8 +327,6 @@ class _Cut:
         elif info.name not in function.input:
             self._changes.append(_Change(_key(function), True, len(function.input), info))
             function.input.append(info.name)
-
-    # --- what comes out ---------------------------------------------------------------------------
 
     def _expose(self, body: _Body, info: onnx.ValueInfoProto) -> None:
         """Make a value that nothing uses any more an output of the model, where that can be."""

@@ -279,8 +279,6 @@ class ModelCosts:
         if cost.read is None or cost.written is None:
             self.unsized.append(node)
 
-    # --- values ----------------------------------------------------------------------------------
-
     def _note_values(self, frame: _Frame, texts: NodeTexts) -> None:
         """Record the types of the values of a scope by name, as `Scope.value_type` returns them.
 
@@ -401,8 +399,6 @@ class ModelCosts:
             value = Value(dims_of_type(kind, self._sizes))
             known = self._kinds[kind, stored] = _tensor_of(value, bits, stored=stored)
         return known
-
-    # --- nodes -----------------------------------------------------------------------------------
 
     def _operator(self, kind: tuple[str, str]) -> Operator:
         counted = self._operators.get(kind)

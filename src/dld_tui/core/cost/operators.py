@@ -78,9 +78,6 @@ def _whole(count: Count) -> int:
     return count
 
 
-# --- products ------------------------------------------------------------------------------------
-
-
 def _activation(call: Call) -> int:
     """Return the operations per element of the activation that is fused into a node."""
     name = call.text("activation", "")
@@ -308,8 +305,6 @@ def _packed_mixture(call: Call) -> Work:
     return tokens * sum(products), 0
 
 
-# --- attention -----------------------------------------------------------------------------------
-
 _SOFTMAX = 5
 """Operations an element: maximum, difference, exp, sum, quotient."""
 
@@ -476,9 +471,6 @@ def _grouped(call: Call) -> Work:
     more = _per_score(call, 10)
     macs, operations = _pairs(query[0] * query[1], seen, heads, width, width, more)
     return macs, operations + turned
-
-
-# --- recurrent layers, and what depends on more than a size --------------------------------------
 
 
 def _recurrent(gates: int, per_cell: int) -> Callable[[Call], Work]:

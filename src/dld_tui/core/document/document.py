@@ -90,8 +90,6 @@ class Document:
         self.main.records["function"] = functions  # there, so that a splice can edit the list
         del model.functions[:]
 
-    # --- opening and closing --------------------------------------------------------------------
-
     @classmethod
     def open(
         cls: type[D],
@@ -184,8 +182,6 @@ class Document:
         self.spill.close()
         self.payloads.close()
 
-    # --- looking --------------------------------------------------------------------------------
-
     @property
     def functions(self) -> list[Scope]:
         """Local functions, in the order of the file."""
@@ -260,8 +256,6 @@ class Document:
     def journal_error(self) -> str | None:
         """Why edits are not being written to the journal, or None."""
         return self._recorder.journal.error if self._recorder is not None else None
-
-    # --- editing --------------------------------------------------------------------------------
 
     @property
     def dirty(self) -> bool:
@@ -352,8 +346,6 @@ class Document:
         self.shown_types.clear()
         for listener in list(self.on_change):
             listener(change)
-
-    # --- saving ---------------------------------------------------------------------------------
 
     def changed_on_disk(self) -> bool:
         """Return whether another program has changed or removed a file since it was read."""

@@ -301,8 +301,6 @@ def _other_group(item: PaletteOperator) -> str:
     return f"not imported: {item.collection}"
 
 
-# --- the palette of a document --------------------------------------------------------------------
-
 Uses = Mapping["tuple[str, str]", int]
 
 

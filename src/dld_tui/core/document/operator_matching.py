@@ -139,7 +139,6 @@ def _is_variable(formal: Formal) -> bool:
     return bool(formal.types) and formal.homogeneous and formal.type_name not in formal.types
 
 
-# --- the shape that a weight of an operator most likely has, told by the operator's other inputs
 # Only what ONNX's own definitions say is used: where a size is free, such as the number of output
 # channels, that of the input is offered, which keeps what follows valid.
 

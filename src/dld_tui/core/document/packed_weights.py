@@ -699,9 +699,6 @@ _READERS: dict[str, tuple[str, Callable[[Node], list[BlockedWeight] | str]]] = {
 }
 
 
-# --- sizes that do not fit ------------------------------------------------------------------------
-
-
 def misfits(node: Node) -> Iterator[str]:
     """Yield what of a node's weights in few bits ONNX Runtime refuses for its size, in words."""
     domain, rule = _SIZES.get(node.op_type, ("", None))

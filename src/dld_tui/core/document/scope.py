@@ -131,8 +131,6 @@ class Scope:
     def __repr__(self) -> str:
         return f"<Scope {self.path!r} of {len(self.nodes)} nodes>"
 
-    # --- what it is -----------------------------------------------------------------------------
-
     @property
     def kind(self) -> str:
         """``graph`` (the main one), ``subgraph`` or ``function``."""
@@ -171,8 +169,6 @@ class Scope:
         if self.owner is not None:
             return self.attribute if self.position is None else f"{self.attribute}[{self.position}]"
         return text_of(self.proto.name) if self.is_function else "main"
-
-    # --- what it holds --------------------------------------------------------------------------
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -222,8 +218,6 @@ class Scope:
         yield self
         for child in self.children():
             yield from child.walk()
-
-    # --- indexes --------------------------------------------------------------------------------
 
     @property
     def links(self) -> LinkIndex:
@@ -325,8 +319,6 @@ class Scope:
             ],
         )
 
-    # --- naming nodes ---------------------------------------------------------------------------
-
     def ref_of(self, node: Node) -> str:
         """Return the name of a node, or ``>OUTPUT`` or ``#INDEX`` where the name does not tell.
 
@@ -395,8 +387,6 @@ class Scope:
     def shared_names(self) -> list[str]:
         """Return the names that several nodes have, or had at some time. Untrusted text."""
         return self._names.shared()
-
-    # --- following values -----------------------------------------------------------------------
 
     def producer(self, name: str) -> Node | None:
         """Return the node of this scope that makes a value, or None."""

@@ -241,9 +241,6 @@ def copies(items: Any) -> list[Any]:
     return [deepcopy(item) if isinstance(item, Message) else text_of(item) for item in items]
 
 
-# --- transactions, undo and redo ------------------------------------------------------------------
-
-
 @dataclass
 class Transaction:
     """One user command: the primitives that it made, as a whole done or undone."""

@@ -34,7 +34,6 @@ from dld_tui.core.text import quoted
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
-# --- Constant nodes and initializers --------------------------------------------------------------
 
 _LISTS = {"value_float": 1, "value_floats": 1, "value_int": 7, "value_ints": 7}
 """Attributes of Constant other than tensors, with the type of their elements."""
@@ -128,9 +127,6 @@ def _initializers_to_constants(document: Document, transaction: Transaction) -> 
     return count
 
 
-# --- weights --------------------------------------------------------------------------------------
-
-
 def _share_weights(document: Document, transaction: Transaction) -> int:
     """Keep one of several initializers of a graph that have the same type, shape and values."""
     count = 0
@@ -206,9 +202,6 @@ def _weights_off_inputs(document: Document, transaction: Transaction) -> int:
         records = [r for r in main.records["input"] if record_name("input", r) in weights]
         remove_records(transaction, main, "input", records)
     return count
-
-
-# --- what nothing uses, and what only people read -------------------------------------------------
 
 
 def _remove_unused(document: Document, transaction: Transaction) -> int:

@@ -187,8 +187,6 @@ def _as_nodes(fold: Fold, tensors: dict[str, onnx.TensorProto]) -> dict[Node, li
     return replaced
 
 
-# --- values --------------------------------------------------------------------------------------
-
 _START = (
     "import sys; sys.path[:] = sys.argv.pop().split('\\n');"
     " from dld_tui.backends.onnxruntime.constants import main; main()"

@@ -70,9 +70,6 @@ class SwapModel(Primitive):
         main.__dict__, self._main.__dict__ = self._main.__dict__, main.__dict__
 
 
-# --- reading -------------------------------------------------------------------------------------
-
-
 def read_model(document: ScopeOwner, described: JSON) -> onnx.ModelProto:
     """Return the model that a reference means, its payloads as ones of the document.
 
@@ -108,9 +105,6 @@ def _whole_file(described: JSON) -> JSON:
         return {**described, "length": os.stat(str(name)).st_size}
     except (OSError, ValueError):
         return {**described, "length": 0}  # it is refused when it is opened
-
-
-# --- writing -------------------------------------------------------------------------------------
 
 
 def keep_model(

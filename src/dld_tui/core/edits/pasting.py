@@ -117,8 +117,6 @@ class _Paste:
             f", {fmt.plural(lost, 'input')} without a source" if lost else ""
         )
 
-    # --- what comes from outside ----------------------------------------------------------------
-
     def _connect(self, connect: Mapping[str, str]) -> None:
         input_names = [text_of(info.name) for info in self._graph.input]
         for name, value in connect.items():
@@ -168,8 +166,6 @@ class _Paste:
                 sources.append(definition.node)
         return upstream_of(node for node in sources if node.scope is self._home)
 
-    # --- initializers and constants -------------------------------------------------------------
-
     def _choose_initializers(self) -> list[tuple[str, Any]]:
         """Name the initializers and return those to add; the same ones are shared."""
         chosen: list[tuple[str, Any]] = []
@@ -217,8 +213,6 @@ class _Paste:
             and is_constant(present)
             and list(present.proto.attribute) == list(node.attribute)
         )
-
-    # --- names ----------------------------------------------------------------------------------
 
     def _name_outputs(
         self, node: onnx.NodeProto, *, fresh: bool = False, ancestors: set[Any] | None = None
@@ -274,8 +268,6 @@ class _Paste:
             if name != wanted:
                 set_text(node, "name", name)
             used.add(name)
-
-    # --- adding ---------------------------------------------------------------------------------
 
     def _add(
         self, stored: Sequence[tuple[str, Any]], nodes: Sequence[onnx.NodeProto], index: int

@@ -97,9 +97,6 @@ class _Chain:
         return made[0]
 
 
-# --- before an input ------------------------------------------------------------------------------
-
-
 @edit
 def prepend_processing(
     document: Document,
@@ -392,9 +389,6 @@ def _require_size(image: _Image, sizes: Sequence[int | None]) -> None:
             raise EditError(
                 f"{sizes[0]}x{sizes[1]} does not fit {image.shown}, of {wanted[0]}x{wanted[1]}"
             )
-
-
-# --- behind an output -----------------------------------------------------------------------------
 
 
 @edit

@@ -283,8 +283,6 @@ class _Work:
         calls = rewrite_rule.replacement.calls if rewrite_rule.replacement is not None else ()
         return any((domain, name) in call.kinds for call in calls)
 
-    # --- one hit --------------------------------------------------------------------------------
-
     def _apply(self, key: str, rewrite_rule: Rewrite, hit: Hit, ends: Ends) -> list[str]:
         """Replace one hit; return the values that are gone."""
         if rewrite_rule.action is not None and not rewrite_rule.removes:
@@ -353,8 +351,6 @@ class _Work:
                     self._document, self._transaction, scope=list(node.scope.path), node=node.ref,
                     attribute=name, kind=kind, value=ready,
                 )  # fmt: skip
-
-    # --- afterwards -----------------------------------------------------------------------------
 
     def _forget(self, scope: Scope, values: Sequence[str]) -> None:
         """Remove inputs of the replaced nodes that are now unused, and their records."""
@@ -561,8 +557,6 @@ class _Plan:
             return []
         last = self._home.index_of(self._removed[-1])
         return [node for node in kept if self._home.index_of(node) > last]
-
-    # --- what comes -----------------------------------------------------------------------------
 
     def _plan_action(self, action: Action) -> None:
         body, values = self._hit.pattern.body, self._hit.values
@@ -867,8 +861,6 @@ class _Plan:
                 return known
         return "float32" if array.dtype.kind == "f" else "int64"
 
-    # --- functions ------------------------------------------------------------------------------
-
     def _function_name(self, domain: str, name: str, inputs: list[str]) -> str:
         """Return the function that these nodes are, which is made where there is none yet."""
         hit = self._hit
@@ -923,8 +915,6 @@ class _Plan:
                 f"{quoted(value)} comes from outside and is not an input of the pattern"
             )
         return constant_node(name, onnx.numpy_helper.from_array(array))
-
-    # --- carrying it out ------------------------------------------------------------------------
 
     def carry_out(self, transaction: Transaction) -> list[Node]:
         """Make the change and return the new nodes."""

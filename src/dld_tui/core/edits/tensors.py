@@ -140,9 +140,6 @@ def _attribute_at(
     return EditedTensor(node.scope, tensor, title, position, node)
 
 
-# --- payloads ------------------------------------------------------------------------------------
-
-
 def without_values(
     old: onnx.TensorProto, dtype: str | None = None, dims: Sequence[int] | None = None
 ) -> onnx.TensorProto:
@@ -223,9 +220,6 @@ def location_of(old: onnx.TensorProto) -> str | None:
     if old.data_location != onnx.TensorProto.EXTERNAL:
         return None
     return entries_of(old).get("location", "") if is_pending(old) else ""
-
-
-# --- declared types ------------------------------------------------------------------------------
 
 
 def _redeclare(transaction: Transaction, scope: Scope, proto: onnx.TensorProto) -> None:

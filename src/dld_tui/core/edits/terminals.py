@@ -122,9 +122,6 @@ def convert_into(
     return changed
 
 
-# --- what is asked for ----------------------------------------------------------------------------
-
-
 def _named(home: Scope, key: str, side: str) -> list[str]:
     if key in home.inputs or key in home.outputs:
         return [key]
@@ -200,9 +197,6 @@ def _require_convertible(home: Scope, terminal: ChangedTerminal) -> None:
 
 _FIRST_CAST = 6
 """Since when the type that Cast gives is a number."""
-
-
-# --- changing it ----------------------------------------------------------------------------------
 
 
 class _Change:

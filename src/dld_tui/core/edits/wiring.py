@@ -118,8 +118,6 @@ class NodeWiring:
             ]
             self.inputs[fitting[0] if fitting else 0] = self.source
 
-    # --- inputs ---------------------------------------------------------------------------------
-
     @property
     def slots(self) -> int:
         """How many inputs are offered: one more than are filled where there is no limit."""
@@ -214,8 +212,6 @@ class NodeWiring:
         self.created[name] = initializer
         self.connect(at, name)
 
-    # --- attributes and outputs -----------------------------------------------------------------
-
     @property
     def settable(self) -> list[AttributeSchema]:
         """The attributes that can be typed, the required ones first."""
@@ -247,8 +243,6 @@ class NodeWiring:
         if self.operator.imported:
             return None
         return importable_version(self.operator.domain, int(self.scope.document.model.ir_version))
-
-    # --- the edit -------------------------------------------------------------------------------
 
     def missing(self) -> list[str]:
         """Return what must still be chosen. Untrusted text."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# --- Kinds of messages declared for one question about a model, so that protobuf answers it fast
 # protobuf steps over a field that a kind of message does not declare. It joins the occurrences of a
 # field that is declared as a single message, so a list in there holds the items of all of them.
 # Kinds declared for one question are therefore read several times faster than the model itself, and
@@ -148,8 +147,6 @@ def _text(field: int, value: str) -> bytes:
 def _number(field: int, value: int) -> bytes:
     return bytes((field << 3,)) + varint(value)
 
-
-# --- The nodes of a model as bytes, and their texts as lists, read from there and not node by node
 
 MARK: Final = "\0"
 """Stands after what a node has in a list; all texts of one such letter are one object."""

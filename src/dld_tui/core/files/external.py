@@ -33,8 +33,6 @@ from dld_tui.core.files.wire import TENSOR, cut, splice
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import ELEMENT_BITS
 
-# --- Find the tensors of a serialised model and move their payloads to external data --------------
-
 _PAYLOAD_FIELDS = (
     "raw_data",
     "float_data",
@@ -223,8 +221,6 @@ def payload_length(tensor: onnx.TensorProto) -> int | None:
         return None
     return (math.prod(tensor.dims) * bits + 7) // 8
 
-
-# --- External data files --------------------------------------------------------------------------
 
 KNOWN_ENTRIES = frozenset({"location", "offset", "length", "checksum", "basepath"})
 """The keys of ``external_data`` that ONNX defines; others are ignored."""

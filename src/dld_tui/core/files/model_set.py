@@ -274,8 +274,6 @@ class _Planner:
         text = format_of(self._target)
         return ModelSet(self._target, pieces, self._data, named, self._remarks, text)
 
-    # --- external data of another folder ---------------------------------------------------------
-
     def bring_external(self, skeleton: bytes) -> bytes:
         """Return the skeleton with entries that are right in the target's folder."""
         model = onnx.ModelProto.FromString(skeleton)
@@ -315,8 +313,6 @@ class _Planner:
             except ExternalDataError:
                 self._resolved[location] = None
         return self._resolved[location]
-
-    # --- payloads that edits made external -------------------------------------------------------
 
     def write_pending(self, skeleton: bytes) -> bytes:
         """Return the skeleton with the entries of the data files that are to be written."""
@@ -369,8 +365,6 @@ class _Planner:
                 self._external.source(location)
         return self._external.data_file(path)
 
-    # --- payloads that are too large for the model's own file ------------------------------------
-
     def externalise(self, skeleton: bytes) -> bytes:
         """Return the skeleton with all payloads that were cut out of tensors made external."""
         model = onnx.ModelProto.FromString(skeleton)
@@ -410,7 +404,6 @@ class _Planner:
         return self._data.name, self._data.add(blob), blob.length
 
 
-# --------------------------------------------------------------------------------------------------
 # A small valid ONNX file that stands for a whole document, for tools that run in child processes.
 #
 # The tools of others (the ONNX checker, shape inference, ONNX Runtime, Polygraphy) read files.

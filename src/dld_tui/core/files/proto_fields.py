@@ -16,7 +16,6 @@ from dld_tui.core.files import protos as onnx
 if TYPE_CHECKING:
     from dld_tui.core.files.source import FileContent
 
-# --- numbers and tags -----------------------------------------------------------------------------
 
 VARINT, FIXED64, DELIMITED, GROUP_START, GROUP_END, FIXED32 = range(6)
 """Wire types: the low three bits of a tag."""
@@ -138,9 +137,6 @@ def crowd_of(node: Any) -> str:
         (max(len(one.ints), len(one.floats), len(one.strings)) for one in node.attribute), default=0
     )
     return f"{most:,} values in an attribute" if most > MOST_PARTS else ""
-
-
-# --- text fields and repeated fields --------------------------------------------------------------
 
 
 def text_of(value: str | bytes) -> str:

@@ -231,8 +231,6 @@ def _type_label(scope: Scope, name: str) -> str:
     return known.short if known is not None else ""
 
 
-# --- What a node does and which weight it has, in a few words: for a row, or a box ----------------
-
 _MOST_CHARS = 24
 _MOST_SOURCES = 32
 """Nodes of a chain that are looked at for the tensor that is stored."""
@@ -338,8 +336,6 @@ def _stored(node: Node) -> ValueType | None:
                 best = size, known
     return best[1] if best is not None else None
 
-
-# --- How many bytes of weights the vertices of a graph use, read from the tensors' headers alone
 
 Sizes: TypeAlias = "dict[tuple[Scope, str], int]"
 """Bytes by the scope and the name of a weight."""

@@ -525,8 +525,6 @@ def _range_title(first: str, last: str) -> str:
     return first if first == last else f"{first}{_RANGE}{last}" if first and last else first or last
 
 
-# --- What is seen of a folded graph, or of a part of it around vertices or between two ------------
-
 _FEWEST_ROWS, _ROWS_AT_FIRST, _MOST_ROWS_AT_FIRST = 5, 30, 60
 """The most rows that a graph opens with."""
 
@@ -650,8 +648,6 @@ class Overview:
         for fold in self.folds[:1]:
             fold.complete()
 
-    # --- opening and closing --------------------------------------------------------------------
-
     def is_open(self, fold: Fold) -> bool:
         """Return whether the rows of a fold are seen."""
         return fold in self._open
@@ -688,8 +684,6 @@ class Overview:
             if fold not in self._open:
                 self.set_open(fold)
         return self.place(vertex)
-
-    # --- what is seen ---------------------------------------------------------------------------
 
     @property
     def rows(self) -> Sequence[OverviewRow]:

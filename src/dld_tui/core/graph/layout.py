@@ -393,8 +393,6 @@ def _moved(lines: Gap, nets: Sequence[int], offset: int) -> Gap:
     return Gap(wires, lines.tracks)
 
 
-# --- A drawing as text: one row at a time, only the columns that are seen -------------------------
-
 _LINES = " ╵╷│╴╯╮┤╶╰╭├─┴┬┼"
 """By the sum of the sides that a cell is linked to."""
 _ARROW = "▼"

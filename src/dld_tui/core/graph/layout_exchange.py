@@ -74,9 +74,6 @@ def arranged_of(data: bytes) -> Arrangement:
     return Arrangement(rails[0], json.loads(folds), list(links), rails[1])
 
 
-# --- parts ----------------------------------------------------------------------------------------
-
-
 def _pack(parts: Sequence[bytes]) -> bytes:
     """Return some parts as one, each with its length before it."""
     return b"".join(chain.from_iterable((_LENGTHS.pack(len(part)), part) for part in parts))
@@ -164,9 +161,6 @@ def _rails_of(parts: Sequence[bytes]) -> Rails:
     order, rows, columns, ends = map(_ints_of, parts[1:5])
     above, below, joined = (_bits_of(part, width) for part in parts[5:])
     return Rails(order, rows, columns, above, below, joined, frozenset(hubs), ends, width)
-
-
-# --- the child process ----------------------------------------------------------------------------
 
 
 def main() -> None:

@@ -9,8 +9,6 @@ from operator import mul
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Graph
 
-# --- Ranks ----------------------------------------------------------------------------------------
-
 STUB_RANKS = 24
 STUB_TARGETS = 4
 """A tensor with so many users that reaches over so many ranks is named where it is used."""
@@ -159,8 +157,6 @@ def _link(layers: Layers, number: int, upper: int, lower: int) -> None:
     layers.nets_below[upper].append(number)
     layers.above[lower].append(upper)
 
-
-# --- Where the items of each rank are from left to right, in cells
 
 _BOTH_BOXES, _BOTH_CHAIN, _MIXED = 200.0, 20.0, 1.0
 """How strongly a link wants to be straight. With equal weights every block drifts sideways."""

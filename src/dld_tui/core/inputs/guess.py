@@ -404,9 +404,6 @@ def _then_fewer(guesses: Iterable[Guess]) -> Iterator[Guess]:
         yield from best.with_fewer()
 
 
-# --- the free sizes of inputs ---------------------------------------------------------------------
-
-
 @dataclass
 class Variable:
     """A free size."""
@@ -784,8 +781,6 @@ def _traits(specs: Sequence[InputSpec], document: Document | None) -> ModelTrait
     return ModelTraits(frozenset(words), frozenset(outputs), frozenset(operators))
 
 
-# --- candidates, the best one first ---------------------------------------------------------------
-
 MOST_TRIALS = 10
 """Candidates at most."""
 _DENSE, _LONGEST = 1024, 1 << 16
@@ -886,8 +881,6 @@ class _Search:
         if self._lengths.links and not self._fits():
             take(links=False)  # such as a mask over the whole length of the cache
         self._look()
-
-    # --- what the graph demands ------------------------------------------------------------------
 
     def _run(self, sizes: Mapping[str, Any], count: int) -> Propagation | None:
         """Look at the graph with sizes by variable: arrays of `count` candidates."""
@@ -1046,8 +1039,6 @@ class _Search:
         others = set(range(1, most + 1)) - {*usual, variable.size}
         ordered = sorted(others, key=lambda n: (-min(n & -n, 32), n))
         return list(dict.fromkeys([variable.size, *usual, *ordered]))
-
-    # --- candidates ------------------------------------------------------------------------------
 
     def assignments(self) -> Iterator[dict[str, int]]:
         """Yield sizes by variable, the best ones first."""

@@ -276,9 +276,6 @@ def is_state(spec: InputSpec) -> bool:
     return bool(words & _STATE_WORDS) and len(spec.dims) in (2, 3, 4)
 
 
-# --- sums of lengths -----------------------------------------------------------------------------
-
-
 def terms_of(name: str) -> tuple[dict[str, int], int] | None:
     """Return (factors by symbol, constant) of ``past_sequence_length + 1``; None for a plain name.
 
@@ -312,8 +309,6 @@ def _terms(node: ast.expr) -> tuple[dict[str, int], int]:
             }, left_constant * right_constant
     raise ValueError("not a sum")
 
-
-# --- caches of decoders ---------------------------------------------------------------------------
 
 _OPERATORS = {
     "GroupQueryAttention": {3: 1, 4: 2},

@@ -53,9 +53,6 @@ def _finding(message: str, file: str = CONFIG) -> Finding:
     return Finding(DECODER_RULES[RULE], RULE, f"{file}: {message}")
 
 
-# --- what onnxruntime-genai reads -----------------------------------------------------------------
-
-
 def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
     sides = (
         ("input", config.inputs, {spec.name for spec in input_specs(document)}),
@@ -197,9 +194,6 @@ def _others(config: GenaiConfig) -> Iterator[Finding]:
             yield _finding(f"the file {name_of(name)} is not there")
 
 
-# --- what Hugging Face wrote ----------------------------------------------------------------------
-
-
 def _architecture(document: Document, folder: Path) -> Iterator[Finding]:
     """Find what ``config.json`` says otherwise."""
     if not cache_pairs(document) or not (folder / HUGGING_FACE).is_file():
@@ -246,9 +240,6 @@ def _tokenizer(document: Document, folder: Path, config: GenaiConfig | None) -> 
     most = max((token for token in tokens if type(token) is int), default=0)
     if most >= width:
         yield _finding(f"the token {most} is beyond the logits, which have {width}", TOKENIZER)
-
-
-# --- one number against the model -----------------------------------------------------------------
 
 
 def _layers(document: Document, count: int | None, key: str, file: str) -> Iterator[Finding]:

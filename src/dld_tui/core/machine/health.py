@@ -195,8 +195,6 @@ def _clipboard_checks(environment: Mapping[str, str]) -> Iterator[Check]:
         yield Check("Terminal", "clipboard", WEAK, text, fix)
 
 
-# --- What `dld selftest` found: whether the ways to run a model work on a machine -----------------
-
 PASSED, FAILED, UNAVAILABLE, SKIPPED = "passed", "failed", "unavailable", "skipped"
 """Statuses: passed; failed; needs hardware that this machine lacks; needs an earlier step that
 did not pass."""

@@ -92,8 +92,6 @@ def best(new: Peaks, kept: Peaks) -> Peaks:
     )
 
 
-# --- measured, and kept --------------------------------------------------------------------------
-
 _FILE = "peaks.json"
 
 
@@ -159,9 +157,6 @@ def _write(kept: Mapping[Setup, Peaks]) -> None:
         paths.ensure(path.parent)
         records = [_Kept(setup, peaks) for setup, peaks in kept.items()]
         write_text(path, json.dumps(encode(records)), overwrite=True)
-
-
-# --- of data sheets ------------------------------------------------------------------------------
 
 
 def _sheet(

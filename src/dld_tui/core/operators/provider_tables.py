@@ -176,9 +176,6 @@ def _is_dynamic(operands: Sequence[Operand]) -> bool:
     )
 
 
-# --- kernels --------------------------------------------------------------------------------------
-
-
 def _by_kernels(table: ProviderTable, call: Call) -> Verdict:
     assert table.kernels is not None
     rows = table.kernels[call.name]
@@ -226,9 +223,6 @@ def _wrong_type(operand: Operand, allowed: frozenset[str]) -> Verdict:
     names = tuple(sorted(allowed))
     reason = f"{operand.name} is {operand.dtype}, not {fmt.listed(names, 6)}"
     return Verdict(Support.NOT, Cause.TYPE, reason, dtypes=names)
-
-
-# --- lists with demands ---------------------------------------------------------------------------
 
 
 def _by_demands(demands: Mapping[str, Any], call: Call) -> Verdict:

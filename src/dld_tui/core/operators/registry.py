@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from onnx.defs import OpSchema
 
 
-# --- schemas of the onnx package ------------------------------------------------------------------
-
 _UNLIMITED = 2**31 - 1
 
 
@@ -152,8 +150,6 @@ def _default_of(message: bytes) -> AttributeValue:
     return value if isinstance(value, int | float | bytes | None) else list(value)
 
 
-# --- schemas of ONNX Runtime's own operators ------------------------------------------------------
-
 CONTRIB_DOMAIN = "com.microsoft"
 
 
@@ -249,9 +245,6 @@ def _contrib_default(value: Any) -> AttributeValue:
 
 def _long(type_name: str) -> str:
     return type_name if "(" in type_name else f"tensor({type_name})"
-
-
-# --- operators and opsets of all of these ---------------------------------------------------------
 
 
 def schema_for(op_type: str, domain: str, opset_version: int | None) -> OperatorSchema | None:
@@ -355,9 +348,6 @@ def importable_version(domain: str, ir_version: int) -> int:
 def runtimes_for(version: int) -> list[str]:
     """Return the runtimes that document to take a version of ai.onnx."""
     return [name for name, first, last in RUNTIMES if last is not None and first <= version <= last]
-
-
-# --- what changed from version to version ---------------------------------------------------------
 
 
 def versions_of(name: str, domain: str = "") -> tuple[int, ...]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-# --- Operator documentation from markdown to plain text for a terminal ----------------------------
 # Only the markdown that ONNX and ONNX Runtime use is known: paragraphs, lists, fenced and indented
 # code, tables, emphasis, links and a few HTML tags. Formulas such as `a * b` and placeholders such
 # as `<T>` stay as they are.
@@ -243,8 +242,6 @@ class _Reader:
             self.blocks.append(block)
         self.bullet, self.preformatted = "", False
 
-
-# --- The signature and the documentation of one operator version ----------------------------------
 
 AttributeValue: TypeAlias = (
     "int | float | bytes | list[int] | list[float] | list[bytes] | np.ndarray[Any, Any] | None"

@@ -275,8 +275,6 @@ def says_no_memory(text: str) -> bool:
     return _MEMORY.search(text) is not None
 
 
-# --- the guard ------------------------------------------------------------------------------------
-
 # A group whose leader's number belongs to another process by now is left alone. When the parent is
 # gone, the groups get a moment for SIGTERM, so that they can remove their temporary files. A child
 # that the parent had no time to tell of is found by its environment, where there is /proc.
@@ -396,9 +394,6 @@ class _Guard:
 
 _guard = _Guard()
 os.register_at_fork(after_in_child=_guard.forget)
-
-
-# --- a fork that computes one thing ---------------------------------------------------------------
 
 
 class LimitError(Exception):
@@ -617,8 +612,6 @@ def _shrink_stacks() -> None:
         library.pthread_setattr_default_np(attributes)
         threading.stack_size(_OWN_STACK)
 
-
-# --- how much there is ----------------------------------------------------------------------------
 
 _CGROUP = Path("/sys/fs/cgroup")
 

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from dld_tui.core.report.report import Report
 
 
-# --- what was recorded ----------------------------------------------------------------------------
-
-
 class Activity(NamedTuple):
     """One piece of work. Times are nanoseconds of the Unix epoch."""
 
@@ -188,8 +185,6 @@ def plan_sampling(pass_ms: float, passes: int, interval_us: float) -> SamplingPl
         per_pass = _MOST_SAMPLES
     return SamplingPlan(fitting, interval_us, int(fitting * per_pass))
 
-
-# --- which layer launched a kernel ----------------------------------------------------------------
 
 _ROUNDING_US = 2.0
 """Profiles of the CPU side cut starts and durations down to whole microseconds."""

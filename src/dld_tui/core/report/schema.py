@@ -357,8 +357,6 @@ def table_names(version: int) -> list[str]:
     return [table for table in TABLES if _ADDED.get(table, 1) <= version]
 
 
-# --- opening a file that may be anything ----------------------------------------------------------
-
 MAGIC = b"SQLite format 3\x00"
 _BUSY_SECONDS = 2.0
 
@@ -568,8 +566,6 @@ def moved_paths(value: JSON, renames: Mapping[str, str]) -> JSON:
         return {key: moved_paths(item, renames) for key, item in value.items()}
     return value
 
-
-# --- counters in coarser steps --------------------------------------------------------------------
 
 STEP = 8
 _ENOUGH = 512

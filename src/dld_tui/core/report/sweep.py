@@ -263,8 +263,6 @@ def joined(sweeps: Mapping[str, Sweep], report: str = "") -> Sweep:
     )  # fmt: skip
 
 
-# --- its file ---------------------------------------------------------------------------------
-
 _MOST_BYTES = 16 << 20
 """A thousand points have 300 kB."""
 

@@ -273,8 +273,6 @@ FUNCTIONS = _functions(
 """By name."""
 
 
-# --- reading the text of patterns, rules and queries ----------------------------------------------
-
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _NUMBER = re.compile(r"(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?")
@@ -392,8 +390,6 @@ class Reader:
             place = f"in line {line} {place}"
         return UsageError(f"{message} {place}")
 
-
-# --- expressions ----------------------------------------------------------------------------------
 
 Names: TypeAlias = "Callable[[str], Any]"
 """Returns the value of a name."""

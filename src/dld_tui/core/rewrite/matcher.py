@@ -589,8 +589,6 @@ def _attribute(attribute: Attribute) -> str:
     return f"{attribute.name} = {value!r}"
 
 
-# --- hits kept up to date while a document is edited ----------------------------------------------
-
 _OF_VALUES = frozenset(
     ("initializer", "input", "output", "quantization_annotation", "sparse_initializer",
      "value_info")

@@ -211,8 +211,6 @@ def _renamed(item: Argument, names: dict[str, str]) -> Argument:
     return item
 
 
-# --- reading -------------------------------------------------------------------------------------
-
 _FUNCTION = re.compile(r"(?:<[^>]*>\s*)?(?:[A-Za-z_][\w.]*\s*)?(?:<[^>]*>\s*)?"
                        r"\([^()]*\)\s*=>\s*\([^()]*\)\s*\{")  # fmt: skip
 _CALL = re.compile(

@@ -132,8 +132,6 @@ def shown_value(value: Any) -> Any:
     return value if isinstance(value, (bool, int, float, str)) or value is None else str(value)
 
 
-# --- completing the word that is being typed ------------------------------------------------------
-
 _WORD = re.compile(r"@?[A-Za-z_][\w/.:-]*\Z")
 _OPERATOR_PLACE = re.compile(r"(?:\A|[(|,&;{=]|=>)\s*&?\s*\Z")
 _NAME_PLACE = re.compile(r"\bname\s*(?:=|==|!=|\bcontains\b)\s*['\"]?\Z", re.IGNORECASE)

@@ -394,8 +394,6 @@ NODE_FIELDS: dict[str, Callable[[Node], Any]] = {
 """Of the node that a query asks of; others are attributes."""
 
 
-# --- computed shapes: which size of which value each element is -----------------------------------
-
 _MOST_FOLDED = 4096
 """Elements of a constant that is worked out."""
 _FOLDED = frozenset(

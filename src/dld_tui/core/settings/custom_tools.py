@@ -350,8 +350,6 @@ def tool_table(tools: Sequence[Tool]) -> Table[Tool]:
     )  # fmt: skip
 
 
-# --- saved tools ----------------------------------------------------------------------------------
-
 _TABLE = "tools"
 
 

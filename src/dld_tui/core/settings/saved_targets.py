@@ -303,9 +303,6 @@ def _values(connection: Connection) -> dict[str, Any]:
     return values
 
 
-# --- A connection as a person writes it: the one declaration of the command line and of the form
-
-
 @dataclass(frozen=True)
 class ConnectionForm:
     """The settings of a target, as text where that is what one types."""

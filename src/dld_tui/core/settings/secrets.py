@@ -130,7 +130,6 @@ def _delete_from_keyring(name: str) -> None:
         return
 
 
-# --- Prompts for passwords and host keys, and the progress of testing a target
 # The command line asks on the terminal, the user interface with a dialog; a program without a
 # person refuses. An asker is called from a thread that may wait.
 

@@ -285,8 +285,6 @@ class Call:
         numbers = [number_of(value) for value in values]
         return None if None in numbers else [int(number) for number in numbers]
 
-    # --- attributes ------------------------------------------------------------------------------
-
     def attributes(self) -> dict[str, onnx.AttributeProto]:
         """Return them by name; references are resolved by the attributes of the call around it."""
         protos = {}

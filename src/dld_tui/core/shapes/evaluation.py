@@ -113,8 +113,6 @@ class Evaluation:
         with np.errstate(all="ignore"):
             self._run(frame, 0)
 
-    # --- what was found --------------------------------------------------------------------------
-
     def value(self, scope: Scope, name: str) -> Value:
         """Return what all visits of a scope know of a value in common."""
         frames = self.frames.get(scope, ())
@@ -158,8 +156,6 @@ class Evaluation:
         if rule_of(node.domain, node.op_type) is None:
             return "the operator has no rule for shapes"
         return "the sizes depend on the data"
-
-    # --- the pass --------------------------------------------------------------------------------
 
     def _seen(self, node: Node, inputs: Sequence[Value]) -> None:
         """Look at a node before its rule does; for those who collect more."""

@@ -588,8 +588,6 @@ def _types_in(graph: onnx.GraphProto) -> dict[str, ValueType]:
     }
 
 
-# --- inside functions ----------------------------------------------------------------------------
-
 _Types: TypeAlias = "dict[str, onnx.TypeProto]"
 _MOST_SIGNATURES = 32
 """Calls with other types or attributes that are followed; where there are more, nothing is told."""

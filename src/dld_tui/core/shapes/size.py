@@ -266,9 +266,6 @@ def size_at(count: Count | None, size: int) -> int | None:
     return count.at(size) if isinstance(count, Polynomial) else count
 
 
-# --- sizes of dimensions -------------------------------------------------------------------------
-
-
 def size_of(dim: onnx.TensorShapeProto.Dimension | int | str | None) -> Size:
     """Return the size of a dimension, as a file or a value type declares it.
 
@@ -328,9 +325,6 @@ def number_of(size: Size) -> Any:
     """Return a plain number, the same for all candidates; None for any other size."""
     size = common(size)
     return size if isinstance(size, (int, float)) else None
-
-
-# --- comparisons: True, False, None where that is not known, or an array of them -----------------
 
 
 def _sign(size: Polynomial) -> tuple[bool, bool]:
@@ -435,9 +429,6 @@ def minimum(first: Size, second: Size) -> Size:
             return UNKNOWN
         return _atom("min", (first, second), _least)
     return chosen(order, first, second)
-
-
-# --- division ------------------------------------------------------------------------------------
 
 
 def _atom(name: str, sizes: tuple[Size, ...], function: Callable[..., Any]) -> Size:

@@ -52,8 +52,6 @@ class Staleness:
         self._was_cut_short = False
         """Whether a model was exchanged for another while not all of its marks were made."""
 
-    # --- what users of this module call ---------------------------------------------------------
-
     def changed(self, change: DocumentChange) -> None:
         """Mark what an edit, undo or redo has touched itself."""
         self._needs.clear()
@@ -111,8 +109,6 @@ class Staleness:
         self._forget_work()
         if self._was_cut_short:
             self.everything()
-
-    # --- what an edit touches -------------------------------------------------------------------
 
     def _seed(self, primitive: Primitive) -> None:
         scope, node = primitive.scope, primitive.node
@@ -174,8 +170,6 @@ class Staleness:
         self._waiting.append((scope, name))
         if list_name == "output":
             self._mark(scope, name)
-
-    # --- spreading ------------------------------------------------------------------------------
 
     def _mark(self, scope: Scope, name: str) -> None:
         if name and name not in scope.stale:

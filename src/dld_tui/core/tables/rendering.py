@@ -16,8 +16,6 @@ from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import cut_names
 
-# --- the one place where CSV is written: untrusted text is made visible, never a formula ----------
-
 _FORMULA = re.compile(r"[\t\r\n]|\s*[=+\-@＝＋－＠]")
 """The beginning of a formula for a spreadsheet; some ignore blanks before it."""
 _IN_LINE = re.compile(r"[^\t\n\r]+")
@@ -63,9 +61,6 @@ def _cell(value: object) -> object:
     return shown
 
 
-# --- Markdown, in which nothing foreign is markup -------------------------------------------------
-
-
 def markdown_plain(text: str) -> str:
     """Return text that may hold foreign parts so that none of it is markup."""
     return re.sub(r"[\\`*_\[\]<>&|~$@#]", r"\\\g<0>", visible(text))
@@ -82,8 +77,6 @@ def markdown_of(table: Table[Any]) -> str:
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
-
-# --- A table of a page, sorted by a click on a column's title ------------------------------------
 
 FILTER_FROM = 20
 """Rows from which a table has a field to filter it."""
@@ -144,8 +137,6 @@ def _class(column: Column[Any], longest: int) -> str:
 def _order(column: Column[Any], table: Table[Any]) -> str:
     return ' aria-sort="descending"' if column.key == table.sort and column.falls else ""
 
-
-# --- A table as lines of text, for a pipe or a terminal ------------------------------------------
 
 GAP = "  "
 """Between two columns."""

@@ -24,8 +24,6 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.fmt import UNKNOWN
 from dld_tui.core.types import JSON
 
-# --- units: how values are shown, and stored in files ---------------------------------------------
-
 
 @dataclass(frozen=True)
 class Unit:
@@ -121,8 +119,6 @@ class IntervalUnit(Unit):
     mark: Callable[[float], str] = str
     """The label of a figure on the axis."""
 
-
-# --- tables ---------------------------------------------------------------------------------------
 
 Row = TypeVar("Row")
 Value: TypeAlias = "str | float | bool | Sequence[Any] | None"

@@ -157,8 +157,6 @@ def profile_ranges(data: bytes) -> list[Range]:
     return sorted(ranges, key=lambda one: (one.tensor, one.profile, one.axis))
 
 
-# --- FlexBuffers: a map of vectors of integers (flatbuffers.dev) ---
-
 _MAP, _VECTOR_INT, _VECTOR_UINT = 9, 11, 12
 _UNSIGNED = {1: "<B", 2: "<H", 4: "<I", 8: "<Q"}
 

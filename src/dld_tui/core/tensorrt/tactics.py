@@ -94,9 +94,6 @@ def reason_against(way: str, facts: LibraryFacts) -> str:
     return "its timing cache cannot be edited"
 
 
-# --- replay files ---------------------------------------------------------------------------------
-
-
 def replay_text(choices: Choices) -> str:
     """Return a replay file, which Polygraphy reads as well (``--load-tactics``)."""
     replay = {layer: _algorithm(tactic) for layer, tactic in choices.items()}

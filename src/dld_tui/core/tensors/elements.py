@@ -207,7 +207,6 @@ def to_json(values: Array, dtype: str) -> list[JSON]:
     return [n if math.isfinite(n) else element_text(n, dtype) for n in numbers]
 
 
-# --- Tensors in another element type, and what that loses -----------------------------------------
 # The rules are those of ONNX's Cast: floats are rounded to the nearest, ties to even; float8 types
 # hold their largest number for what is larger (`saturate`), float8e8m0 rounds up; numbers lose
 # their fraction in integer types; integers that do not fit lose their high bits. Where ONNX leaves
@@ -359,9 +358,6 @@ def _converted(
         yield result
 
 
-# --- values --------------------------------------------------------------------------------------
-
-
 def cast_values(values: Array, source: str, target: str, *, saturate: bool = True) -> Array:
     """Return native elements of one type as native elements of another, by the rules above."""
     with np.errstate(all="ignore"):
@@ -418,9 +414,6 @@ def _wrapped(values: Array, target: str) -> Array:
     sign = 1 << (bits - 1)
     signed: Array = (codes ^ np.uint8(sign)).astype(np.int8) - np.int8(sign)
     return signed
-
-
-# --- losses --------------------------------------------------------------------------------------
 
 
 def _tally(

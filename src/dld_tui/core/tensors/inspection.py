@@ -15,7 +15,6 @@ from dld_tui.core.tensors.literals import LiteralError, element_text, parse_elem
 from dld_tui.core.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 
-# --- Random access to the elements of a tensor of any size, for grids that show a part of it ------
 # Only requested elements are read and decoded. The first look into a large payload of varints
 # (`int32_data` and the like) decodes it once, to a temporary file.
 
@@ -65,8 +64,6 @@ class TensorWindow:
         numpy_type(self.dtype)
         self._strides = _strides(self.shape)
 
-    # --- single elements ------------------------------------------------------------------------
-
     def value(self, index: int) -> Any:
         """Return one element by its place in row order.
 
@@ -105,8 +102,6 @@ class TensorWindow:
             return ParsedElement(to_json(native, self.dtype)[0], shown, _differs(text, shown))
         except LiteralError as error:
             raise EditError(error.message) from None
-
-    # --- planes ---------------------------------------------------------------------------------
 
     def plane(
         self, rows: int | None = None, columns: int | None = None, fixed: Sequence[int] = ()
@@ -234,9 +229,6 @@ def _differs(typed: str, shown: str) -> bool:
         return float(typed) != float(shown) and float(typed) == float(typed)
     except (ValueError, OverflowError):  # true, 0x10, 1+2j: these are never rounded
         return False
-
-
-# --- Histogram of a tensor, counted in parts so that any size fits in memory ----------------------
 
 
 @dataclass(frozen=True)

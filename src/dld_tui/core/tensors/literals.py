@@ -289,7 +289,6 @@ def _escaped(char: str) -> str:
     return f"\\u{ord(char):04x}" if shown_as != char and 0x80 <= ord(char) <= 0xFF else shown_as
 
 
-# --- small tensors as text: an element type, a shape where the lists do not tell it, nested lists
 # ::
 #
 #     float32 [[1.0, 2.0], [3.0, 4.0]]     int64 7     string ['a', 'b']     float32[0, 3] []

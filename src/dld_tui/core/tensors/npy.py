@@ -172,9 +172,6 @@ class NpyPayload:
     payload: JSON
 
 
-# --- in ------------------------------------------------------------------------------------------
-
-
 def import_npy(
     document: PayloadOwner,
     path: Path | str,
@@ -298,9 +295,6 @@ def _strings(source: Source, header: NpyHeader) -> list[JSON]:
         text.decode("utf-8", "surrogateescape") if isinstance(text, bytes) else text
         for text in texts
     ]
-
-
-# --- out -----------------------------------------------------------------------------------------
 
 
 def export_npy(

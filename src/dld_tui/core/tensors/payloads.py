@@ -287,9 +287,6 @@ class PayloadOwner(Protocol):
         """A short name. Untrusted text."""
 
 
-# --- references ----------------------------------------------------------------------------------
-
-
 def reference(
     document: PayloadOwner,
     payload: bytes | Blob,
@@ -457,9 +454,6 @@ def _opened(
 def _gone(name: str, why: str) -> EditError:
     shown = clip(visible(name), 200, keep="middle")
     return EditError(f"the data of this edit cannot be read: {why}", where=shown)
-
-
-# --- whole messages ------------------------------------------------------------------------------
 
 
 def encode_message(document: PayloadOwner, message: Message) -> JSON:

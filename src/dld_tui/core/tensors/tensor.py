@@ -295,8 +295,6 @@ class Tensor:
     def _blob(self, sentinel: bytes) -> Blob | None:
         return self.document.blobs.get(sentinel) if self.document is not None else None
 
-    # --- elements -------------------------------------------------------------------------------
-
     def read(self, start: int = 0, count: int | None = None) -> np.ndarray[Any, Any]:
         """Return elements in flat (row-major) order.
 

@@ -327,8 +327,6 @@ def format_type(value_type: ValueType | None) -> str:
     return value_type.text.replace("…", "...")
 
 
-# --- short names of dimensions --------------------------------------------------------------------
-
 _LONGEST_DIMENSION = 4
 """The longest name of a dimension that needs no alias."""
 _LEAST_COMMON = 6

@@ -125,8 +125,6 @@ def _other(name: str, cells: int, taken: Collection[str]) -> str:
     return clip(name, cells)
 
 
-# --- shared prefixes and suffixes of names --------------------------------------------------------
-
 _SEPARATORS = "/._:"
 MOST_SHARE = 0.8
 """The share of the names in a list that must have the omitted prefix and suffix."""

@@ -210,9 +210,6 @@ class PlacementSearch:
         return min(asked, key=change, default=None)
 
 
-# --- the result -----------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Decision:
     """What was decided of a pattern of regions. Fields may be added, never renamed."""

@@ -536,8 +536,6 @@ class EndedJobsScreen(ListPage[EndedJob]):
             self.app.copy_to_clipboard("\n".join([job.title, *rows, *job.log]))
 
 
-# --- one activity on several targets at once: how far each is, and then the comparison -----------
-
 _NAME, _STAGE, _BAR = 16, 26, 16
 
 

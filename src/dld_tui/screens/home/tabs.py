@@ -291,9 +291,6 @@ def prepare(kind: str) -> None:
         importlib.import_module(OPENERS[kind].partition(":")[0])
 
 
-# --- questions before something is lost ----------------------------------------------------------
-
-
 def ask_to_close(app: App[int], page: Page, close: Callable[[Page], None]) -> None:
     """Close a page, after asking when it has unsaved edits."""
     from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
@@ -359,9 +356,6 @@ def _save(app: Tabs, pages: Sequence[Page], done: Callable[[], None]) -> None:
     app.show_page(pages[0])
     pages[0].save_then(lambda: _save(app, pages[1:], done))
     return None
-
-
-# --- dialogs of threads -------------------------------------------------------------------------
 
 
 class DialogAsker:

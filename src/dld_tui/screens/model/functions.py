@@ -538,8 +538,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
             can_redo=bool(history.undone),
         )
 
-    # --- what is shown --------------------------------------------------------------------------
-
     def _document_changed(self, change: DocumentChange) -> None:
         if self.is_attached:
             place = self.edits.returning(change, lambda: self.view.place)
@@ -574,8 +572,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
         """Break the lines again."""
         self.row_changed()
 
-    # --- going ----------------------------------------------------------------------------------
-
     def activate(self) -> None:
         """Open the function."""
         self.action_open()
@@ -604,8 +600,6 @@ class FunctionsScreen(ListPage[FunctionRow]):
     def _leave(self, place: Scope | Node) -> None:
         self.chosen = place
         self.dismiss(None)
-
-    # --- edits ----------------------------------------------------------------------------------
 
     def _edit(self, edit: Edit) -> Transaction:
         transaction = self.edits.edit(edit)

@@ -297,8 +297,6 @@ class MetadataScreen(Page):
         event.stop()
         self.action_edit()
 
-    # --- editing --------------------------------------------------------------------------------
-
     @task()
     async def action_edit(self) -> None:
         row = self.row
@@ -522,8 +520,6 @@ class ProfilesScreen(ListPage[RangeRow]):
     def activate(self) -> None:
         """Edit the row."""
         self.action_edit()
-
-    # --- editing --------------------------------------------------------------------------------
 
     def _set(self, profiles: list[Profile]) -> None:
         from dld_tui.core.edits import metadata

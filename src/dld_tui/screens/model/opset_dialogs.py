@@ -279,8 +279,6 @@ class OpsetDialog(Dialog[None]):
         at = self.view.cursor
         return self._imports[at] if at < len(self._imports) else None
 
-    # --- keys -----------------------------------------------------------------------------------
-
     def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Ask for another version."""
         event.stop()

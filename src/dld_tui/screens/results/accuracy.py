@@ -107,8 +107,6 @@ class AccuracyScreen(ResultsPage[AccuracyReport]):
         """Return the page of what a job found; `values` are those of its form."""
         return cls(result, model_of(values))
 
-    # --- what is shown --------------------------------------------------------------------------
-
     def head(self) -> Sequence[Paragraph]:
         """Return the verdict, and what was compared."""
         good = self.errors.is_good
@@ -167,8 +165,6 @@ class AccuracyScreen(ResultsPage[AccuracyReport]):
 
         return NodeErrors(self, self.tab_title, self.subject.is_outdated, values)
 
-    # --- commands -------------------------------------------------------------------------------
-
     def row_changed(self) -> None:
         """Show what is wrong with the tensor."""
         self.crumb(visible(verdict(self.row)) if self.row is not None else "")
@@ -208,9 +204,6 @@ class AccuracyScreen(ResultsPage[AccuracyReport]):
 
         name = str(self.subject.path.with_suffix(".accuracy.csv"))
         ask_where(self, "Save CSV", "Write the tensors to", name, write)
-
-
-# --- what a precision search found: the nodes that must stay in fp32 -----------------------------
 
 
 class PrecisionScreen(ResultsPage[PrecisionResult]):
@@ -355,9 +348,6 @@ class PrecisionScreen(ResultsPage[PrecisionResult]):
         ending = ".float-nodes.txt" if self._is_int8 else ".precisions.jsonl"
         title = "Save the names of the nodes" if self._is_int8 else "Save the edit script"
         ask_where(self, title, "Write it to", str(self.subject.path.with_suffix(ending)), write)
-
-
-# --- what a search for wrong tactics found: the layers, their tactics, and how to avoid these ----
 
 
 class TacticsScreen(ResultsPage[TacticReport]):

@@ -190,8 +190,6 @@ class CompareScreen(ResultsPage[Compared]):
             compared_engine=self.comparison is not None and self.comparison.of_engines,
         )
 
-    # --- the commands of the comparison ----------------------------------------------------------
-
     def row(self) -> ComparisonRow | None:
         """Return the row under the cursor."""
         if not self.is_mounted or self.comparison is None:

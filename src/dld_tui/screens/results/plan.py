@@ -100,8 +100,6 @@ def narrowings(layers: Sequence[Layer]) -> tuple[list[PickItem], dict[str, _Filt
     return items, filters
 
 
-# --- reading an engine plan in a thread: everything that the screen shows first ------------------
-
 _MODEL_SUFFIXES = (".onnx", "")
 
 
@@ -228,8 +226,6 @@ class PlanScreen(ResultsPage[Loaded]):
         self.model: Path | None = None
         """The model that the user chose."""
 
-    # --- reading --------------------------------------------------------------------------------
-
     def load(self, progress: ProgressCallback, cancelled: CancelCheck) -> Loaded:
         """Read the files, and look the nodes up in the model."""
         return load(self.path, self.model)
@@ -279,8 +275,6 @@ class PlanScreen(ResultsPage[Loaded]):
             self.graph.focus_view()
         else:
             super().focus_pane()
-
-    # --- the layer at the cursor ----------------------------------------------------------------
 
     def layer_at_cursor(self) -> Layer | None:
         """Return the layer that the details are of."""
@@ -387,8 +381,6 @@ class PlanScreen(ResultsPage[Loaded]):
         layers = enumerate(self.loaded.plan.layers)
         return next((row for row, layer in layers if layer.index == index), None)
 
-    # --- the model ------------------------------------------------------------------------------
-
     def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
         """Return the milliseconds of the nodes of the model that the engine is of."""
         loaded, path = self.loaded, document.path
@@ -430,8 +422,6 @@ class PlanScreen(ResultsPage[Loaded]):
         if path is not None:
             self.model = path
             self.read()
-
-    # --- tables and files -----------------------------------------------------------------------
 
     @task()
     async def action_narrow(self) -> None:

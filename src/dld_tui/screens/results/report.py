@@ -119,8 +119,6 @@ class ReportScreen(ResultsPage[Loaded]):
     )
     path: Path
 
-    # --- reading --------------------------------------------------------------------------------
-
     @property
     def report(self) -> Report | None:
         """The report; None while it is being read."""
@@ -148,8 +146,6 @@ class ReportScreen(ResultsPage[Loaded]):
         self.timeline.set_report(report, loaded.timeline)
         for layer in costliest(report.layers, 1):
             self.timeline.go_to(layer.index)
-
-    # --- the layer at the cursor ----------------------------------------------------------------
 
     @property
     def timeline(self) -> PassTimeline:
@@ -230,8 +226,6 @@ class ReportScreen(ResultsPage[Loaded]):
         """Take back the measure, marks, the filter, the group; stop reading."""
         if not (self.pane == "timeline" and self.timeline.clear_measure()):
             super().action_clear()
-
-    # --- the model ------------------------------------------------------------------------------
 
     def model_path(self) -> Path | None:
         """Return where the report says its model is."""

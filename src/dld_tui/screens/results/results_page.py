@@ -144,8 +144,6 @@ class ResultsPage(Page, Generic[R]):
             Container(*places["top"], lower, id="panes"),
         )
 
-    # --- reading --------------------------------------------------------------------------------
-
     def load(self, progress: ProgressCallback, cancelled: CancelCheck) -> R:
         """Read the file, on a thread.
 
@@ -200,8 +198,6 @@ class ResultsPage(Page, Generic[R]):
         if total and self.loaded is None and self.is_mounted:
             text = progress_text(self.tab_title, done, total, seconds)
             self.query_one("#loading", Rows).set_rows([[(text, "dim")]])
-
-    # --- panes ----------------------------------------------------------------------------------
 
     @property
     def size_class(self) -> str:
@@ -295,8 +291,6 @@ class ResultsPage(Page, Generic[R]):
         else:
             self.layer_pane.clear()
 
-    # --- layers ---------------------------------------------------------------------------------
-
     @property
     def layer_pane(self) -> LayerPane:
         """The table of layers."""
@@ -377,8 +371,6 @@ class ResultsPage(Page, Generic[R]):
     async def show_node(self, link: NodeLink) -> None:
         """Show an ONNX node in the model."""
 
-    # --- a list of rows with some text ----------------------------------------------------------
-
     @property
     def result(self) -> R:
         """What is shown; only where that was known from the beginning."""
@@ -445,8 +437,6 @@ class ResultsPage(Page, Generic[R]):
         event.stop()
         self.activate()
 
-    # --- the table of layers --------------------------------------------------------------------
-
     def action_filter(self) -> None:
         """Filter the layers while one types."""
         self.show_pane("layers")
@@ -473,8 +463,6 @@ class ResultsPage(Page, Generic[R]):
         keys = host(self).state.get("layouts", f"{self.SCOPE}.columns").get("keys")
         if isinstance(keys, list):
             self.layer_pane.set_columns([str(key) for key in keys])
-
-    # --- files ----------------------------------------------------------------------------------
 
     @property
     def stem(self) -> str:

@@ -279,9 +279,6 @@ def _dtype_item(name: str) -> PickItem:
     return PickItem(name, [(clip(name, 18).ljust(18), ""), (size, "dim")], name)
 
 
-# --- the dialog for path, offset and length of a tensor's values in a data file ------------------
-
-
 def external_entries_dialog(place: TensorPlace, edit: Callable[..., Any]) -> FieldsDialog | None:
     """Return the dialog, None where a tensor's values are in no data file.
 

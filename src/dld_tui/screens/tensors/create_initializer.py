@@ -269,8 +269,6 @@ class CreateInitializer(FormPage):
         rows = [[(f"{mark} {visible(problem)}", "bad")]] if problem else [[("", "")]]
         self.query_one("#problem", Rows).set_rows(rows)
 
-    # --- making it ------------------------------------------------------------------------------
-
     def action_create(self) -> None:
         try:
             asked = from_json(NewTensor, self.form.values())

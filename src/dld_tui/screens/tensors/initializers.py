@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import EditHistory
 
 
-# --- who uses an initializer: going there, connecting, switching and disconnecting uses ----------
-
 _OPERATOR_CELLS = 14
 
 
@@ -148,8 +146,6 @@ class InitializersScreen(Page):
             self.edits.document.on_change.remove(self._document_changed)
         self.edits.cancel_work()
 
-    # --- the rows -------------------------------------------------------------------------------
-
     @property
     def pane(self) -> InitializersPane:
         """The pane of the list."""
@@ -237,8 +233,6 @@ class InitializersScreen(Page):
         """Show which commands fit."""
         self.refresh_bindings()
 
-    # --- commands -------------------------------------------------------------------------------
-
     @on(LineView.Activated)
     def activated(self) -> None:
         """Open the tensor."""
@@ -283,8 +277,6 @@ class InitializersScreen(Page):
         """Return what some rows hold in all."""
         return fmt.size(sum(row.nbytes or 0 for row in rows))
 
-    # --- the list of initializers ----------------------------------------------------------------
-
     def action_create(self) -> None:
         from dld_tui.screens.tensors.create_initializer import CreateInitializer
 
@@ -310,8 +302,6 @@ class InitializersScreen(Page):
             self.go_to((row.scope.path, row.kind, name))
 
         self.pane.mount(EditBar("name", shown, accept))
-
-    # --- delete ---------------------------------------------------------------------------------
 
     @task()
     async def action_delete(self) -> None:
@@ -351,8 +341,6 @@ class InitializersScreen(Page):
         from dld_tui.core.edits.initializers import delete_initializers
 
         self._for_scopes("Deleting", delete_initializers, rows, disconnect=disconnect)
-
-    # --- type and place -------------------------------------------------------------------------
 
     def action_convert(self) -> None:
         """Convert the element type of the marked ones, after showing what is lost."""
@@ -453,8 +441,6 @@ class InitializersScreen(Page):
             self.edits.complain(error)
         self.go_to(row.key)
 
-    # --- making edits ---------------------------------------------------------------------------
-
     def _initializers(
         self, rows: Iterable[InitializerRow], verb: str, *, dense: bool = False
     ) -> list[InitializerRow]:
@@ -489,8 +475,6 @@ class InitializersScreen(Page):
         ]
         self.edits.edit_on_thread(title, steps)
 
-    # --- the list of initializers ----------------------------------------------------------------
-
     @task()
     async def action_users(self) -> None:
         row = self.row
@@ -515,8 +499,6 @@ class InitializersScreen(Page):
         items = [_use_item(at, use.node, use.index) for at, use in enumerate(uses)]
         key = await self.tasks.ask(PickDialog(title, lambda: items, placeholder="node"))
         return uses[key] if isinstance(key, int) else None
-
-    # --- connecting -----------------------------------------------------------------------------
 
     @task()
     async def action_connect(self) -> None:

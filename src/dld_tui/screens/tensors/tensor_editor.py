@@ -139,8 +139,6 @@ class TensorScreen(Page):
         self.edits.cancel_work()
         self._stop_reading()
 
-    # --- what is shown --------------------------------------------------------------------------
-
     @property
     def pane(self) -> GridPane:
         """The pane of the grid."""
@@ -261,8 +259,6 @@ class TensorScreen(Page):
             pieces.append((f"   flat {flat:,}", "dim"))
         return pieces
 
-    # --- moving ---------------------------------------------------------------------------------
-
     def action_previous_slice(self) -> None:
         self._step_slice(-1)
 
@@ -365,8 +361,6 @@ class TensorScreen(Page):
         value = ", ".join(map(str, shape))
         self.app.push_screen(PromptDialog("Dimensions", about, value, check=check), chosen)
 
-    # --- how it looks ---------------------------------------------------------------------------
-
     def action_more_digits(self) -> None:
         self._set_digits(1)
 
@@ -402,8 +396,6 @@ class TensorScreen(Page):
         self._arrange()
         if side.display:
             self.read_side(anyway=self.side.state == "ask")
-
-    # --- statistics -----------------------------------------------------------------------------
 
     def read_side(self, *, anyway: bool) -> None:
         """Read the statistics on a thread; of a large tensor only when they are asked for."""
@@ -465,8 +457,6 @@ class TensorScreen(Page):
         if not self.grid.clear_range():
             self.dismiss(None)
 
-    # --- the page of a tensor --------------------------------------------------------------------
-
     def _set(self, start: int, values: list[JSON]) -> None:
         from dld_tui.core.edits import tensors
 
@@ -478,8 +468,6 @@ class TensorScreen(Page):
                 values=values,
             )
         )
-
-    # --- one cell -------------------------------------------------------------------------------
 
     def action_edit(self) -> None:
         grid, dtype = self.grid, self.tensor.dtype
@@ -504,8 +492,6 @@ class TensorScreen(Page):
         if typed.rounded:
             message = f"{self.tensor.dtype} holds {typed.text} instead"
             self.notify(visible(message), timeout=4, markup=False)
-
-    # --- ranges ---------------------------------------------------------------------------------
 
     def action_fill(self) -> None:
         window = TensorWindow(self.tensor)
@@ -633,8 +619,6 @@ class TensorScreen(Page):
             values[index - first] = change(index, values[index - first])
         self._set(first, values)
 
-    # --- files ----------------------------------------------------------------------------------
-
     def action_data_file(self) -> None:
         dialog = external_entries_dialog(self.place, self.edits.edit)
         if dialog is None:
@@ -734,16 +718,12 @@ class TensorScreen(Page):
 
         self.edits.work("Writing the array", task, ended)
 
-    # --- type and history -----------------------------------------------------------------------
-
     def action_convert(self) -> None:
         TensorConversion(self, self.edits).ask([self.place])
 
     def elements(self, tensor: Tensor) -> Elements:
         """Return what the grid reads."""
         return self.face or tensor
-
-    # --- weights in few bits --------------------------------------------------------------------
 
     @property
     def face(self) -> WeightView | None:

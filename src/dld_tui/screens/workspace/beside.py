@@ -132,8 +132,6 @@ class BesidePane(Commands, Vertical):
         if not self.display and self.has_focus_within:
             self.beside.panes.focus_first()
 
-    # --- what is shown --------------------------------------------------------------------------
-
     def _say_title(self) -> None:
         shown = self.query_one(BesideTitle)
         coupled = "" if self.pairs is None else f" {glyphs.current().dot} coupled"
@@ -170,8 +168,6 @@ class BesidePane(Commands, Vertical):
             self.parameters.show(self.explorer.node or self.explorer.model.root)
         else:
             self.parameters.rebuild()
-
-    # --- coupling -------------------------------------------------------------------------------
 
     def forget_pairs(self, change: DocumentChange) -> None:
         """Uncouple the cursors when one of the models has been exchanged as a whole."""
@@ -228,8 +224,6 @@ class BesidePane(Commands, Vertical):
             return None
         partner = self.pairs.get(subject)
         return partner if partner is not None and is_alive(partner) else None
-
-    # --- commands -------------------------------------------------------------------------------
 
     @property
     def _chosen(self) -> list[Node]:
@@ -302,8 +296,6 @@ class BesidePane(Commands, Vertical):
                 timeout=3,
                 markup=False,
             )
-
-    # --- messages: none of them is for the model that has the tab -------------------------------
 
     @on(Explorer.Selected)
     def cursor_selected(self, event: Explorer.Selected) -> None:

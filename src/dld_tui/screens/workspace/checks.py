@@ -108,8 +108,6 @@ class Checks(Controller):
             repairs=any(item.repair is not None and item.is_fixable for item in self._findings),
         )
 
-    # --- checking -------------------------------------------------------------------------------
-
     def note(self, change: DocumentChange) -> None:
         """Take note of an edit: what was found so far is of the model before it."""
         for source, findings in self._full.items():
@@ -217,8 +215,6 @@ class Checks(Controller):
             if perf_counter() > end:
                 return
 
-    # --- showing --------------------------------------------------------------------------------
-
     def add_external(self, findings: list[Finding], source: str) -> None:
         """Show findings of another tool instead of what it found before."""
         self._external[source] = findings
@@ -249,8 +245,6 @@ class Checks(Controller):
         if before != len(findings) or not self.panes.findings.display:
             self.panes.lay_out()
         self.page.facts_changed()
-
-    # --- repairing ------------------------------------------------------------------------------
 
     def repair_asked(self, event: Findings.FixAsked) -> None:
         """Repair a finding, or all of its rule."""
@@ -302,8 +296,6 @@ class Checks(Controller):
         self.panes.parameters.rebuild()
         self.check()
         self.say("Linked data is read from now on, and never written", 4)
-
-    # --- the checks of others --------------------------------------------------------------------
 
     def check_full(self) -> None:
         """Run onnx's full checker."""

@@ -424,8 +424,6 @@ class Conversion(Controller):
 
         self.ask(PreviewDialog(notes), answered)
 
-    # --- opset ----------------------------------------------------------------------------------
-
     def convert_opset(self) -> None:
         """Ask for a version, and show the form of the conversion."""
         from dld_tui.core.operators.registry import newest_opset

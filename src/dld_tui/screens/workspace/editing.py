@@ -55,8 +55,6 @@ class Editing(Controller):
         target = self.cursor.target or EditableKind.OTHER
         self.deletions.get(target, self.delete_chosen)()
 
-    # --- rename ---------------------------------------------------------------------------------
-
     def rename(self) -> None:
         """Rename the node, or the value of the link or under the cursor of the parameters pane."""
         from dld_tui.core.document import Node
@@ -142,8 +140,6 @@ class Editing(Controller):
         ]
         message = f"Rename {whom}."
         self.ask(FieldsDialog("Rename by pattern", message, fields, accept, preview))
-
-    # --- attributes -----------------------------------------------------------------------------
 
     def focus_attributes(self) -> None:
         """Put the cursor on the first attribute."""
@@ -263,8 +259,6 @@ class Editing(Controller):
                 )
             )
 
-    # --- delete ---------------------------------------------------------------------------------
-
     def delete_chosen(self) -> None:
         """Delete the marked nodes, or the one under the cursor; asks when outputs are used."""
         nodes = outer_nodes(self.model.chosen_nodes)
@@ -342,8 +336,6 @@ class Editing(Controller):
             self.inference.when_typed(ask, always=True)  # outputs need types
         else:
             self.history.try_edit(replacing.cut_off(nodes=[node.ref for node in nodes]))
-
-    # --- copy -----------------------------------------------------------------------------------
 
     def copy_name(self) -> None:
         """Copy the name of the node, or what the row of the parameters pane names."""

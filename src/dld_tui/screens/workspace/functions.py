@@ -74,8 +74,6 @@ class Bodies(Controller):
         count = "one body" if len(bodies) == 1 else f"{len(bodies) or 'no'} bodies"
         self.ask_which("Bodies", f"{name} has {count}.", options)
 
-    # --- where to -------------------------------------------------------------------------------
-
     def _ask_slot(self, node: Node, then: Callable[[Slot], None]) -> None:
         """Ask for the attribute that a new body goes into, unless there is only one."""
         from dld_tui.widgets.parameters.descriptions import node_schema
@@ -115,8 +113,6 @@ class Bodies(Controller):
         if is_added:
             self.navigation.open_scope(node.children[slot.attribute][-1])
 
-    # --- copying --------------------------------------------------------------------------------
-
     def _ask_source(self, node: Node, slot: Slot) -> None:
         from dld_tui.core.edits import subgraphs
         from dld_tui.widgets.dialogs.search import PickDialog
@@ -136,8 +132,6 @@ class Bodies(Controller):
 
         items = partial(_body_items, bodies)
         self.ask(PickDialog("Copy which body?", items, placeholder="place"), chosen)
-
-    # --- deleting and moving --------------------------------------------------------------------
 
     def _ask_body(self, title: str, bodies: Sequence[Scope], then: Callable[[Scope], None]) -> None:
         from dld_tui.widgets.dialogs.search import PickDialog
@@ -229,8 +223,6 @@ class Functions(Controller):
             inside_function=self._attribute_inside(cursor) is not None,
         )
 
-    # --- the list -------------------------------------------------------------------------------
-
     def show_list(self) -> None:
         """Show the list of local functions."""
         from dld_tui.core.document import Node, Scope
@@ -251,8 +243,6 @@ class Functions(Controller):
                 self.navigation.go_to(page.chosen)
 
         self.ask(page, left)
-
-    # --- making and inlining --------------------------------------------------------------------
 
     def _one_scope(self) -> tuple[Scope, list[str]] | None:
         """Return the scope and refs of the chosen nodes; warns if they are in several scopes."""
@@ -353,8 +343,6 @@ class Functions(Controller):
         if added:
             self.panes.explorer.list.set_marks(set())
             self.navigation.go_to(added[0])
-
-    # --- attribute references -------------------------------------------------------------------
 
     def _attribute_inside(self, cursor: Cursor) -> tuple[Node, str, Scope] | None:
         """Return the attribute under the cursor, and the function that it is inside."""

@@ -104,8 +104,6 @@ class Graphs(Controller):
         figures = Figures(overlay.name, overlay.figures, overlay.shown) if overlay.figures else None
         self.panes.explorer.set_figures(figures)
 
-    # --- making it ------------------------------------------------------------------------------
-
     def begin(self, opened: OpenedModel) -> None:
         """Begin to arrange a large graph while the panes are still being made."""
         scope = opened.document.main
@@ -245,8 +243,6 @@ class Graphs(Controller):
                 self.show_graph(scope)
 
         self._graph_timer = self.page.set_timer(after_s, draw)
-
-    # --- in step with the explorer --------------------------------------------------------------
 
     def reveal(self, subject: Node | Scope) -> None:
         """Show in the graph what the parameters pane shows."""

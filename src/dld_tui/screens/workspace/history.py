@@ -96,8 +96,6 @@ class EditHistory(Controller):
             can_redo=bool(history.undone),
         )
 
-    # --- edits ----------------------------------------------------------------------------------
-
     def edit(self, edit: Edit) -> Transaction:
         """Make an edit.
 
@@ -124,8 +122,6 @@ class EditHistory(Controller):
             title = clip(visible(transaction.title), 90, keep="middle")
             self.app.clear_notifications()  # of the edit before
             self.say(f"{title[:1].upper()}{title[1:]}: {hint('{edit.undo} undoes it')}")
-
-    # --- undo -----------------------------------------------------------------------------------
 
     def undo(self) -> None:
         """Take back the last edit and show where it was."""
@@ -255,8 +251,6 @@ class PageEdits:
         """Whether something runs here or in the workspace, such as saving."""
         return self.tasks.is_working or self.workspace.work.is_running
 
-    # --- edits ----------------------------------------------------------------------------------
-
     def edit(self, edit: Edit) -> Transaction:
         """Make an edit.
 
@@ -312,8 +306,6 @@ class PageEdits:
 
         self.work(title, task, ended)
 
-    # --- threads --------------------------------------------------------------------------------
-
     def work(
         self,
         title: str,
@@ -335,8 +327,6 @@ class PageEdits:
     def cancel_work(self) -> bool:
         """Ask the running work to stop; False when nothing runs."""
         return self.tasks.cancel_work()
-
-    # --- the workspace's commands ---------------------------------------------------------------
 
     def save(self) -> None:
         """Save the model; the progress panel is hidden here, so long saving shows a message."""

@@ -66,8 +66,6 @@ class TypeInference(Controller):
     _declared: set[tuple[str, str]] = field(default_factory=set)
     """Terminals that got their types from inference: scope and name."""
 
-    # --- when the model changes -----------------------------------------------------------------
-
     def invalidate(self, change: DocumentChange) -> None:
         """Mark the types that may be wrong now, and ask for them again a little later."""
         if self.INFER:
@@ -146,8 +144,6 @@ class TypeInference(Controller):
 
         self.page.tasks.start(wait(), "await answer")
 
-    # --- asking ---------------------------------------------------------------------------------
-
     def infer(self) -> None:
         """Ask onnx for types and shapes, in a child process."""
         if not self.INFER or self.model.is_closed:
@@ -213,8 +209,6 @@ class TypeInference(Controller):
             self._not_inferred(version, error)
         else:
             self._inferred(version, types)
-
-    # --- showing --------------------------------------------------------------------------------
 
     def _inferred(self, version: int, inferred: InferredTypes) -> None:
         if not self.page.is_attached or version != self.model.version:

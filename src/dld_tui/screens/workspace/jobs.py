@@ -145,8 +145,6 @@ class Jobs(Controller):
             line.stopping()
         return True
 
-    # --- snapshots ------------------------------------------------------------------------------
-
     async def write_snapshot(self, path: Path, *, doubtful: bool = False) -> bool:
         """Write the model without payloads to a file, in slices; False when it changed meanwhile.
 
@@ -181,8 +179,6 @@ class Jobs(Controller):
                 return False
             await asyncio.sleep(_AGAIN_S)
         return True
-
-    # --- jobs -----------------------------------------------------------------------------------
 
     def run_beside(self, title: str, activity: str, prepare: Prepare, done: Done) -> None:
         """Run an activity on a snapshot of the model, with one row of progress.

@@ -87,8 +87,6 @@ class Metadata(Controller):
         else:
             self.editing.delete_chosen()
 
-    # --- precision ------------------------------------------------------------------------------
-
     def choose_precision(self) -> None:
         """Ask for the precision of the marked nodes, or of the one under the cursor."""
         nodes = self.model.chosen_nodes
@@ -125,8 +123,6 @@ class Tensors(Controller):
     panes: Panes
     history: EditHistory
     editing: Editing
-
-    # --- the editor -----------------------------------------------------------------------------
 
     def open_asked(self, event: Parameters.TensorAsked) -> None:
         """Open the editor on Enter."""
@@ -178,8 +174,6 @@ class Tensors(Controller):
         from dld_tui.screens.tensors.tensor_editor import TensorScreen
 
         self.ask(TensorScreen(self.history, place))
-
-    # --- the list -------------------------------------------------------------------------------
 
     def show_initializers(self) -> None:
         """Show the initializers of the scope that the cursor is in."""

@@ -61,8 +61,6 @@ class Navigation(Controller):
             forward=bool(self._forward),
         )
 
-    # --- following the cursor -------------------------------------------------------------------
-
     def follow_cursor(self, event: Explorer.Selected) -> None:
         """Show what the cursor is on, once it rests."""
         subject = event.node if event.node is not None else event.scope
@@ -102,8 +100,6 @@ class Navigation(Controller):
         self.page.crumb(place_text(scope))
         self.page.facts_changed()
         self.model.subject_shown.send(subject)
-
-    # --- jumps ----------------------------------------------------------------------------------
 
     def place(self) -> Place:
         """Return the current place."""
@@ -191,8 +187,6 @@ class Navigation(Controller):
     def _exists(place: Place) -> bool:
         return is_alive(place.root) and (place.node is None or is_alive(place.node))
 
-    # --- along links ----------------------------------------------------------------------------
-
     def go_source(self) -> None:
         """Go to the node that makes an input; asks which when there are several."""
         cursor = self.cursor
@@ -236,8 +230,6 @@ class Navigation(Controller):
         options = [(str(at), label, go) for at, (label, go) in enumerate(shown, 1)]
         self.ask_which(title, message, options)
 
-    # --- bodies ---------------------------------------------------------------------------------
-
     @staticmethod
     def body_of(node: Node) -> Scope | None:
         """Return the first subgraph of a node, or the function that it calls; None without one."""
@@ -261,8 +253,6 @@ class Navigation(Controller):
             self._choose_one("Open which body?", options)
         elif node is not None and (body := self.body_of(node)) is not None:
             self.open_scope(body)
-
-    # --- messages of the panes ------------------------------------------------------------------
 
     def open_node(self, event: Explorer.Opened) -> None:
         """Go to the node's parameters."""

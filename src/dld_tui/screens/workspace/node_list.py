@@ -43,8 +43,6 @@ class NodeList(Controller):
     def facts(self, cursor: Cursor) -> set[str]:
         return {"filtered"} if self.model.listing.filtering else set()
 
-    # --- commands -------------------------------------------------------------------------------
-
     def cycle_view(self) -> None:
         """List the nodes in the next way."""
         self.panes.explorer.cycle_view()
@@ -104,8 +102,6 @@ class NodeList(Controller):
         data: dict[str, Any] = {"view": event.view.name, "sort": event.sort.name}
         data |= {"descending": event.descending, "model": _key(self.document.path)}
         host(self.page).state.put(*STATE, data)
-
-    # --- after edits ----------------------------------------------------------------------------
 
     def show_change(self, change: DocumentChange) -> None:
         """List what an edit, undo or redo changed, and show it in the parameters pane."""

@@ -205,8 +205,6 @@ class WorkspaceScreen(Page):
             for handle in self._handlers[type(event)]:
                 handle(event)
 
-    # --- what is open ---------------------------------------------------------------------------
-
     @property
     def document(self) -> Document:
         """The open document."""
@@ -250,8 +248,6 @@ class WorkspaceScreen(Page):
     def body(self) -> Iterable[Widget]:
         yield Split(Area())
         yield NoticeLine()
-
-    # --- opening and closing --------------------------------------------------------------------
 
     def on_mount(self) -> None:
         """Open the model on a thread."""
@@ -328,8 +324,6 @@ class WorkspaceScreen(Page):
             app = host(self)
             self.document.close(keep_journal=self in app.pages and not app.has_quit)
 
-    # --- commands -------------------------------------------------------------------------------
-
     def facts(self) -> set[str]:
         """Return what holds for commands: what the cursor is on, and what the controllers say."""
         facts = super().facts()
@@ -371,8 +365,6 @@ class WorkspaceScreen(Page):
     def on_descendant_focus(self) -> None:
         """Draw the keys again: the model beside this one has other ones."""
         self.facts_changed()
-
-    # --- what others ask ------------------------------------------------------------------------
 
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node that a report or a finding names; waits until the model is open."""
@@ -457,8 +449,6 @@ class WorkspaceScreen(Page):
             self.tab_dirty = self.document.dirty
             self.tab_changed()
         self.facts_changed()
-
-    # --- the terminal ---------------------------------------------------------------------------
 
     def on_screen_resume(self, event: Any) -> None:
         """Check whether the file, or comparisons and verdicts of the model, have changed."""

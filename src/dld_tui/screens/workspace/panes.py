@@ -92,8 +92,6 @@ class Panes(Controller):
         self.area.set_class(self.area.size.width < layout.WIDE, "-narrow")
         await self.area.mount(self.explorer, self.graph, self.parameters, self.findings)
 
-    # --- what they show -------------------------------------------------------------------------
-
     @property
     def listing(self) -> ExplorerModel:
         """The scope that is listed, its order and its filters."""
@@ -169,8 +167,6 @@ class Panes(Controller):
             self.findings.return_to(bookmark.finding, keys)
         else:
             keys()
-
-    # --- laying out -----------------------------------------------------------------------------
 
     @property
     def area(self) -> Area:
@@ -253,8 +249,6 @@ class Panes(Controller):
         if status != self.page.tab_status:
             self.page.tab_status = status
             self.page.tab_changed()
-
-    # --- choosing -------------------------------------------------------------------------------
 
     def focused(self) -> str:
         """Return the name of the pane that has the keys."""
@@ -351,8 +345,6 @@ class Panes(Controller):
         else:
             self.say("There is no pane on that side")
 
-    # --- sizes ----------------------------------------------------------------------------------
-
     def grow(self) -> None:
         """Make the focused pane larger."""
         self._grow(1)
@@ -419,8 +411,6 @@ class Panes(Controller):
             self._dragging = ""
             self.page.release_mouse()
             self.remember_layout()
-
-    # --- remembering ----------------------------------------------------------------------------
 
     def remember_layout(self) -> None:
         """Keep order, sizes and what is hidden for the next time."""

@@ -64,8 +64,6 @@ class Saving(Controller):
         else:
             action()
 
-    # --- save -----------------------------------------------------------------------------------
-
     def save_as(self) -> None:
         """Save under another name."""
         self._ask_path(lambda: None)
@@ -219,8 +217,6 @@ class Saving(Controller):
         name = visible(paths.short(str(target)))
         more = f", and {fmt.plural(len(errors) - 1, 'more error')}" if errors[1:] else ""
         self.say(f"{name} was saved with an error{more}: {errors[0].message}", 8, warning=True)
-
-    # --- changed on disk ------------------------------------------------------------------------
 
     def look_at_disk(self) -> None:
         """Warn once if another program has changed the file. The check runs on a thread."""

@@ -59,8 +59,6 @@ class NodeSelection(Controller):
     def facts(self, cursor: Cursor) -> set[str]:
         return {"copied"} if host(self.page).copied_nodes is not None else set()
 
-    # --- marking --------------------------------------------------------------------------------
-
     def set_marks(self, nodes: Iterable[Node]) -> None:
         """Mark only these nodes, and show how many they are."""
         marks: set[Hashable] = set(nodes)
@@ -219,8 +217,6 @@ class NodeSelection(Controller):
         ]
         self.ask_which("Mark", "Nodes of which precision?", options)
 
-    # --- copy, cut, paste -----------------------------------------------------------------------
-
     def copy(self) -> None:
         """Copy the marked nodes, or the one at the cursor."""
         self._copy("copied", lambda nodes: None)
@@ -293,8 +289,6 @@ class NodeSelection(Controller):
         if pasted:
             self.navigation.go_to(pasted[0])
 
-    # --- folded ---------------------------------------------------------------------------------
-
     def fold(self) -> None:
         """Show what folding the chosen nodes makes, and do it."""
         from dld_tui.core.edits import folding
@@ -325,8 +319,6 @@ class NodeSelection(Controller):
         verb = "becomes" if len(fold.nodes) == 1 else "become"
         message = "\n".join([f"{count} {verb} {what}:", *lines])
         self.ask_which("Fold", message, [("f", "fold", run), ("k", "keep", None)])
-
-    # --- many at once ---------------------------------------------------------------------------
 
     def edit_many(self) -> None:
         """Set the attributes that the marked nodes share."""

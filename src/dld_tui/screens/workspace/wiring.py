@@ -125,8 +125,6 @@ class Wiring(Controller):
     operators: Operators
     inference: TypeInference
 
-    # --- connect --------------------------------------------------------------------------------
-
     def connect(self) -> None:
         """Connect the terminal under the cursor, or one of the node's after asking which."""
         from dld_tui.widgets.dialogs.wiring import TerminalPicker
@@ -260,8 +258,6 @@ class Wiring(Controller):
         if node is not None:
             self.connect_input(node, len(node.inputs))
 
-    # --- disconnect -----------------------------------------------------------------------------
-
     def disconnect(self) -> None:
         """Disconnect the terminal under the cursor; asks where that leaves an error."""
         from dld_tui.widgets.parameters.descriptions import Terminal
@@ -322,8 +318,6 @@ class Wiring(Controller):
                 ("k", "keep", None),
             ],
         )
-
-    # --- rewire ---------------------------------------------------------------------------------
 
     def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
@@ -401,8 +395,6 @@ class Wiring(Controller):
         ]
         if steps:
             self.history.change("Bypassing", steps, large=len(nodes) > MANY)
-
-    # --- inputs and outputs of graphs -----------------------------------------------------------
 
     def make_input(self) -> None:
         """Make a new graph input and connect it to the node's input under the cursor."""
@@ -503,8 +495,6 @@ class Wiring(Controller):
         )
         if moved and self.cursor.in_parameters:
             self.panes.parameters.list.cursor += int(step)
-
-    # --- types ----------------------------------------------------------------------------------
 
     def declare_type(self) -> None:
         """Edit the declared type of the value under the cursor; an empty text takes it away."""

@@ -205,8 +205,6 @@ class SshJob(Job):
         """The command that takes the job up again."""
         return f"dld target attach {self.id}"
 
-    # -- on the loop ------------------------------------------------------------------------------
-
     def _say(self, event: Event, size: int = 0) -> None:
         with self._news:
             self._ready.append((event, size))
@@ -397,8 +395,6 @@ class SshJob(Job):
         self._is_there = False
         self._store.forget(self.id)
 
-    # -- stopping ---------------------------------------------------------------------------------
-
     def _begin_to_stop(self, word: str) -> None:
         if not self._is_there:
             if self._task is not None:
@@ -428,8 +424,6 @@ class SshJob(Job):
             await self._forget()
         elif self._upload is not None:
             await self._upload.drop()
-
-    # -- progress ---------------------------------------------------------------------------------
 
     @contextlib.asynccontextmanager
     async def _ticking(self) -> AsyncIterator[None]:

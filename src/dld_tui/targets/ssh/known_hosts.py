@@ -230,7 +230,6 @@ def trust(hop: Hop, where: str, key: asyncssh.SSHKey, asker: Asker) -> None:
     remember(file, *hop.known_name, key)
 
 
-# --- the private key files of a machine, and asking for a passphrase when the server takes a key
 # The public half lies open: in the file itself where OpenSSH wrote it, else in the ``.pub``
 # beside.
 

@@ -267,8 +267,6 @@ class Link:
         """Close the connection; it may be opened again."""
         await self._close_lines()
 
-    # -- one machine ----------------------------------------------------------------------------
-
     async def _open_hop(self, hop: Hop) -> asyncssh.SSHClientConnection:
         """Connect; after the user accepted a new host key, connect again."""
         for attempt in range(2):
@@ -437,8 +435,6 @@ def _host_key_algorithms(
     return tuple(dict.fromkeys([*first, *rest]))
 
 
-# --- how long a lost connection is waited for ----------------------------------------------------
-
 T = TypeVar("T")
 
 _STEADY_S = 5.0
@@ -559,8 +555,6 @@ class Client(asyncssh.SSHClient):
             if self._on_step is not None:
                 self._on_step(self._hop.address, stage)
 
-    # -- the host -------------------------------------------------------------------------------
-
     def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
         """Note that the machine answers."""
         self.begin(HOST_KEY)
@@ -572,8 +566,6 @@ class Client(asyncssh.SSHClient):
         """Reject an unknown key, but record it, so that the user can be asked."""
         self.shown_key = key
         return False
-
-    # -- who we are -----------------------------------------------------------------------------
 
     async def public_key_auth_requested(self) -> list[asyncssh.SSHKeyPair] | None:
         """Return the next keys: those of the agent, files, then files with a passphrase."""
@@ -624,8 +616,6 @@ class Client(asyncssh.SSHClient):
         """Close the line to the agent."""
         if self._agent is not None:
             self._agent.close()
-
-    # -- helpers --------------------------------------------------------------------------------
 
     def _begin_authentication(self) -> None:
         self.begin(AUTHENTICATION)

@@ -230,8 +230,6 @@ async def fetch_what_is_there(
     return is_whole
 
 
-# --- the records of a job that its supervisor writes ----------------------------------------------
-
 _LONGEST = 80 << 20
 _LAST_LINES = 50
 

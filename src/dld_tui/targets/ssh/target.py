@@ -147,8 +147,6 @@ class SshTarget:
         """
         self._call(lambda agent: self._freed(agent, "wipe", results=results))
 
-    # -- helpers ----------------------------------------------------------------------------------
-
     def _agent(self) -> Agent:
         return Agent(Link(self.connection, self._asker or current()))
 

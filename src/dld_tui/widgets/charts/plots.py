@@ -494,8 +494,6 @@ class ChartView(LineView):
         return self._strip(self.lines.line(index, width - self._gutter_cells), width, ())
 
 
-# --- the live chart of a job ---------------------------------------------------------------------
-
 _MOST = 256
 """Values that are kept of a figure."""
 _LABEL = 9

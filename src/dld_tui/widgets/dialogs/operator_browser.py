@@ -191,8 +191,6 @@ class OperatorBrowser(Vertical):
         docs.styles.width = docs.styles.height = "1fr"
         docs.styles.margin = (0, 0, 0, 2) if wide else (1, 0, 0, 1)
 
-    # --- what is shown --------------------------------------------------------------------------
-
     @property
     def view(self) -> LineView:
         """The list."""
@@ -229,8 +227,6 @@ class OperatorBrowser(Vertical):
     def _read(self) -> None:
         item = self.operator
         self.docs.show(item.schema if item is not None else None)
-
-    # --- keys -----------------------------------------------------------------------------------
 
     @on(Input.Changed)
     def text_changed(self, event: Input.Changed) -> None:

@@ -90,8 +90,6 @@ class WiringDialog(Dialog[NodeWiring]):
         """The rows."""
         return self.query_one(LineView)
 
-    # --- rows -----------------------------------------------------------------------------------
-
     def show_rows(self) -> None:
         """Draw the choices as they are."""
         rows: list[list[Piece]] = [self._add_row()]
@@ -199,8 +197,6 @@ class WiringDialog(Dialog[NodeWiring]):
             self._go_to_missing()
         else:
             self.view.cursor = 0
-
-    # --- keys -----------------------------------------------------------------------------------
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:
         """Change the row, or add the node."""
@@ -479,8 +475,6 @@ class ValuePicker(SearchDialog[str]):
             self._add([_LEAVE_EMPTY])
         self.collect(_AT_ONCE)
 
-    # --- collecting -----------------------------------------------------------------------------
-
     def _offered(self, first: Sequence[str]) -> Iterator[tuple[str, Definition | None]]:
         leading = {name: self.scope.resolve(name) for name in first if name not in self._exclude}
         yield from ((name, operator) for name, operator in leading.items() if operator is not None)
@@ -504,8 +498,6 @@ class ValuePicker(SearchDialog[str]):
         known = definition.scope.value_type(name)
         dtype = known.dtype if known is not None and known.dtype else ""
         return f"{name} {_maker(definition)} {dtype}"
-
-    # --- listing --------------------------------------------------------------------------------
 
     def found(self, text: str) -> ValueRows:
         """Return the values that fit a text, the best first."""

@@ -279,8 +279,6 @@ class Findings(Framed, Vertical):
         text = " ".join((finding.rule, finding.level, visible(finding.message), *about)).lower()
         return all(word in text for word in words)
 
-    # --- filtering ------------------------------------------------------------------------------
-
     @property
     def is_filtered(self) -> bool:
         """Whether findings may be hidden."""
@@ -318,8 +316,6 @@ class Findings(Framed, Vertical):
             self.clear_filter()
         self.list.focus()
         self.query_one(FilterBar).show(self._text)
-
-    # --- the list -------------------------------------------------------------------------------
 
     @on(LineView.CursorMoved)
     def cursor_moved(self, event: LineView.CursorMoved) -> None:

@@ -388,8 +388,6 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-# --- the dialog ----------------------------------------------------------------------------------
-
 _SLICE_S = 0.015
 _EXAMPLES = "group > 1 and name contains attn   or   Mul(x, Sigmoid(x))"
 

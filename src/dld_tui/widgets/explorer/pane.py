@@ -208,8 +208,6 @@ class Explorer(Framed, Vertical):
             if unfold_to_fill(self.model, max(self.list.page, _LEAST_FILLED)):
                 self.rebuild()
 
-    # --- rows -----------------------------------------------------------------------------------
-
     def rebuild(self) -> None:
         """Ask the model for its rows again; the cursor stays on its node."""
         self._rows = self.model.rows()
@@ -258,8 +256,6 @@ class Explorer(Framed, Vertical):
         """The marked nodes, in the order of the file within each scope."""
         marks = self.list.marks
         return [node for node in all_nodes(self.model) if node in marks] if marks else []
-
-    # --- moving and folding ---------------------------------------------------------------------
 
     @on(LineView.CursorMoved)
     def cursor_moved(self, event: LineView.CursorMoved) -> None:
@@ -344,8 +340,6 @@ class Explorer(Framed, Vertical):
         self.rebuild()
         self.list.cursor = 1 if len(self._rows) > 1 else 0
 
-    # --- arranging ------------------------------------------------------------------------------
-
     def cycle_view(self) -> None:
         """List in the next way: by scope, type, name, file order."""
         view = _VIEWS[(_VIEWS.index(self.model.view) + 1) % len(_VIEWS)]
@@ -391,8 +385,6 @@ class Explorer(Framed, Vertical):
     def _say_arranged(self) -> None:
         model = self.model
         self.post_message(self.Arranged(model.view, model.sort, model.descending))
-
-    # --- filters --------------------------------------------------------------------------------
 
     def type_filter(self) -> None:
         """Put the keys into the filter line."""
@@ -562,8 +554,6 @@ class Explorer(Framed, Vertical):
         elif not self.list.go_to_key(node):
             self.reveal(node)
 
-    # --- marks ----------------------------------------------------------------------------------
-
     @on(LineView.MarksChanged)
     def marks_changed(self) -> None:
         """Show how many are marked."""
@@ -581,8 +571,6 @@ class Explorer(Framed, Vertical):
         marks = self.list.marks
         self.list.set_marks(marks - inside if inside <= marks else marks | inside)
         self.list.cursor += 1
-
-    # --- edits ----------------------------------------------------------------------------------
 
     def apply_change(self, change: DocumentChange, anew: ExplorerModel | None = None) -> None:
         """Take in an edit, undo or redo: only what it touched is read again, or all is `anew`."""

@@ -423,8 +423,6 @@ class ExplorerModel:
         self._rows: dict[tuple[View, Sort, bool], Rows] = {}
         self._stale = True
 
-    # --- reading the document -------------------------------------------------------------------
-
     def index(self, texts: Iterable[tuple[Scope, NodeTexts]] | None = None) -> None:
         """Take in the nodes of all scopes, whose texts may have been read already."""
         if texts is None:
@@ -515,8 +513,6 @@ class ExplorerModel:
             self._measure((entry,))
         return entry
 
-    # --- what is asked for ----------------------------------------------------------------------
-
     @property
     def filtering(self) -> bool:
         """Whether a filter is on; hiding the constants is none."""
@@ -573,8 +569,6 @@ class ExplorerModel:
     def shows_constant(self, node: Node) -> bool:
         """Return whether a node is shown if it is a constant."""
         return self.show_constants != (node in self.exceptions)
-
-    # --- rows -----------------------------------------------------------------------------------
 
     def rows(self) -> Rows:
         """Return the rows from top to bottom; what is folded is left out. Do not change them."""
@@ -716,8 +710,6 @@ class ExplorerModel:
                 verdicts[entry.node] = verdict
                 yield
 
-    # --- filter ---------------------------------------------------------------------------------
-
     def _update(self) -> None:
         if not self._stale:
             return
@@ -791,8 +783,6 @@ class ExplorerModel:
             return None
         values = self.figures.values
         return lambda entry: -values.get(entry.node, 0.0)
-
-    # --- arrangements ---------------------------------------------------------------------------
 
     def _arrange(self, item: Item) -> Siblings:
         if isinstance(item, ExplorerEntry):

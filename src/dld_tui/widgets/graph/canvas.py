@@ -172,8 +172,6 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     def cursor(self, vertex: int) -> None:
         self._go(vertex)
 
-    # --- content --------------------------------------------------------------------------------
-
     def set_drawing(self, drawing: Drawing, cursor: int) -> None:
         """Show a drawing with the cursor on a vertex."""
         self.drawing = drawing
@@ -253,8 +251,6 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             return
         self.move_to(vertex, margin)
         self.post_message(self.CursorMoved(self.drawing, vertex))
-
-    # --- moving ---------------------------------------------------------------------------------
 
     @property
     def _box(self) -> Box | None:
@@ -380,8 +376,6 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         if (x, y) != (self.scroll_offset.x, self.scroll_offset.y):
             self.scroll_to(x=x, y=y, animate=False, force=True, immediate=True)
 
-    # --- mouse ----------------------------------------------------------------------------------
-
     def on_click(self, event: events.Click) -> None:
         """Go to the box that was clicked; twice opens it."""
         offset = event.get_content_offset(self)
@@ -451,8 +445,6 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         layout = self.drawing.layout
         if layout.ranks:
             self._go(self._nearest(layout.near(layout.rank_at(y)), x))
-
-    # --- drawing --------------------------------------------------------------------------------
 
     def notify_style_update(self) -> None:
         """Forget the styles of pieces."""

@@ -320,8 +320,6 @@ class GraphPane(Framed, Commands, Vertical):
             # The cursor of then: vertices of the graph that is shown by then have other numbers.
             self.call_after_refresh(lambda: self.show_view(self.cursor_vertex))
 
-    # --- content --------------------------------------------------------------------------------
-
     def show(self, model: ViewedGraph) -> None:
         """Show a graph; after an edit of the same scope, in the way the old one was shown."""
         old, item = self.model, self._at_cursor
@@ -361,8 +359,6 @@ class GraphPane(Framed, Commands, Vertical):
         model.overview.fill(room)
         self._filled = model.overview.opened
         return self._filled != before
-
-    # --- notes ----------------------------------------------------------------------------------
 
     def _take_notes(self, model: ViewedGraph) -> None:
         """Keep the notes of the old graph for a new one."""
@@ -418,8 +414,6 @@ class GraphPane(Framed, Commands, Vertical):
         marks = {at for at, span in enumerate(spans) if notes.marked(*span)}
         badges = {at: notes.finding_badge(*span) for at, span in enumerate(spans)}
         self.canvas.note(marks, {at: badge for at, badge in badges.items() if badge[0] != " "})
-
-    # --- the cursor ----------------------------------------------------------------------------
 
     @property
     def cursor_vertex(self) -> int:
@@ -558,8 +552,6 @@ class GraphPane(Framed, Commands, Vertical):
     def focus_view(self) -> None:
         """Give the keys to the view that is seen."""
         (self.canvas if self.canvas.display else self.list).focus()
-
-    # --- views ----------------------------------------------------------------------------------
 
     def show_view(self, vertex: int) -> None:
         """Show the present view with the cursor on a vertex."""
@@ -709,8 +701,6 @@ class GraphPane(Framed, Commands, Vertical):
                 return at
         return 0
 
-    # --- the cursor on a link -------------------------------------------------------------------
-
     def set_link(self, link: Link | None) -> None:
         """Put the cursor on a link, or back on its node, without a message."""
         self.link = link
@@ -794,8 +784,6 @@ class GraphPane(Framed, Commands, Vertical):
         self.frame.show(
             f"Graph{place} · {view}{colours}", f"{counts}  {{graph.view}} view", choices
         )
-
-    # --- messages of the views ------------------------------------------------------------------
 
     @on(LineView.CursorMoved)
     def row_reached(self, event: LineView.CursorMoved) -> None:
@@ -924,8 +912,6 @@ class GraphPane(Framed, Commands, Vertical):
     def facts(self) -> set[str]:
         return {"graph"} if self.model is not None and self.model.rows else set()
 
-    # --- actions --------------------------------------------------------------------------------
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Leave Esc to others while there is nothing to leave."""
         if action == "leave":
@@ -1027,8 +1013,6 @@ class GraphPane(Framed, Commands, Vertical):
             self.show_view(vertex)
         else:
             self.list.set_marks(set())
-
-    # --- links ----------------------------------------------------------------------------------
 
     def action_link(self) -> None:
         """Put the cursor on the first link of its node, or on the next one."""

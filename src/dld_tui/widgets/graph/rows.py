@@ -106,8 +106,6 @@ class GraphRows:
         """Return the vertex of the graph that is seen."""
         return self.rails.order[index]
 
-    # --- drawing --------------------------------------------------------------------------------
-
     def line(self, index: int, width: int) -> Sequence[Piece]:
         row = self.rows[index]
         pieces: list[Piece] = []

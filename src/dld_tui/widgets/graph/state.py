@@ -94,8 +94,6 @@ class ViewedGraph:
         self._entered_rail_at: int | None = None
         """Where the cursor was when the rail view was entered."""
 
-    # --- what vertices stand for ----------------------------------------------------------------
-
     @property
     def place(self) -> str:
         """Where in a model it is, for the title; empty at the top. Untrusted text."""
@@ -236,8 +234,6 @@ class ViewedGraph:
             ask()
             sleep(0.001)  # this thread holds the interpreter otherwise
 
-    # --- rows -----------------------------------------------------------------------------------
-
     @property
     def rows(self) -> Sequence[OverviewRow]:
         """The rows of the list views."""
@@ -305,8 +301,6 @@ class ViewedGraph:
                 part.graph.names[at] = fold_summary(row.fold, 3)
         return part, [row.fold if row.fold is not None else order[row.start] for row in rows]
 
-    # --- parts ----------------------------------------------------------------------------------
-
     def focus(self, vertex: int) -> Subgraph:
         """Return what the focus view shows around a vertex."""
         if self.other_end is not None:
@@ -348,8 +342,6 @@ class GraphNotes:
         self._levels: dict[str, list[int]] = {}
         self._marked: list[int] = []
 
-    # --- setting --------------------------------------------------------------------------------
-
     def set_marks(self, marks: Iterable[Hashable]) -> None:
         """Take note of what is marked: subjects, and vertices that are no nodes."""
         rows = self.model.overview.rails.rows
@@ -367,8 +359,6 @@ class GraphNotes:
             if level in vertices:
                 vertices[level].add(rows[vertex])
         self._levels = {level: sorted(places) for level, places in vertices.items() if places}
-
-    # --- asking ---------------------------------------------------------------------------------
 
     def marked(self, start: int, end: int) -> int:
         """Return how many of some rows are marked."""
@@ -444,8 +434,6 @@ class GraphModel(ViewedGraph):
         )
         graph = self.drawn.graph
         super().__init__(graph, self.drawn.subjects, arrange(graph))
-
-    # --- what vertices stand for ----------------------------------------------------------------
 
     @property
     def place(self) -> str:

@@ -449,8 +449,6 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             self.set_reactive(LineView.virtual_size, size)
             self._scroll_update(size)
 
-    # --- marks ----------------------------------------------------------------------------------
-
     def action_mark(self) -> None:
         self.mark()
 

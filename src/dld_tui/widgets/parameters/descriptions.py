@@ -349,8 +349,6 @@ class NodeRows:
     def _unfolded(self, key: Hashable, default: bool = False) -> bool:
         return self._folds.get(key, default)
 
-    # --- what it is -----------------------------------------------------------------------------
-
     def _header(self) -> Iterator[ParameterRow]:
         node, scope = self.node, self.scope
         name = node.name
@@ -389,8 +387,6 @@ class NodeRows:
         if node.op_type == "EPContext" and isinstance(scope.document, Document):
             holds = context_of(scope.document, node).holds
             yield from wrapped(("holds",), wrap_text(f"holds {holds}", self._width))
-
-    # --- links ----------------------------------------------------------------------------------
 
     def _inputs(self) -> Iterator[ParameterRow]:
         inputs = self.node.inputs
@@ -477,8 +473,6 @@ class NodeRows:
         if user.scope is not self.scope:
             row.extra = f"in {place_text(user.scope)}"
         return row
-
-    # --- attributes -----------------------------------------------------------------------------
 
     def _attributes(self) -> Iterator[ParameterRow]:
         attributes = self.node.attributes()
@@ -578,8 +572,6 @@ class NodeRows:
                 attribute=item.name,
                 copied=item.name,
             )
-
-    # --- the rest -------------------------------------------------------------------------------
 
     def _metadata(self) -> Iterator[ParameterRow]:
         metadata = self.node.metadata

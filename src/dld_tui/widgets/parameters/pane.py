@@ -228,8 +228,6 @@ class Parameters(Framed, Vertical):
         """Draw what is around the node for the new size."""
         self.show_nearest()
 
-    # --- what is around -------------------------------------------------------------------------
-
     def show_nearest(self) -> None:
         """Show what is around the node in the lower half, where the rows leave it empty."""
         size, node = self.scrollable_content_region.size, self.subject
@@ -253,8 +251,6 @@ class Parameters(Framed, Vertical):
                 self.post_message(self.Jumped(node))
             else:
                 self.show_nearest()
-
-    # --- rows -----------------------------------------------------------------------------------
 
     def show(self, subject: Node | Scope | None) -> None:
         """Show a node or a scope."""
@@ -328,8 +324,6 @@ class Parameters(Framed, Vertical):
         at = self.list.cursor
         return self._rows[at] if 0 <= at < len(self._rows) else None
 
-    # --- going and folding ----------------------------------------------------------------------
-
     @on(LineView.Activated)
     @on(LineView.CursorMoved)
     def list_message(self, event: Message) -> None:
@@ -401,8 +395,6 @@ class Parameters(Framed, Vertical):
             if attempt == 0:
                 self._folds[DEFAULTS] = True
                 self._build(keep=True)
-
-    # --- tensors --------------------------------------------------------------------------------
 
     def _tensor_rows(self, key: Hashable, tensor: Tensor) -> list[ParameterRow]:
         from dld_tui.widgets.tensors.side import TensorPreview, preview_rows

@@ -337,9 +337,6 @@ class LayerPane(TablePane):
         self.frame.show(title, self._keys)
 
 
-# --- which columns are shown ---------------------------------------------------------------------
-
-
 def column_title(column: Column[Any]) -> str:
     """Return what a column is called where it has no title."""
     return column.title or {"cost": "bar"}.get(column.key, column.key)

@@ -64,8 +64,6 @@ from dld_tui.widgets.results.summary import slowest_lines
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.frame import Framed
 
-# --- the report card of an engine as lines: its time, precisions, types, findings ----------------
-
 _WIDE = 150
 _TOP = 5
 _TALL = 3
@@ -282,8 +280,6 @@ def _missing(facts: PlanFacts, width: int) -> list[Line]:
     return [[], *lines] if lines else []
 
 
-# --- the panes of an engine that are lines of text: the report card and the charts ---------------
-
 _ROOF_BAR = 16
 
 
@@ -406,8 +402,6 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
         lines.insert(2, [(f"of the time {', '.join(parts)}", "")])
     return [*lines, *rows]
 
-
-# --- all that is known of one layer of an engine, as lines; some of them go somewhere on Enter ---
 
 _MOST_NODES = 60
 _MOST_TENSORS = 40
@@ -587,8 +581,6 @@ def _attribute_lines(layer: EngineLayer, width: int) -> list[Line]:
     ]
 
 
-# --- what was found in an engine: one line each, the costliest first; Enter goes to the layer ----
-
 _NAME_SHARE = 0.35
 _NAME_FROM = 96
 """Rows of so many cells name the layer, shorter ones where the finding leaves room."""
@@ -674,8 +666,6 @@ class PlanFindings(LineView):
         """Return the finding under the cursor."""
         return self.findings[self.cursor] if self.cursor < len(self.findings) else None
 
-
-# --- the special tables of an engine, one at a time: convolutions, products, reformats and so on
 
 _SHOWN = tuple(view for view in VIEWS if view != "layers")
 

@@ -95,8 +95,6 @@ class Ending:
             self._leave_terminal()
             self._restore = None
 
-    # --- what happened --------------------------------------------------------------------------
-
     def _reason(self, error: BaseException) -> DldError:
         kept = self._kept()
         if isinstance(error, DldError):
@@ -136,8 +134,6 @@ class Ending:
                 loop.call_soon_threadsafe(self._app.call_later, self._host.show_error, error)
                 return
         terminal.log("".join(traceback.format_exception(error)))
-
-    # --- the end --------------------------------------------------------------------------------
 
     def _end(self, error: DldError) -> None:
         with self._lock:  # a signal may come while this thread is here

@@ -208,8 +208,6 @@ class KeyParser:
         self._textual.mouse_pixels = True
         return event
 
-    # --- pastes ---------------------------------------------------------------------------------
-
     def _paste_more(self, data: bytes) -> Generator[Message, None, bytes]:
         """Add to a paste, and return what follows its end."""
         assert self._paste is not None

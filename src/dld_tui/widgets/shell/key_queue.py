@@ -136,8 +136,6 @@ class KeyQueue:
             return False
         return True
 
-    # --- giving out -----------------------------------------------------------------------------
-
     async def _feed(self) -> None:
         try:
             while self._waiting:
@@ -230,8 +228,6 @@ class KeyQueue:
         if not self._held_since or monotonic() - self._held_since < _AT_ONCE_S:
             return False
         return key in _ALWAYS or key in self._app._bindings.key_to_bindings
-
-    # --- at rest --------------------------------------------------------------------------------
 
     def _at_rest(self, *, within_app: bool = False) -> bool:
         """Return whether a key may be given out.

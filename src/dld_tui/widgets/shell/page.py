@@ -262,8 +262,6 @@ class CommandScreen(_Base):
     seen_at: float = 0.0
     """When it was drawn, on the clock of events, if keys that were typed before are not for it."""
 
-    # --- commands, as those of widgets ----------------------------------------------------------
-
     SCOPE: ClassVar[str] = ""
 
     def take_key(self, key: str, action: str) -> None:
@@ -293,8 +291,6 @@ class CommandScreen(_Base):
 
     async def action_command(self, target: str, *arguments: str) -> None:
         await run_command(self, target, arguments)
-
-    # --- painting -------------------------------------------------------------------------------
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; a size that the terminal has no longer tells to take the present one.
@@ -360,8 +356,6 @@ class CommandScreen(_Base):
             super()._on_timer_update()
         else:
             self._update_timer.pause()
-
-    # --- leaving --------------------------------------------------------------------------------
 
     def dismiss(self, result: Any = None) -> AwaitComplete:
         """Leave with a result, also from under a dialog or in a tab that is not seen.
@@ -511,8 +505,6 @@ class Page(CommandScreen, Screen[None]):
     def reveal_layer(self, index: int) -> None:
         """Go to a layer of the report that is shown; other pages stay as they are."""
 
-    # --- what pages ask each other --------------------------------------------------------------
-
     @property
     def edited_document(self) -> Document | None:
         """The open document that is edited here; None where none is."""
@@ -554,8 +546,6 @@ class Page(CommandScreen, Screen[None]):
         """Return the errors of a model's nodes; None when nothing is known of it here."""
         return None
 
-    # --- facts ----------------------------------------------------------------------------------
-
     def facts(self) -> set[str]:
         """Return the facts that hold for every tab: for the one below, where it is over one."""
         tab = host(self).page if "page" in self.MORE_SCOPES else self
@@ -582,9 +572,6 @@ class Page(CommandScreen, Screen[None]):
         """Draw the tabs as they are now."""
         for strip in self.query(TabStrip):
             strip.refresh()
-
-
-# --- the app, as pages and widgets see it --------------------------------------------------------
 
 
 class AppServices(Protocol):

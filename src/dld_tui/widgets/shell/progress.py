@@ -213,8 +213,6 @@ class JobLine(Rows):
         return [[(f" {title}", "strong"), (f"  {stage}{tail}" if stage else tail, "dim")]]
 
 
-# --- the one number that a screen is about, three lines high -------------------------------------
-
 _GLYPHS = {
     "0": ("█▀█", "█ █", "▀▀▀"),
     "1": ("▄█ ", " █ ", "▀▀▀"),

@@ -178,8 +178,6 @@ class GridLayout:
             return ""
         return f"+{column}" if self.is_wrapped else str(column)
 
-    # --- other views ----------------------------------------------------------------------------
-
     def at(self, indexes: tuple[int, ...]) -> tuple[GridLayout, int, int]:
         """Return the slice that shows an element, and its row and column there."""
         if not self.shape:
@@ -435,8 +433,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.blocks: CellBlocks | None = None
         self._cells = _LEAST
 
-    # --- content --------------------------------------------------------------------------------
-
     def show(
         self, elements: Elements, dtype: str, shape: tuple[int, ...], problem: str = ""
     ) -> None:
@@ -536,8 +532,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         rows, columns = sorted((row, self.row)), sorted((column, self.column))
         return range(rows[0], rows[1] + 1), range(columns[0], columns[1] + 1)
 
-    # --- sizes ----------------------------------------------------------------------------------
-
     @property
     def heading_cells(self) -> int:
         """Cells of the headings of the rows, with the gap behind them."""
@@ -599,8 +593,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             return
         self.set_reactive(TensorGrid.virtual_size, size)
         self._scroll_update(size)
-
-    # --- drawing --------------------------------------------------------------------------------
 
     def _seen(self) -> tuple[range, range]:
         left, top = self.scroll_offset
@@ -705,8 +697,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         if not self.is_empty:
             self.post_message(self.Activated(self))
 
-    # --- mouse ----------------------------------------------------------------------------------
-
     def on_click(self, event: events.Click) -> None:
         """Move to the cell; with shift mark up to it; twice edits it."""
         offset = event.get_content_offset(self)
@@ -727,8 +717,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     def _on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         self.wheel(-3, sideways=event.shift or event.ctrl)
         event.stop()
-
-    # --- a grid with ``row``, ``column`` and ``corner`` ------------------------------------------
 
     def move_to(self, row: int, column: int, *, extend: bool = False) -> None:
         """Move the cursor; with `extend` the range grows to it."""
@@ -786,8 +774,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         if (row, column) != (self.row, self.column):
             self.move_to(row, column, extend=self.corner is not None)
 
-    # --- actions --------------------------------------------------------------------------------
-
     def _step(self, down: int, across: int) -> None:
         # A range that was begun with Space goes on growing.
         self.move_to(self.row + down, self.column + across)
@@ -842,8 +828,6 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh_rows(self.row)
             self.say_moved()
 
-
-# --- the grid with its bar, its line and the field to edit a cell --------------------------------
 
 _LEAST_FIELD = 14
 
@@ -948,8 +932,6 @@ class GridPane(Framed, Vertical):
     def say(self, pieces: Iterable[Piece]) -> None:
         """Show the details of the cell, or the error in the typed text."""
         self.query_one(CellLine).set_rows([list(pieces)])
-
-    # --- editing in place -----------------------------------------------------------------------
 
     def ask(self, value: str, take: Callable[[str], None]) -> None:
         """Edit the cell at the cursor.

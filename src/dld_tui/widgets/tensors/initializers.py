@@ -229,8 +229,6 @@ class InitializersPane(TablePane):
         self.table.empty = "listing …"
         self.table.sort_by("bytes", descending=True)
 
-    # --- rows -----------------------------------------------------------------------------------
-
     def show(self, rows: Sequence[InitializerRow], *, with_scope: bool) -> None:
         """Show other rows; cursor and marks stay on those that are still there."""
         self.rows = rows

@@ -508,8 +508,6 @@ class TimelineView(
             if event.chain == 2:
                 self.action_activate()
 
-    # --- the actions of the timeline view --------------------------------------------------------
-
     def move_to(self, lane: int, index: int) -> None:
         """Put the cursor on a span and bring it into view."""
         if not (0 <= lane < len(self.timeline.lanes) and self.timeline.lanes[lane].starts):
@@ -635,8 +633,6 @@ class TimelineView(
         if key is not None:
             self.post_message(self.Activated(self, key))
 
-    # --- which counters are seen, and their values at the present scale --------------------------
-
     _series: dict[int, Sequence[Bucket | None]]
 
     @property
@@ -676,9 +672,6 @@ class TimelineView(
             return self.scale.offset_us, self.scale.end_us
         start, end = lane.starts[self.index], lane.ends[self.index]
         return start, max(end, start + 0.001)
-
-
-# --- what is under the timeline's cursor: a layer's launch, a kernel, a copy ---------------------
 
 
 def span_lines(view: TimelineView, layers: Sequence[Layer], room: int) -> list[Line]:

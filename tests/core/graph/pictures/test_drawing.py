@@ -87,8 +87,6 @@ def test_too_many_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         canvas(graph_of_links([("A", "B")]))
 
 
-# --- svg ------------------------------------------------------------------------------------------
-
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 HOSTILE = [
     "</text><script>alert(1)</script>",
@@ -213,8 +211,6 @@ def test_capitals_are_squeezed_into_their_box() -> None:
     graph.add("relu")
     assert svg(graph).count("textLength") == 1
 
-
-# --- raster ---------------------------------------------------------------------------------------
 
 LIGHT = style.Look()
 

@@ -176,9 +176,6 @@ def test_operations_inside() -> None:
     assert not is_pointwise(CONV)
 
 
-# --- weights that the file does not list ---------------------------------------------------------
-
-
 def test_the_weights_of_a_product_of_myelin_are_estimated_from_its_shapes() -> None:
     """node_linear of a cookbook engine of TensorRT 10.16: without them it looked compute bound."""
     layer = with_weights(make("gemm", [[1, 3136]], [1, 1024], TacticName="cublas_gemvx"))

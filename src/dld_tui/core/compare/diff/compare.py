@@ -41,8 +41,6 @@ from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
-# --- nodes ----------------------------------------------------------------------------------------
-
 _KNOWN = frozenset(
     ("input", "output", "name", "op_type", "domain", "overload", "attribute", "doc_string",
      "metadata_props")
@@ -248,9 +246,6 @@ def _bytes(value: Any) -> object:
 _TENSOR_FIELDS = frozenset(("dims", "data_type", "name", "raw_data"))
 
 
-# --- inputs, outputs, initializers, declared types, graphs ----------------------------------------
-
-
 class ItemComparison:
     """Compares the items of two scopes other than nodes."""
 
@@ -263,8 +258,6 @@ class ItemComparison:
         self._weights = weights
         self._meter = meter
         self._notes = notes
-
-    # --- inputs and outputs ---------------------------------------------------------------------
 
     def inputs_or_outputs(self, kind: str, pairs: Pairs) -> Iterator[ModelChange]:
         """Yield the inputs or outputs that differ, in the order of the new scope, then the gone.
@@ -341,8 +334,6 @@ class ItemComparison:
             elif texts[0] != texts[1]:
                 yield Field("type", texts[0] or None, texts[1] or None)
 
-    # --- declared types -------------------------------------------------------------------------
-
     def values(self) -> Iterator[ModelChange]:
         """Yield the values whose declared type differs, or is declared on one side only."""
         old, new = self.old, self.new
@@ -362,8 +353,6 @@ class ItemComparison:
                 yield ModelChange("value", "removed", name, None, old.type_text(name), fields)
             else:
                 yield ModelChange("value", "changed", name, other, new.type_text(other), fields)
-
-    # --- initializers ---------------------------------------------------------------------------
 
     def initializers(self, pairs: Pairs) -> Iterator[ModelChange]:
         """Yield the initializers that differ, in the order of the new scope, then the gone."""
@@ -652,8 +641,6 @@ class _Comparison:
                     diff.weights.append(noise)
         return diff
 
-    # --- scopes ---------------------------------------------------------------------------------
-
     def _scopes(
         self, old: Scope, new: Scope, old_parent: DiffSide | None, new_parent: DiffSide | None
     ) -> None:
@@ -712,8 +699,6 @@ class _Comparison:
         self._unmatched[0].append(_Loose(old, index, result, len(result.changes)))
         result.changes.append(_only(old, index, "removed"))
 
-    # --- what left its scope --------------------------------------------------------------------
-
     def _find_moved(self) -> None:
         """Turn nodes that are gone here and new there into moved ones."""
         if len(self.found.scopes) < 2:
@@ -741,8 +726,6 @@ class _Comparison:
                 result.changes = [
                     change for at, change in enumerate(result.changes) if at not in places
                 ]
-
-    # --- values ---------------------------------------------------------------------------------
 
     def _digest(self, side: DiffSide, name: str) -> str | None:
         tensor = side.tensor(name)

@@ -194,8 +194,6 @@ class Matches:
         """Return whether neither of two nodes has a partner."""
         return self.old.partners[first] < 0 and self.new.partners[second] < 0
 
-    # --- evidence -------------------------------------------------------------------------------
-
     def evidence(self, index: int, other: int) -> Place:
         """Return how much matched neighbours speak for a pair of nodes, and against it."""
         old, new = self.old, self.new

@@ -128,8 +128,6 @@ class Relocation:
             if twin.primitives:
                 self._twins[id(transaction)] = transaction
 
-    # --- looking up -----------------------------------------------------------------------------
-
     def scope(self, path: Sequence[str]) -> tuple[Scope, Scope] | None:
         """Return a scope of the base by its path and its partner, or None."""
         try:
@@ -180,8 +178,6 @@ class Relocation:
         self._match()
         side = self._sides.get(definition.scope)
         return None if side is None else side.values.get(name)
-
-    # --- matching -------------------------------------------------------------------------------
 
     def _match(self) -> None:
         if self._is_fresh:

@@ -77,8 +77,6 @@ class DiffSide:
             ins.append(_texts(proto.input))
             outs.append(_texts(proto.output))
 
-    # --- names ----------------------------------------------------------------------------------
-
     @property
     def keys(self) -> list[str]:
         """For each node its name where that is unique, else ``>FIRST_OUTPUT``, else nothing."""
@@ -108,8 +106,6 @@ class DiffSide:
             if output and self.producers.get(output) == (index, number):
                 return f">{output}"
         return f"#{index}"
-
-    # --- values ---------------------------------------------------------------------------------
 
     @property
     def consumers(self) -> dict[str, list[Place]]:
@@ -185,8 +181,6 @@ class DiffSide:
         if record is None or not hasattr(record, "data_type"):
             return None
         return (record.data_type, *record.dims)
-
-    # --- attributes -----------------------------------------------------------------------------
 
     def attributes(self, index: int) -> tuple[Any, ...]:
         """Return a key that is equal for nodes with equal attributes; payloads count by length."""

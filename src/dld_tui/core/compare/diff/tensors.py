@@ -295,8 +295,6 @@ def payload_bytes(document: Document) -> int:
     return total
 
 
-# --- weights in few bits and the floating point ones that they stand for --------------------------
-
 _PART = 1 << 22
 
 

@@ -141,9 +141,6 @@ def _read(document: Document, described: JSON) -> onnx.ModelProto:
         opened.close()
 
 
-# --- versions -------------------------------------------------------------------------------------
-
-
 def bring_together(base: onnx.ModelProto, other: onnx.ModelProto) -> None:
     """Give two models the same versions of the format and of all operator sets, which both import.
 

@@ -89,8 +89,6 @@ class OpsetStep:
         """The operator."""
         return text_of(self.node.op_type)
 
-    # --- attributes ------------------------------------------------------------------------------
-
     def _attribute(self, name: str) -> onnx.AttributeProto | None:
         found = next((a for a in self.node.attribute if text_of(a.name) == name), None)
         if found is not None and found.ref_attr_name:
@@ -123,8 +121,6 @@ class OpsetStep:
         """Give the call an attribute."""
         self.take(name)
         self.node.attribute.append(helper.make_attribute(name, value))
-
-    # --- inputs and outputs ----------------------------------------------------------------------
 
     def input(self, at: int) -> str:
         """Return the name of an input; empty where there is none."""
@@ -211,8 +207,6 @@ class OpsetStep:
     def shown(self, at: int) -> str:
         """Return an input for a message."""
         return visible(self.input(at)) or f"input {at}"
-
-    # --- what is added ---------------------------------------------------------------------------
 
     def constant(self, array: Any, dtype: str | None = None) -> str:
         """Add a constant, and return its name."""

@@ -157,9 +157,6 @@ def _declaration(scope: Scope, name: str) -> onnx.ValueInfoProto | None:
     return None
 
 
-# --- operator sets and functions ----------------------------------------------------------------
-
-
 def imports_of(scope: Scope) -> dict[str, int]:
     """Return the operator set versions that hold in a scope, ``""`` being ai.onnx."""
     outer = scope
@@ -506,9 +503,6 @@ def _rename_made(graph: onnx.GraphProto, boundary: set[str]) -> None:
         set_texts(node, "output", fresh)
 
 
-# --- parameters of functions ---------------------------------------------------------------------
-
-
 def _outermost(scope: Scope) -> Scope:
     while scope.parent is not None:
         scope = scope.parent
@@ -552,9 +546,6 @@ def _nested_protos(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
                 if attribute.HasField("g"):
                     waiting.append(attribute.g)
                 waiting += attribute.graphs
-
-
-# --- finding what is meant -----------------------------------------------------------------------
 
 
 def nodes_at(scope: Scope, refs: Iterable[str]) -> list[Node]:

@@ -204,9 +204,6 @@ def _declare_outputs(model: onnx.ModelProto, scope: Scope, nodes: Sequence[Node]
                     model.graph.value_info.append(info)
 
 
-# --- payloads ------------------------------------------------------------------------------------
-
-
 def _sentinels(model: onnx.ModelProto, blobs: BlobTable) -> list[bytes]:
     """Return the sentinels in a message, each once."""
     data = model.SerializeToString()

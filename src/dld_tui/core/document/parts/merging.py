@@ -324,9 +324,6 @@ def _rename_nodes(base: onnx.GraphProto, other: onnx.GraphProto, prefix: str) ->
             own.add(new)
 
 
-# --- functions -----------------------------------------------------------------------------------
-
-
 _FunctionKey: TypeAlias = tuple[str, str, str]
 """Domain, name and overload."""
 
@@ -405,9 +402,6 @@ def _free_function(keys: set[_FunctionKey], key: _FunctionKey, prefix: str) -> s
     new = unused_name(f"{prefix}{name}", is_taken)
     keys.add((domain, new, overload))
     return new
-
-
-# --- names of dimensions --------------------------------------------------------------------------
 
 
 def _merge_dimensions(

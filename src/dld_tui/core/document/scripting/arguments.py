@@ -177,9 +177,6 @@ def _shown(text: str) -> str:
     return clip(visible(str(text)), 60, keep="middle")
 
 
-# --- lines of scripts and journals --------------------------------------------------------------
-
-
 Entry: TypeAlias = "dict[str, JSON]"
 """An edit as data, ``{"edit": NAME, ARGUMENT: VALUE, …}``: a line of a script or journal."""
 

@@ -33,8 +33,6 @@ from dld_tui.core.graph.rails import rail_cells
 from dld_tui.core.process.installation import install_command
 from dld_tui.core.text import cell_width, clip, fit, visible
 
-# --- A graph as plain text: boxes and lines, or a row a node with rails ---------------------------
-
 MOST_CELLS = 40_000_000
 """Of the largest drawing with boxes."""
 
@@ -160,8 +158,6 @@ def _row_text(graph: Graph, at: int, room: int, stubs: Sequence[int], types: Typ
         parts.append("◂ " + clip(names, _STUB_CELLS, keep="middle"))
     return "  ".join(part for part in parts if part)
 
-
-# --- A scene as SVG -------------------------------------------------------------------------------
 
 _STYLE = """
 html,body{margin:0;height:100%;overflow:hidden;font-family:system-ui,sans-serif}
@@ -393,8 +389,6 @@ def _number(value: float) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
-# --- A scene as PNG or JPEG. Needs Pillow, which the extra `pictures` installs --------------------
-
 if TYPE_CHECKING:
     from PIL import Image, ImageDraw, ImageFont
 
@@ -526,8 +520,6 @@ class _Band:
     def _sees(self, first: float, last: float) -> bool:
         return last >= self._first - 20 and first <= self._last + 20
 
-    # --- shapes ---------------------------------------------------------------------------------
-
     def _at(self, x: float, y: float) -> tuple[int, int]:
         """Return the nearest pixel: bands that round differently would not fit together."""
         factor = self.scale * _FINE
@@ -580,8 +572,6 @@ class _Band:
             if line.role == "stub":
                 self._polygon(flag(line), style.mixed(scheme.edges["io"], self._base, 0.2))
 
-    # --- text -----------------------------------------------------------------------------------
-
     def _write(self, line: SceneLine, colour: str) -> None:
         if not self._sees(line.y - 20, line.y + 6):
             return
@@ -630,8 +620,6 @@ def _flattened(points: Sequence[Point]) -> Iterator[tuple[float, float]]:
             yield x - in_x * back + out_x * on, y - in_y * back + out_y * on
     yield points[-1]
 
-
-# --- Drawing to bytes: one call for every format that a picture can have --------------------------
 
 KINDS = {
     ".svg": "svg",

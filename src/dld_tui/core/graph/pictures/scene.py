@@ -130,8 +130,6 @@ class _Builder:
         self._add_lines()
         self._finish()
 
-    # --- boxes ----------------------------------------------------------------------------------
-
     def _size(self, vertex: int, stubs: Sequence[int]) -> tuple[int, int]:
         """Record the text of a box, and return its size for the layout."""
         content, graph = self.content, self.content.graph
@@ -227,8 +225,6 @@ class _Builder:
             middle = card.x + card.width // 2
             card.lines.append(SceneLine(text, role, middle, y - 4, card.width - 2 * _PAD))
 
-    # --- types of tensors beside their lines ----------------------------------------------------
-
     def _placed_links(self) -> dict[int, tuple[int, int, str]]:
         """Return the nets whose type has room right of where they leave: (rank, column, text)."""
         graph, layout = self.content.graph, self.layout
@@ -248,8 +244,6 @@ class _Builder:
                 if box.x <= at < box.x + box.width and text_pixels(text, "link") <= room:
                     links[net] = (rank, at, text)
         return links
-
-    # --- lines ----------------------------------------------------------------------------------
 
     def _card_at(self, rank: int, column: int) -> Card | None:
         boxes = self.layout.ranks[rank]
@@ -321,8 +315,6 @@ class _Builder:
     @staticmethod
     def _x(column: int) -> int:
         return style.MARGIN + column * style.CELL + style.CELL // 2
-
-    # --- heading --------------------------------------------------------------------------------
 
     def _add_heading(self) -> int:
         """Write the title and the legend; returns where the graph begins."""

@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.scope import Scope
 
 
-# --- the nodes of the ONNX file that a kernel stands for ------------------------------------------
-
 _MOST_CANDIDATES = 4
 
 
@@ -554,8 +552,6 @@ def _with_activation(node: Node, *, adds: bool) -> list[Node]:
         chain.append(readers[0])
     return chain
 
-
-# --- a profile into a report ----------------------------------------------------------------------
 
 _FILE_NAME = re.compile(r"^(.*?)_?(\d{4}-\d{2}-\d{2})_(\d{2})-(\d{2})-(\d{2})(_\d+)?$")
 _HOST_PROVIDERS = frozenset({"CPUExecutionProvider", "unknown"})

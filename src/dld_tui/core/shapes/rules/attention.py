@@ -110,9 +110,6 @@ STANDARD: dict[str, Callable[[Call], Sequence[Value]]] = {
 """By operator of ai.onnx."""
 
 
-# --- com.microsoft -------------------------------------------------------------------------------
-
-
 def _grouped(c: Call) -> Sequence[Value]:
     """GroupQueryAttention: query, key, value, past key and value, lengths, total, cos and sin."""
     query, past, total = _of_rank(c.dims(0), 3), _of_rank(c.dims(3), 4), c.element(6)

@@ -162,9 +162,6 @@ def _whole_part(size: Size, part: Size) -> Size:
     return UNKNOWN if number_of(part) == 0 else size // part
 
 
-# --- sampling ------------------------------------------------------------------------------------
-
-
 def scaled(size: Size, scale: Size) -> Size:
     """Return a size times a scale, rounded down, in the arithmetic of ONNX Runtime."""
     factor = number_of(scale)
@@ -280,9 +277,6 @@ def _crop_and_resize(c: Call) -> Sequence[Value]:
 
 def _image(c: Call) -> Sequence[Value]:
     return [Value((UNKNOWN, UNKNOWN, 1 if c.text("pixel_format", "RGB") == "Grayscale" else 3))]
-
-
-# --- signals -------------------------------------------------------------------------------------
 
 
 def _signal_window(c: Call) -> Sequence[Value]:

@@ -46,9 +46,6 @@ def copied(c: Call) -> Sequence[Value]:
                   value.is_sequence)]  # fmt: skip
 
 
-# --- numbers -------------------------------------------------------------------------------------
-
-
 def _cast(c: Call) -> Sequence[Value]:
     value, to = c.input(0), c.number("to", 0)
     numbers = value.values()
@@ -264,9 +261,6 @@ def _clip(c: Call) -> Sequence[Value]:
         high = c.element(2)
         numbers = tuple(minimum(number, high) for number in numbers)
     return [Value(c.dims(), numbers)]
-
-
-# --- shapes as numbers, and numbers as shapes ----------------------------------------------------
 
 
 def _shape(c: Call) -> Sequence[Value]:

@@ -42,9 +42,6 @@ def _axes(c: Call, at: int = 1) -> list[int] | None:
     return c.whole(at) if axes is None and c.has(at) else axes
 
 
-# --- the same elements in another shape ----------------------------------------------------------
-
-
 def _squeezed(c: Call) -> Sequence[Value]:
     value, axes = c.input(0), _axes(c)
     dims = value.dims
@@ -148,9 +145,6 @@ def _flatten(c: Call) -> Sequence[Value]:
     return [_reordered(value, (product(value.dims[:axis]), product(value.dims[axis:])))]
 
 
-# --- more of the same elements -------------------------------------------------------------------
-
-
 def _expand(c: Call) -> Sequence[Value]:
     value, target = c.input(0), of_sizes(c, 1)
     if target is None:
@@ -234,9 +228,6 @@ _LINED_UP = "what is joined has the same sizes along the other axes"
 def _quantized_concat(c: Call) -> Sequence[Value]:
     """QLinearConcat: scale and zero point of the result, then parts with theirs."""
     return _concat(Call(c.proto, c.inputs[2::3], c.demands, c.version))
-
-
-# --- some of the elements ------------------------------------------------------------------------
 
 
 def _gather(c: Call) -> Sequence[Value]:
@@ -415,9 +406,6 @@ def _split(c: Call) -> Sequence[Value]:
             begin += part
         results.append(Value((*dims[:axis], part, *dims[axis + 1 :]), elements))
     return results
-
-
-# --- around the elements -------------------------------------------------------------------------
 
 
 def _pad(c: Call) -> Sequence[Value]:

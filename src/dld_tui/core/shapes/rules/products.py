@@ -100,9 +100,6 @@ def _matrices(c: Call) -> Sequence[Value]:
     return [Value(None if dims is None else dims[:-2])]
 
 
-# --- normalisations ------------------------------------------------------------------------------
-
-
 def _layer_norm(c: Call) -> Sequence[Value]:
     dims, scale, axis = c.dims(0), c.dims(1), c.number("axis", -1)
     if dims is None:
@@ -157,9 +154,6 @@ def _embedded(c: Call) -> Sequence[Value]:
         c.demands.at_least(places[0], ids[1], "there is a position for each token")
     whole = Value((*ids, words[1] if words is not None and len(words) == 2 else UNKNOWN))
     return [whole, Value((ids[0],)), whole]
-
-
-# --- recurrent layers ----------------------------------------------------------------------------
 
 
 def _recurrent(c: Call) -> Sequence[Value]:

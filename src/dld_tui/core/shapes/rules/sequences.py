@@ -116,9 +116,6 @@ def _has_element(c: Call) -> Sequence[Value]:
     return [Value(())]
 
 
-# --- texts ---------------------------------------------------------------------------------------
-
-
 def _split_text(c: Call) -> Sequence[Value]:
     dims = c.dims()
     return [Value(None if dims is None else (*dims, UNKNOWN)), Value(dims)]
@@ -178,9 +175,6 @@ CONTRIB: dict[str, Callable[[Call], Sequence[Value]]] = {
     "NGramRepeatBlock": _unrepeated,
 }  # fmt: skip
 """By operator of com.microsoft."""
-
-
-# --- ai.onnx.ml ----------------------------------------------------------------------------------
 
 
 def _same(c: Call) -> Sequence[Value]:

@@ -202,8 +202,6 @@ def _tensor(tensor: EngineTensor, binding: bool = False) -> JSON:
     return document
 
 
-# --- a workbook -----------------------------------------------------------------------------------
-
 _GROUPS = ("type", "precision")
 
 
@@ -224,8 +222,6 @@ def plan_sheets(
     tables += [(table.title, table) for table in (make_table(plan, view) for view in VIEWS)]
     yield from ((name, table) for name, table in tables if table.rows)
 
-
-# --- an ONNX file ---------------------------------------------------------------------------------
 
 DOMAIN = "tensorrt.engine"
 _IR_VERSION, _OPSET = 10, 21

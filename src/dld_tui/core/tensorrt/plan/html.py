@@ -207,9 +207,6 @@ def convolution_chart(plan: EnginePlan, names: Mapping[int, str]) -> str:
     return bars(rows)
 
 
-# --- drawing --------------------------------------------------------------------------------------
-
-
 class _LogAxis:
     """A logarithmic scale over whole decades where they are few, else a little around the data."""
 

@@ -262,8 +262,6 @@ def _second_operand(layer: EngineLayer, written: tuple[int, ...]) -> tuple[int, 
     return None
 
 
-# --- what is not read ----------------------------------------------------------------------------
-
 _MOST_TAPS = 1 << 16
 
 
@@ -317,9 +315,6 @@ def _touched(layer: EngineLayer, dims: tuple[int, ...]) -> Iterator[tuple[int, i
         if 0 < count * width <= _MOST_TAPS and size > 0:
             places = {at * by + tap * step - pre for at in range(count) for tap in range(width)}
             yield size, sum(0 <= place < size for place in places)
-
-
-# --- weights that the file does not list ---------------------------------------------------------
 
 
 def with_weights(layer: EngineLayer) -> EngineLayer:

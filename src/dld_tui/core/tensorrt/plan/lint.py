@@ -398,9 +398,6 @@ def layer_findings(links: Links, nodes: Mapping[int, LayerNodes]) -> Iterator[Pl
             yield from _long(layer, timed)
 
 
-# --- quantization --------------------------------------------------------------------------------
-
-
 def _layer_finding(
     layer: EngineLayer, rule: str, level: str, hazard: str, advice: str
 ) -> PlanFinding:
@@ -464,9 +461,6 @@ _REWRITES = {
     "unfused-dequantize": ("qdq-weights",),
 }
 """Rules of ``dld rewrite`` that fix a warning about a layer."""
-
-
-# --- Tensor Cores --------------------------------------------------------------------------------
 
 
 def _is_vector(layer: EngineLayer) -> bool:
@@ -540,9 +534,6 @@ def _gemm_off_tensor_cores(layer: EngineLayer, links: Links, place: int) -> Iter
             "gemm-off-tensor-cores", "warning",
             f"{hazard} does not use Tensor Cores, by its tactic's name", advice,
         )  # fmt: skip
-
-
-# --- conversions, and what takes long ------------------------------------------------------------
 
 
 def _converting(layer: EngineLayer, links: Links, place: int) -> Iterator[_Message]:
@@ -852,9 +843,6 @@ def _is_dynamic(dims: tuple[int, ...]) -> bool:
 
 def _count(layers: Sequence[EngineLayer]) -> str:
     return fmt.plural(len(layers), "layer")
-
-
-# --- attention ------------------------------------------------------------------------------------
 
 
 def unfused_attention(plan: EnginePlan, links: Links, nodes: _Nodes, place: int) -> list[int]:

@@ -467,8 +467,6 @@ def names_of(document: Document | None) -> TextNames | ModelNames:
     return ModelNames(document)
 
 
-# --- the nodes of an ONNX model, found by what engine layers call them ---------------------------
-
 _MOST_TWINS = 8
 _FOLDED = frozenset({"Constant"})
 
@@ -554,8 +552,6 @@ class ModelNames:
             return ref
         return NodeRef(ref.name, ref.scope, ref.op_type, ref.ref, calls, node)
 
-    # --- metadata -------------------------------------------------------------------------------
-
     def from_metadata(self, entry: MetadataNode) -> NameMatch:
         """Return the node that metadata names, in the body of its function."""
         for name in (entry.name, entry.whole):
@@ -630,8 +626,6 @@ class ModelNames:
         ]
         listed_outwards = calls_main[-1] or not calls_main[0]
         return frames[::-1] if listed_outwards else frames
-
-    # --- parts of the graph ---------------------------------------------------------------------
 
     def binding(self, name: str) -> NameMatch:
         """Return the nodes that make an output of the network, or read an input of it."""

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from dld_tui.core.tensorrt.plan.mapping import LayerNodes
 
 
-# --- by device: deep learning accelerators and the GPU --------------------------------------------
-
 PART, TRANSFER, WAIT, FELL_BACK, OTHER = "part", "transfer", "wait", "fell back", "GPU's own"
 _ROLES = {DlaKind.PART: PART, DlaKind.TRANSFER: TRANSFER, DlaKind.WAIT: WAIT}
 _REASONS = tuple(
@@ -155,9 +153,6 @@ def _counted(role: str, times: list[float | None]) -> str:
     return f"{count} {fmt.milliseconds(sum(known))} ms" if known else count
 
 
-# --- filters and groups ---------------------------------------------------------------------------
-
-
 def matching(
     plan: EnginePlan,
     text: str,
@@ -272,9 +267,6 @@ def distribution(plan: EnginePlan) -> Distribution | None:
         max_ms=times[-1],
         half=half,
     )
-
-
-# --- the whole plan -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -76,8 +76,6 @@ from dld_tui.core.tensorrt.plan.lint import (
 from dld_tui.core.tensorrt.plan.mapping import NOTHING, map_plan
 from dld_tui.core.tensorrt.plan.summary import PlanGroup, device_table, groups, matching
 
-# --- attention, block by block --------------------------------------------------------------------
-
 
 @dataclass(frozen=True)
 class AttentionBlock:
@@ -152,8 +150,6 @@ def attention_table(plan: EnginePlan) -> Table[AttentionBlock]:
     )
     return Table(columns, blocks)
 
-
-# --- why formats and types are changed ------------------------------------------------------------
 
 _ALIGNED = 8
 _STEPS = 8
@@ -338,8 +334,6 @@ def reformat_table(plan: EnginePlan) -> Table[Reformat]:
     )
     return Table(columns, reformats(plan))
 
-
-# --- the tables -----------------------------------------------------------------------------------
 
 _Columns: TypeAlias = "tuple[Column[EngineLayer], ...]"
 _TIMES = {

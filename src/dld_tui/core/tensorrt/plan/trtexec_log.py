@@ -424,8 +424,6 @@ def version_text(text: str) -> str:
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
-# --- what trtexec measured: layers (``--exportProfile``) and inferences (``--exportTimes``, logs)
-
 _PROFILE_MARK = re.compile(r" \[profile \d+\]")
 _NAMED = 3
 """How many names a note gives."""
