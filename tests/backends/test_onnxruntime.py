@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -21,7 +22,14 @@ from dld_tui.backends.onnxruntime import session as session_module
 from dld_tui.backends.onnxruntime.limits import time_limit
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
 from dld_tui.core.document.document import Document
-from dld_tui.core.errors import ActivityError, InputError, TimeLimitError, UnavailableError
+from dld_tui.core.errors import (
+    ActivityError,
+    InputError,
+    SaveError,
+    TimeLimitError,
+    UnavailableError,
+)
+from dld_tui.core.files import writer
 from dld_tui.core.inputs.fills import random_inputs
 from dld_tui.core.inputs.shapes import InputSpec
 from tests.support import models
@@ -198,15 +206,40 @@ def test_a_provider_that_does_not_start_is_not_replaced_silently(
         session_of(tmp_path, models.CHAIN, SessionSettings(providers=("Teapot",), quiet=True))
 
 
+WEIGHTS = f"""<ir_version: 10, opset_import: ["" : 18]>
+    g (float[N, 1000] x) => (float[N, 1000] y) <float[1000] w = {{{", ".join(["0.5"] * 1000)}}}>
+    {{ a = Add(x, w) y = Mul(a, w) }}"""
+
+
+@pytest.mark.usefixtures("replaces_all")
+def test_an_optimised_model_never_lies_there_without_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    placed: list[Path] = []
+
+    def place_one(written: Path, target: Path) -> list[str]:
+        if placed:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        placed.append(target)
+        return writer.put_in_place(written, target)
+
+    target = tmp_path / "optimised" / "o.onnx"
+    target.parent.mkdir()
+    model = models.write(tmp_path, WEIGHTS)
+    with monkeypatch.context() as full:
+        full.setattr(session_module, "put_in_place", place_one)
+        with pytest.raises(SaveError, match="No space left"):
+            session_module.save_optimized_model(model, QUIET, target, 2**31)
+    assert os.listdir(target.parent) == ["o.weights"]
+    assert session_module.save_optimized_model(model, QUIET, target, 2**31) == []
+    assert sorted(os.listdir(target.parent)) == ["o.onnx", "o.weights"]
+
+
 def test_profiling_writes_a_file_and_the_optimised_graph_without_weights(tmp_path: Path) -> None:
     settings = SessionSettings(
         profile_prefix=tmp_path / "prefix", optimized_path=tmp_path / "o.onnx", quiet=True
     )
-    weights = ", ".join(["0.5"] * 1000)
-    text = f"""<ir_version: 10, opset_import: ["" : 18]>
-        g (float[N, 1000] x) => (float[N, 1000] y) <float[1000] w = {{{weights}}}>
-        {{ a = Add(x, w) y = Mul(a, w) }}"""
-    session = session_of(tmp_path, text, settings)
+    session = session_of(tmp_path, WEIGHTS, settings)
     session.run(session.feed({"x": np.zeros((1, 1000), np.float32)}))
     profile = session.end_profiling()
 

@@ -91,6 +91,20 @@ async def test_the_last_pane_is_not_hidden(chain: Path) -> None:
         assert session.screen.parameters.display
 
 
+async def test_without_a_focus_the_keys_are_the_explorers(chain: Path) -> None:
+    async with opened(chain) as session:
+        screen = session.screen
+        screen.set_focus(None)
+        before = screen.explorer.outer_size.area
+        screen.panes.grow()
+        await session.pilot.pause()
+        assert screen.explorer.outer_size.area > before
+        screen.panes.maximise()
+        await session.pilot.pause()
+        shown = [pane.id for pane in screen.panes.area.children if pane.display]
+        assert shown == ["explorer"]
+
+
 async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
     async with opened(chain) as session:
         border = session.screen.explorer.region.right - 1

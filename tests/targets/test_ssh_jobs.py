@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.events import Cancelled, Failed, Finished, Log, Metric, Progress, Started
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import bootstrap
@@ -88,6 +88,24 @@ def test_cancel_leaves_nothing(connection: Connection, tmp_path: Path) -> None:
     assert trace.read_text() == "cleaned up"
     assert jobs_there(connection) == []
     assert JobsStore().all() == []
+
+
+@pytest.mark.parametrize(
+    ("step", "end"),
+    [(["raise", "activity", "no luck"], Cancelled()), (["finish", {}], Finished({}))],
+)
+def test_cancel_after_the_job_was_removed(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, step: list[object], end: Event
+) -> None:
+    forget = JobsStore.forget
+
+    def forget_and_cancel(store: JobsStore, job_id: str) -> None:
+        forget(store, job_id)
+        job.cancel()
+
+    monkeypatch.setattr(JobsStore, "forget", forget_and_cancel)
+    job = target_of(connection).start("fake", script(step))
+    assert job.wait() == end
 
 
 def test_closing_kills_even_what_does_not_listen(connection: Connection, tmp_path: Path) -> None:

@@ -70,6 +70,14 @@ def test_groups_and_a_third_dimension() -> None:
     assert macs(volume) == 64 * 6
 
 
+def test_a_convolution_of_an_empty_batch_multiplies_nothing() -> None:
+    layer = make(
+        "CaskConvolution", [[0, 2, 4, 4]], [0, 3, 4, 4], ParameterType="Convolution",
+        Kernel=[1, 1], OutMaps=3,
+    )  # fmt: skip
+    assert macs(layer) == 0
+
+
 def test_deconvolution_counts_its_input() -> None:
     layer = make(
         "CaskDeconvolution", [[1, 4, 5, 5]], [1, 2, 10, 10], ParameterType="Deconvolution",
