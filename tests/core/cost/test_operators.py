@@ -10,13 +10,14 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.core.cost.operators import PRODUCTS, operator, work
+from dld_tui.core.cost.operators import PRODUCTS, grown_cache, operator, parts_read, work
 from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import UNKNOWN, symbol
 from dld_tui.core.shapes.value import Value, scalar
 
 MS = "com.microsoft"
+X, HIDDEN = (2, 3, 4, 4), (2, 5, 8)
 
 
 def call_of(
@@ -259,6 +260,55 @@ def test_keys_and_values_in_a_shared_buffer_count_once() -> None:
     assert joined == whole + 7 * 24
 
 
+GROUPED: dict[str, Any] = {"domain": MS, "num_heads": 4, "kv_num_heads": 2}
+KEY, PAST = (1, 3, 16), (1, 2, 5, 8)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "declared", "about", "expected"),
+    [
+        ([(1, 3, 64)], [None] * 2, {}, {1: (1, 2, 3, 8), 2: (1, 2, 3, 8)}),
+        ([(1, 3, 32), KEY, KEY], [None] * 2, {}, {1: (1, 2, 3, 8), 2: (1, 2, 3, 8)}),
+        ([(1, 3, 32), KEY, KEY, PAST, PAST], [None], {}, {1: (1, 2, 8, 8)}),
+        ([(1, 3, 32), KEY, KEY, PAST, PAST], [None] * 2, {"sliding_window_cache": 1},
+         {1: PAST, 2: PAST}),
+        ([(1, 3, 32), KEY, KEY, PAST, PAST], [(1, 2, 16, 8), (1, 2, symbol("T"), 8)], {},
+         {2: (1, 2, 8, 8)}),
+        ([(1, 3, 32), KEY, KEY, (1, 2, symbol("P"), 8), PAST], [(1, 2, symbol("T"), 8)], {}, {}),
+        ([None], [None] * 2, {}, {}),
+    ],
+)  # fmt: skip
+def test_a_cache_has_what_was_in_it_and_the_new_positions(
+    inputs: list[Any], declared: list[Any], about: dict[str, Any], expected: dict[int, Any]
+) -> None:
+    call = call_of("GroupQueryAttention", inputs, [(1, 3, 32), *declared], **GROUPED, **about)
+    assert grown_cache(call) == expected
+
+
+TABLE, EXPERTS = (9, 8), [(3, 8), (3, 4), (4, 2, 8), None, (4, 8, 2)]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "about", "expected"),
+    [
+        ("GatherBlockQuantized", [(9, 4), (2, 3), (9, 1), None], {}, {0: (6, 9), 2: (6, 9)}),
+        ("GatherBlockQuantized", [(4, 9), (5,), (1, 9), (1, 9)], {"gather_axis": 1},
+         {0: (5, 9), 2: (5, 9), 3: (5, 9)}),
+        ("EmbedLayerNormalization", [(2, 3), None, TABLE, (6, 8), TABLE], {}, {2: (6, 9)}),
+        ("EmbedLayerNormalization", [(2, 3), (2, 3), TABLE, (7, 8), TABLE], {},
+         {2: (6, 9), 3: (6, 7), 4: (6, 9)}),
+        ("MoE", EXPERTS, {}, {2: (3, 4), 4: (3, 4)}),
+        ("MoE", EXPERTS, {"k": 2}, {}),
+        ("MoE", [(symbol("N"), 8), *EXPERTS[1:]], {}, {}),
+        ("Gather", [TABLE, (2,)], {}, {}),
+    ],
+)  # fmt: skip
+def test_of_tables_only_the_rows_that_are_chosen_are_read(
+    op_type: str, inputs: list[Any], about: dict[str, Any], expected: dict[int, Any]
+) -> None:
+    assert parts_read(call_of(op_type, inputs, [X], MS, **about)) == expected
+
+
 def test_packed_sequences_have_no_padding() -> None:
     tokens, batch, longest, heads, width = 11, 3, 5, 2, 4
     offsets, hidden = (batch, longest), heads * width
@@ -429,9 +479,6 @@ def flops(
     return None if products is None or others is None else 2 * products + others
 
 
-X, HIDDEN = (2, 3, 4, 4), (2, 5, 8)
-
-
 @pytest.mark.parametrize(
     ("expected", "op_type", "inputs", "outputs", "domain", "about"),
     [
@@ -512,6 +559,49 @@ X, HIDDEN = (2, 3, 4, 4), (2, 5, 8)
         (2 * 96 * 27, "ConvInteger", [(2, 3, 6, 6), (3, 3, 3, 3)], [X], "", {}),
         (2 * 48 * 16 * (3 + 4) + 48 * 16 * 6, "FlexAttention",
          [(2, 4, 6, 3), (2, 2, 16, 3), (2, 2, 16, 4)], [], "ai.onnx.preview", {}),
+        (2 * (288 + 1008) + 36 * 6 + 144, "Attention", [(2, 3, 7), (7, 24), (24,)], [], MS,
+         {"num_heads": 2}),
+        (2 * (288 + 1008) + 36 * 6, "QAttention", [(2, 3, 7), (7, 24), None, (), ()], [], MS,
+         {"num_heads": 2}),
+        (2 * (36 * (4 + 6) + 6 * 7 * 28) + 36 * 6, "Attention", [(2, 3, 7), (7, 28)], [], MS,
+         {"num_heads": 2, "qkv_hidden_sizes": [8, 8, 12]}),
+        (2 * (110 * 8 + 11 * 7 * 24) + 110 * 6 + 11 * 24, "PackedAttention",
+         [(11, 7), (7, 24), (24,), (3, 5)], [], MS, {"num_heads": 2}),
+        (2 * (110 * (4 + 6) + 11 * 7 * 28) + 110 * 6, "PackedAttention",
+         [(11, 7), (7, 28), None, (3, 5)], [], MS,
+         {"num_heads": 2, "qkv_hidden_sizes": [8, 8, 12]}),
+        (36 * (2 * 16 + 6) + 3 * 6 * 8 * 3, "GroupQueryAttention",
+         [(1, 3, 32), (1, 3, 16), (1, 3, 16)], [], MS,
+         {"num_heads": 4, "kv_num_heads": 2, "do_rotary": 1}),
+        (36 * (2 * 16 + 7), "GroupQueryAttention",
+         [(1, 3, 32), (1, 3, 16), (1, 3, 16), *[None] * 7, (1, 1, 3, 3)], [], MS,
+         {"num_heads": 4, "kv_num_heads": 2}),
+        (17 * 2 * (2 * 8 + 6), "DecoderMaskedMultiHeadAttention",
+         [(1, 1, 24), *[None] * 4, (1, 2, 16, 4)], [], MS, {"num_heads": 2}),
+        (2 * (2 * 8 + 6), "DecoderMaskedMultiHeadAttention", [(1, 1, 24)], [], MS,
+         {"num_heads": 2}),
+        *((6 * count, "LinearAttention",
+           [(2, 3, 20), (2, 3, 10), (2, 3, 12), None, (2, 3, 2)], [], "",
+           {"q_num_heads": 4, "kv_num_heads": 2, "update_rule": rule})
+          for count, rule in ((2 * 180 + 24, b"linear"), (2 * 180 + 24 + 62, b"gated"),
+                              (2 * 240 + 48, b"delta"), (2 * 240 + 48 + 62, b"gated_delta"))),
+        (24 * (4 * 8 * 2 + 18 + 6), "LSTM",
+         [(3, 2, 4), (), (), None, None, None, None, (1, 12)], [], "", {"hidden_size": 4}),
+        (24 * 2 * (3 * 8 * 2 + 14), "GRU", [(3, 2, 4)], [], "",
+         {"hidden_size": 4, "direction": b"bidirectional"}),
+        (24 * (8 * 2 + 1 + 1), "RNN", [(3, 2, 4), (), (), (1, 8)], [], "", {"hidden_size": 4}),
+        (96 * 7, "Resize", [(2, 3, 2, 2)], [X], "", {"mode": b"linear", "antialias": 1}),
+        (96 * 11, "GridSample", [X, (2, 4, 4, 2)], [X], "", {}),
+        (96 * 4, "GridSample", [X, (2, 4, 4, 2)], [X], "", {"mode": b"nearest"}),
+        (96 * 39, "GridSample", [X, (2, 4, 4, 2)], [X], "", {"mode": b"cubic"}),
+        (96 * 21, "GridSample", [(2, 3, 1, 4, 4)], [(2, 3, 1, 4, 4)], "", {}),
+        (6 * 5 * 8 * 3, "STFT", [(2, 99, 1), ()], [(2, 3, 8, 2)], "", {"onesided": 0}),
+        (96 * 6, "BatchNormalization", [X], [X], "", {"training_mode": 1}),
+        (96 * 5, "Swish", [X], [X], "", {"alpha": 1.0}),
+        (96 * 6, "Swish", [X], [X], "", {"alpha": 2.0}),
+        (96 * 2, "Clip", [X, (), ()], [X], "", {}),
+        (96 * 13, "SkipGroupNorm", [X, (3,), (3,), X], [X], MS, {"activation": 1}),
+        (4 * 96, "NegativeLogLikelihoodLoss", [(2, 9, 3, 16), (2, 3, 16), (9,)], [()], "", {}),
     ],
 )  # fmt: skip
 def test_operations_by_hand(
