@@ -11,10 +11,20 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from dld_tui.core.conversion.accuracy_criteria import (
+    BFLOAT16,
+    FLOAT16,
+    QUANTIZED,
+    SAME,
+    AccuracyCriteria,
+    criteria_for,
+)
 from dld_tui.core.conversion.body_weights import (
     WeightType,
+    dynamic_reasons,
     quantize_body_weights,
     reason_lines,
+    without_channels,
 )
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -166,3 +176,47 @@ def test_a_weight_that_others_use_stays_for_them(tmp_path: Path) -> None:
     weights = {one.name: numpy_helper.to_array(one) for one in result.graph.initializer}
     assert "w" in weights
     assert weights["w_scale"].shape == ()
+
+
+def test_what_dynamic_quantization_skips_has_its_reason(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("MatMul", ["x", "flat"], ["a"], "flat"),
+        helper.make_node("MatMul", ["a", "half"], ["b"], "half"),
+        helper.make_node("MatMul", ["b", "w"], ["c"], "skipped"),
+        helper.make_node("MatMul", ["c", "c"], ["d"], "product"),
+        helper.make_node("Gemm", ["d", "d"], ["e"], "computed"),
+        helper.make_node("GRU", ["e3", "gw", "gr"], ["y"], "recurrent", hidden_size=4),
+        helper.make_node("Gemm", ["e", "w"], ["f"], "kept"),
+        helper.make_node("Conv", ["e", "w"], ["g"], "not asked for"),
+    ]
+    half = numpy_helper.from_array(np.ones((4, 4), np.float16), "half")
+    weights = [weight("flat", 1, 4, 4), half, weight("w", 4, 4), weight("gw", 1, 12, 4),
+               weight("gr", 1, 12, 4)]  # fmt: skip
+    path = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(helper.make_graph(nodes, "g", [], [], weights)), path)
+    with closing(Document.open(path)) as document:
+        flat = [*without_channels(document)]
+        assert [node.name for node in flat] == ["flat"]
+        found = dynamic_reasons(document, ("MatMul", "Gemm", "GRU"), ("kept",), flat)
+        reasons = {node.name: why for node, why in found}
+    assert reasons == {
+        "flat": "its weight is not a matrix: --no-per-channel quantizes it",
+        "half": "its weights are float16",
+        "skipped": "ONNX Runtime's quantizer skips it",
+        "computed": "its weights are computed by other nodes, which dld convert sanitize may fold",
+        "recurrent": "dynamic quantization does not support GRU",
+    }
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "expected"),
+    [
+        ((), SAME), (("float32",), SAME), (("float16",), FLOAT16), (("float16", "int8"), QUANTIZED),
+        (("bfloat16", "float16"), BFLOAT16), (("float8e4m3fn",), QUANTIZED),
+        (("uint4",), QUANTIZED),
+    ],
+)  # fmt: skip
+def test_criteria_are_those_of_the_coarsest_type(
+    dtypes: tuple[str, ...], expected: AccuracyCriteria
+) -> None:
+    assert criteria_for(dtypes) is expected

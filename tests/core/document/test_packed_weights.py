@@ -276,6 +276,51 @@ def test_sizes_are_those_that_onnx_runtime_has(tmp_path: Path, case: Any) -> Non
         assert (blocked_weight(node) is not None) is runs
 
 
+@pytest.mark.parametrize(
+    ("shapes", "attributes", "faults"),
+    [
+        ({}, {}, []),
+        ({"z1": (2, 32), "z2": (2, 16)}, {}, []),
+        ({"w1": (2, 128, 16), "s1": (2, 128)}, {}, []),  # a gated activation
+        ({"s1": (2, 64, 2), "s2": (2, 32, 4)}, {"block_size": 16}, []),
+        ({"s1": (2, 9)}, {"quant_type": "fp8"}, []),
+        ({}, {"expert_weight_bits": 3}, ["it has 3 bits"]),
+        ({"w2": (2, 32, 64)}, {"fc2_expert_weight_bits": 8}, []),
+        ({}, {"block_size": 24}, ["its blocks are of 24"]),
+        ({}, {"block_size": 8}, ["its blocks are of 8"]),
+        ({"s2": (2, 30, 1)}, {"block_size": 64},
+         ["32 rows of its weights 1 are not whole blocks of 64", "its scales 2 are 60, not 64"]),
+        ({"s1": (2, 63), "z1": (2, 31), "z2": (2, 15)}, {},
+         ["its scales 1 are 126, not 128", "its zero points 1 are 62, not 64",
+          "its zero points 2 are 30, not 32"]),
+        ({"s1": (64, 2)}, {}, ["its scales 1 are [64, 2], not [2, 64]"]),
+        ({"w2": (3, 32, 32), "s2": (3, 32)}, {}, ["its weights 2 experts"]),
+        ({"w2": (2, 31, 32), "s2": (2, 31)}, {}, ["its weights 2 experts"]),
+    ],
+)  # fmt: skip
+def test_sizes_of_experts(
+    tmp_path: Path, shapes: Any, attributes: dict[str, Any], faults: list[str]
+) -> None:
+    sizes: Any = {"w1": (2, 64, 16), "s1": (2, 64), "w2": (2, 32, 32), "s2": (2, 32)} | shapes
+    inputs = [
+        "x",
+        "x",
+        "w1",
+        "s1",
+        "",
+        "w2",
+        "s2",
+        *[""] * 4,
+        *sorted({*sizes} - {*["w1", "s1", "w2", "s2"]}),
+    ]
+    weights = {name: np.ones(shape, np.float32 if name[0] == "s" else np.uint8)
+               for name, shape in sizes.items()}  # fmt: skip
+    path = model(tmp_path / "m.onnx", "QMoE", 32, weights, inputs, **attributes)
+    with closing(Document.open(path)) as document:
+        found = [*misfits(document.main.nodes[0])]
+    assert [one[: len(fault)] for one, fault in zip(found, faults, strict=True)] == faults
+
+
 def test_what_is_computed_or_does_not_fit_is_no_weight(tmp_path: Path) -> None:
     weights = {"b": np.zeros((6, 2, 16), np.uint8), "s": np.ones(12, np.float32)}
     for inputs, rows in ((["x", "b", "x"], 64), (["x", "b", "s"], 640)):

@@ -122,6 +122,9 @@ def test_many_wrong_arguments(tmp_path: Path, seed: int) -> None:
         ("delete_nodes", {"nodes": ["a", 7]}, "a list of text, not 7 at 1"),
         ("set_positions", {"scope": [], "positions": []}, "positions must be an object or null"),
         ("delete_nodes", {"scope": [], "nodes": ["a"], "reconnect": 1}, "true or false"),
+        ("delete_nodes", {"nodes": {"a": 1}}, "a list of text, not an object"),
+        ("delete_nodes", {"nodes": 7}, "a list of text, not 7"),
+        ("change_dimensions", {"dims": [4]}, r"not \[4\]"),
         ("set_model_field", {"field": "doc_string", "value": 2**70}, "64 bits"),
     ],
 )
