@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.graph.crossings import Ordering, pass_lines, shake
+from dld_tui.core.graph.crossings import Ordering, pass_lines
 from tests.core.graph.test_sweeps import ordering, pairs
 
 
@@ -31,8 +31,6 @@ def test_it_never_gets_worse_and_counts_what_is_left(seed: int) -> None:
     before, items = work.crossings(), [sorted(found) for found in work.ranks]
     passed = pass_lines(work, 20_000)
     assert passed == pairs(work) < before
-    shaken = shake(work, 10_000)
-    assert shaken == pairs(work) <= passed
     assert [sorted(found) for found in work.ranks] == items
 
 
@@ -48,5 +46,5 @@ def test_without_crossings_nothing_is_tried() -> None:
     work = two_lines(3)
     pass_lines(work, 4_000)
     before = work.effort
-    assert pass_lines(work, 1_000) == shake(work, 1_000) == 0
+    assert pass_lines(work, 1_000) == 0
     assert work.effort == before
