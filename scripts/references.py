@@ -25,7 +25,7 @@ from dld_tui import __version__
 from dld_tui.activities import registry
 from dld_tui.cli import COMPLETE
 from dld_tui.cli.group import dld
-from dld_tui.commands import COMMANDS
+from dld_tui.commands import INDEX, all_commands, index_text
 from dld_tui.commands.key_names import key_name
 from dld_tui.core.params import settings_of
 from dld_tui.core.settings.config import Config
@@ -202,7 +202,7 @@ def keys_page() -> str:
     for letter, about in key_notes()["letters"].items():
         lines.append(f"| `{letter}` | {about['means']} | {about['commands']} |")
     for scope, title in key_notes()["scopes"].items():
-        rows = [row for row in COMMANDS if row.scope == scope]
+        rows = [row for row in all_commands() if row.scope == scope]
         lines += ["", f"## {title}", "", "| keys | does | command |", "|---|---|---|"]
         for row in rows:
             names = [_code(key_name(key)) for key in row.keys.split(",") if key]
@@ -306,6 +306,7 @@ def written() -> dict[Path, str]:
     keys = ROOT / "docs/reference/keys.md"
     found = {page: _page(page, commands_page()), keys: _page(keys, keys_page())}
     found[ROOT / "share/man/man1/dld.1"] = man_page()
+    found[INDEX] = index_text()
     for shell, path in _COMPLETIONS.items():
         found[ROOT / "share" / path] = completion(shell)
     return found

@@ -82,7 +82,7 @@ NAMES = {"=": "equals_sign"}
 
 
 def test_keys_of_the_readme_are_bound() -> None:
-    bound = {key for row in commands.COMMANDS for key in row.keys.split(",")}
+    bound = {key for row in commands.all_commands() for key in row.keys.split(",")}
     keys = [text for row in readme_rows() for text in row if text[:4] != "dld "]
     assert len(keys) > 10
     for key in keys:

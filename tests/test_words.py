@@ -53,7 +53,7 @@ def test_a_planted_word_is_found() -> None:
 
 OF_OTHERS = ("backends/onnxruntime/runtime.py",)
 """Modules that look for words in what ONNX Runtime says."""
-SEARCHED = {("commands/command_table.py", "what may help, recommendations, hints, make faster")}
+SEARCHED = {("screens/results/report.py", "what may help, recommendations, hints, make faster")}
 """What people may type to find a command."""
 
 

@@ -16,13 +16,13 @@ from rich.console import RenderableType
 from textual import events
 from textual._context import active_message_pump
 from textual.app import App
-from textual.binding import BindingType
 from textual.css.query import NoMatches
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import WorkerFailed
 
-from dld_tui.commands import Command, by_id
+from dld_tui.commands import Command
+from dld_tui.commands.command import in_order, table
 from dld_tui.commands.key_names import unknown_and_clashing
 from dld_tui.core.errors import DldError, InputError, UnavailableError
 from dld_tui.core.files.source import input_error
@@ -40,7 +40,6 @@ from dld_tui.widgets.shell import frame, glyphs
 from dld_tui.widgets.shell.command_dispatch import (
     Commands,
     HasCommands,
-    bindings_for,
     hint,
     use_keys,
     why_greyed,
@@ -110,7 +109,63 @@ class DldApp(Tabs, Commands, App[int]):
     """One start page, and a mode of Textual a tab: dialogs stay with the tab they belong to."""
 
     SCOPE = "app"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("app")
+    COMMAND_TABLE = in_order(
+        table(
+            "app",
+            ("app.help", "help", "question_mark,f1", "", "help",
+             "Show the keys and explain the focused pane.",
+             "keys, shortcuts, key bindings, keybindings, hotkeys, manual, cheat sheet"),
+            ("file.open", "open_file", "ctrl+o", "", "open", "Open a model or a report by path.",
+             "load, file, browse"),
+            ("model.new", "new_model", "ctrl+n", "", "new model",
+             "Create a model: opset imports, inputs, outputs.", "create a model, empty model"),
+            ("app.activities", "activities", "f4", "", "activities",
+             "Start an activity, such as a profile.", "jobs, run, menu of activities"),
+            ("app.ended_jobs", "ended_jobs", "", "", "ended jobs",
+             "Show the finished jobs of this session, with results and logs.",
+             "results, job results, log of the job, last job"),
+            ("app.compare", "compare", "", "", "compare models",
+             "Show the differences between two models.", "diff, difference, what changed, compare"),
+            ("app.doctor", "doctor", "", "", "doctor",
+             "Check libraries, GPUs and folders of this machine, with what mends each problem.",
+             "installation, what works, diagnose, missing library, health"),
+            ("app.settings", "settings", "f2", "", "settings",
+             "Change theme, glyphs, mouse and other settings.",
+             "preferences, options, configuration, config, mouse, glyphs, ascii"),
+            ("app.theme", "next_theme", "", "", "next theme",
+             "Preview the next theme; the settings page saves it.",
+             "theme, dark, light, colour scheme, color scheme"),
+            ("app.redraw", "redraw", "ctrl+l", "", "redraw", "Redraw the screen.",
+             "refresh, repaint, clear screen"),
+            ("app.operators", "operators", "f3", "", "operators",
+             "Browse the documentation of all operators.",
+             "operator reference, schemas, onnx operators"),
+            ("app.compare_reports", "compare_reports", "", "", "compare reports",
+             "Compare profile reports or engines side by side.",
+             "compare profiles, diff reports, regression, faster or slower"),
+            ("app.targets", "targets", "", "", "targets",
+             "Add, edit and test the machines that run jobs over SSH.",
+             "ssh, remote, machine, machines, add a machine, host, jetson, device"),
+            ("app.tools", "tools", "f10", "", "custom tools",
+             "Run your own programs on the open model; add and edit them.",
+             "script, external program, shell"),
+            footer="app.help",
+        ),
+        table(
+            "app",
+            ("app.palette", "command_palette", "ctrl+p", "", "commands",
+             "Search all commands and run one."),
+            palette=False, priority=True, footer="app.palette",
+        ),
+        table(
+            "app",
+            ("app.quit", "quit", "ctrl+q", "", "quit",
+             "Quit; ask first if there are unsaved edits.",
+             "exit, leave, q, bye, quit with save, :q, :wq"),
+            priority=True,
+        ),
+        Tabs.COMMAND_TABLE,
+    )  # fmt: skip
     CSS_PATH = "styles/base.tcss"
     TITLE = "dld-tui"
     ENABLE_COMMAND_PALETTE = False
@@ -173,9 +228,8 @@ class DldApp(Tabs, Commands, App[int]):
         self.animation_level = "full" if config.animations == "on" and not over_ssh else "none"
         self.set_class(config.glyphs == "ascii", "-ascii")
         self.set_class(not config.footer, "-no-keys")
-        known = by_id()
         use_keys(self.config.keys)
-        self.set_keymap({name: keys for name, keys in config.keys.items() if name in known})
+        self.set_keymap(dict(config.keys))
 
     def _repaint_everything(self) -> None:
         """Draw what is open with other glyphs, what was drawn a moment ago and what is hidden."""

@@ -4,27 +4,35 @@ from collections import Counter
 
 import pytest
 
-from dld_tui.commands import COMMANDS, FACTS, by_id, for_action, in_scope
+from dld_tui.commands import FACTS, Command, all_commands, for_action, in_scope
+from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.history import PageEdits
+from dld_tui.widgets.shell.command_dispatch import Commands
+from dld_tui.widgets.shell.page import CommandScreen
+
+COMMANDS = {command.id: command for command in all_commands()}
 
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "ctrl+left_square_bracket"}
 
 
 def test_ids_are_unique_and_facts_known() -> None:
-    assert [name for name, count in Counter(row.id for row in COMMANDS).items() if count > 1] == []
-    assert {need for row in COMMANDS for need in row.needs} <= set(FACTS)
+    assert [
+        name for name, count in Counter(row.id for row in COMMANDS.values()).items() if count > 1
+    ] == []
+    assert {need for row in COMMANDS.values() for need in row.needs} <= set(FACTS)
 
 
 def test_titles_are_short_and_help_is_a_sentence() -> None:
-    for row in COMMANDS:
+    for row in COMMANDS.values():
         assert len(row.title.split()) <= 3, row.id
         assert row.help.endswith("."), row.id
 
 
 def test_no_key_that_terminals_cannot_tell() -> None:
-    assert {key for row in COMMANDS for key in row.keys.split(",")} & FORBIDDEN == set()
+    assert {key for row in COMMANDS.values() for key in row.keys.split(",")} & FORBIDDEN == set()
 
 
-@pytest.mark.parametrize("scope", sorted({row.scope for row in COMMANDS}))
+@pytest.mark.parametrize("scope", sorted({row.scope for row in COMMANDS.values()}))
 def test_keys_of_a_scope_do_not_clash(scope: str) -> None:
     keys = Counter(key for row in in_scope(scope) for key in row.keys.split(",") if key)
     assert {key: count for key, count in keys.items() if count > 1} == {}
@@ -54,11 +62,11 @@ def test_tables_and_lists_leave_the_keys_of_their_page(scope: str) -> None:
     ],
 )
 def test_the_contract_keys(id: str, keys: str) -> None:
-    assert by_id()[id].keys == keys
+    assert COMMANDS[id].keys == keys
 
 
 def test_what_is_missing_is_the_reason() -> None:
-    undo = by_id()["edit.undo"]
+    undo = COMMANDS["edit.undo"]
     assert undo.unavailable({"document", "can_undo"}) is None
     assert undo.unavailable({"document"}) == "nothing to undo"
     assert undo.unavailable(()) == "no model is open"
@@ -69,7 +77,23 @@ def test_actions_are_found_by_scope() -> None:
     assert found is not None
     assert found.id == "edit.undo"
     assert for_action("report", "undo") is None
-    pane = by_id()["pane.2"]
+    pane = COMMANDS["pane.2"]
     assert pane.action_string == "command('panes.go_to', '2')"
-    assert by_id()["edit.undo"].action_string == "command('history.undo')"
-    assert by_id()["list.mark"].action_string == "mark"
+    assert COMMANDS["edit.undo"].action_string == "command('history.undo')"
+    assert COMMANDS["list.mark"].action_string == "mark"
+
+
+def test_commands_are_declared_in_the_class_that_handles_them() -> None:
+    """Whoever looks for a key finds the method that it runs in the class of the table."""
+    all_commands()
+    tables: list[tuple[type, Command]] = []
+    waiting: list[type] = [Commands, CommandScreen, Controller, PageEdits]
+    while waiting:
+        kind = waiting.pop()
+        waiting += kind.__subclasses__()
+        tables += [(kind, command) for command in vars(kind).get("COMMAND_TABLE", ())]
+    assert {command.id for _, command in tables} >= {command.id for command in COMMANDS.values()}
+    for kind, command in tables:
+        if "." not in command.action_name:
+            kinds = (kind, *kind.__subclasses__())
+            assert any(hasattr(one, f"action_{command.action_name}") for one in kinds), command.id

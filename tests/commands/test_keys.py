@@ -11,7 +11,7 @@ from textual.binding import Binding
 from textual.keys import _character_to_key
 
 import dld_tui
-from dld_tui.commands import COMMANDS
+from dld_tui.commands import all_commands
 from dld_tui.commands.key_names import key_name, unknown_and_clashing, with_keys
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from scripts.references import key_notes
@@ -71,7 +71,7 @@ def test_a_key_that_another_row_gave_up_is_free() -> None:
 
 
 def test_no_key_of_the_table_is_printed_as_the_library_calls_it() -> None:
-    for command in COMMANDS:
+    for command in all_commands():
         for key in filter(None, command.keys.split(",")):
             name = key_name(key)
             assert "_" not in name.replace("^_", "") or name == "_", (command.id, key, name)
@@ -95,7 +95,7 @@ def test_a_letter_means_one_thing_everywhere() -> None:
     letters = key_notes()["letters"]
     written = {letter: set(about["commands"].split(", ")) for letter, about in letters.items()}
     used: dict[str, set[str]] = {}
-    for command in COMMANDS:
+    for command in all_commands():
         for key in command.keys.split(","):
             if len(key) == 1 and key.isalpha():
                 used.setdefault(key, set()).add(command.title)
@@ -106,7 +106,7 @@ def test_a_letter_means_one_thing_everywhere() -> None:
 
 def test_titles_that_mean_one_thing_have_one_letter_or_one_each() -> None:
     letters: dict[str, set[str]] = {}
-    for command in COMMANDS:
+    for command in all_commands():
         own = {key for key in command.keys.split(",") if len(key) == 1 and key.isalpha()}
         if own:
             letters.setdefault(command.title, set()).update(own)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.commands import COMMANDS, by_id
+from dld_tui.commands import all_commands
 from dld_tui.commands.command import DIGITS, PLACES, Command, fits
+
+COMMANDS = {command.id: command for command in all_commands()}
 
 
 @pytest.mark.parametrize(
@@ -30,13 +32,13 @@ def test_a_command_may_name_more_places_and_movements_are_left_out() -> None:
 
 
 def test_marking_has_a_menu_of_its_own() -> None:
-    assert fits(by_id()["mark.menu"], "node")
-    assert not fits(by_id()["mark.same"], "node")
+    assert fits(COMMANDS["mark.menu"], "node")
+    assert not fits(COMMANDS["mark.same"], "node")
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_every_place_has_commands(place: str) -> None:
-    shown = [command for command in COMMANDS if fits(command, place)]
+    shown = [command for command in COMMANDS.values() if fits(command, place)]
     assert shown
     assert all(name in PLACES for command in shown for name in command.menu)
 
@@ -44,5 +46,5 @@ def test_every_place_has_commands(place: str) -> None:
 def test_a_digit_means_one_command_that_has_no_key() -> None:
     assert len(set(DIGITS.values())) == len(DIGITS)
     for id in DIGITS:
-        assert not by_id()[id].keys
-        assert any(fits(by_id()[id], place) for place in PLACES), id
+        assert not COMMANDS[id].keys
+        assert any(fits(COMMANDS[id], place) for place in PLACES), id

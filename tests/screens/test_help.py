@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.commands import COMMANDS
+from dld_tui.commands import all_commands
 from dld_tui.core.settings.config import Config
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import cell_width
@@ -36,11 +36,11 @@ async def test_help_tells_the_pane_its_keys_and_why_not(size: tuple[int, int]) -
 
 
 def test_every_place_has_a_title_and_every_word_of_the_help_is_seen() -> None:
-    assert {command.scope for command in COMMANDS} <= {*_SCOPES}
+    assert {command.scope for command in all_commands()} <= {*_SCOPES}
     view = TableView(Table([Column("name", "Name", str)], ()))
     rows = _scope_rows("table", view, 76, {})
     words = " ".join("".join(part for part, _ in row) for row, _ in rows).split()
-    for command in COMMANDS:
+    for command in all_commands():
         if command.scope == "table" and command.unavailable(view.facts()) is None:
             assert [word for word in command.help.split() if word not in words] == []
     assert max(sum(map(cell_width, (part for part, _ in row))) for row, _ in rows) <= 76

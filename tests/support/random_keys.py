@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dld_tui.commands import COMMANDS
+from dld_tui.commands import all_commands
 from dld_tui.core.document import Document
 from dld_tui.core.document.samples import write_demo_models
 from dld_tui.core.document.scripting.journal import crash_journals
@@ -48,7 +48,7 @@ _WORDS = ("relu", "conv", "1", "0.5", "name", "x.onnx", "[1, 2]", "float16", "N"
 _EDITS = ("d\r", "dr", "rname\r", "u", "u\x19", "U", "y", "p", "x", "arelu\r", "3je\x15 7\r", "O")
 """What changes the node at the cursor, takes it back, or makes it again."""
 _LEFT_OUT = {"app.quit", "app.close"}
-_TITLES = [command.title for command in COMMANDS if command.id not in _LEFT_OUT]
+_TITLES = [command.title for command in all_commands() if command.id not in _LEFT_OUT]
 _RESTS = 0.1
 """So often nothing is typed until all keys have had their effect; else they are typed ahead."""
 _MODES = (1000, 1003, 1004, 1006, 1015, 1049, 2004)

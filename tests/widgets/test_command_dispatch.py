@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
-from textual.binding import Binding, BindingType
+from textual.binding import Binding
 from textual.widgets import Static
 
 from dld_tui.commands import in_scope
@@ -25,7 +25,6 @@ from tests.support.tui import HostApp, until
 
 class Pane(Commands, Static, can_focus=True):
     SCOPE = "workspace"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
     now: ClassVar[set[str]] = {"document"}
     ran: ClassVar[list[str]] = []
 

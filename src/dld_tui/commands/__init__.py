@@ -1,40 +1,79 @@
-"""The table of all commands of the TUI.
+"""The commands of the TUI.
 
-Key bindings, the command palette, the help screen and availability come from this table. A row
+Key bindings, the command palette, the context menus, the help screen and availability come from
+tables, each in the class that handles its commands (:func:`dld_tui.commands.command.table`). A row
 names the facts that it needs; a screen tells which facts hold, so that an unavailable command shows
-the reason. To add a command, add a row to `command_table.py` and a method: of the controller in the
-row, or ``action_…`` on the object whose ``SCOPE`` is the row's scope.
+the reason. To add a command, add a row to the table of a class, and the method that the row names:
+``action_…``, or in a controller of a workspace the method itself.
+
+Texts and the palette name commands of pages that have not been opened, and importing those takes a
+second. So ``index.tsv`` lists all; ``python -m scripts.references`` writes it from the tables.
 """
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
-from dld_tui.commands.command import FACTS, Command
-from dld_tui.commands.command_table import ROWS, SYNONYMS
+from dld_tui.commands.command import FACTS, Command, known, known_by_scope
 
-__all__ = ["COMMANDS", "FACTS", "Command", "by_id", "for_action", "in_scope"]
+__all__ = ["FACTS", "Command", "all_commands", "by_id", "for_action", "in_scope", "rank"]
 
-COMMANDS: tuple[Command, ...] = tuple(
-    replace(row, synonyms=SYNONYMS[row.id]) if row.id in SYNONYMS else row for row in ROWS
-)
+INDEX = Path(__file__).with_name("index.tsv")
+_ROOMS = ("dld_tui.screens", "dld_tui.widgets")
+
+
+@lru_cache(maxsize=1)
+def _import_all() -> None:
+    importlib.import_module("dld_tui.app")
+    for room in _ROOMS:
+        package = importlib.import_module(room)
+        for module in pkgutil.walk_packages(package.__path__, f"{room}."):
+            importlib.import_module(module.name)
+
+
+def all_commands() -> tuple[Command, ...]:
+    """Return all commands; imports every screen and widget, which takes about a second."""
+    _import_all()
+    return tuple(known.values())
 
 
 @lru_cache(maxsize=1)
 def by_id() -> Mapping[str, Command]:
-    """Return the commands by their id."""
-    return {command.id: command for command in COMMANDS}
+    """Return what texts and the palette say of all commands, by their ids; imports nothing."""
+    rows = (line.split("\t") for line in INDEX.read_text(encoding="utf-8").splitlines())
+    return {
+        id: Command(
+            id, title, help, keys, scope, palette=bool(words),
+            synonyms=tuple(words.split(",")[1:]),
+        )
+        for scope, id, keys, title, help, words in rows
+    }  # fmt: skip
 
 
-@lru_cache(maxsize=64)
+def index_text() -> str:
+    """Return what :data:`INDEX` is to hold."""
+    rows = []
+    for scope in sorted({row.scope for row in all_commands()}):
+        for row in in_scope(scope):
+            words = ",".join(("palette", *row.synonyms)) if row.palette else ""
+            rows.append((scope, row.id, row.keys, row.title, row.help, words))
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
 def in_scope(scope: str) -> tuple[Command, ...]:
-    """Return the commands of a scope, in the order of the table."""
-    return tuple(command for command in COMMANDS if command.scope == scope)
+    """Return the commands of a scope, in the order in which they are declared."""
+    return tuple(command for command in known.values() if command.scope == scope)
 
 
-@lru_cache(maxsize=512)
 def for_action(scope: str, action: str) -> Command | None:
     """Return the first command of a scope that runs an action, or None."""
-    return next((row for row in in_scope(scope) if row.action_name == action), None)
+    return known_by_scope.get(scope, {}).get(action)
+
+
+def rank(id: str) -> int:
+    """Return the place of a command in the order of all."""
+    return next((at for at, known_id in enumerate(known) if known_id == id), 0)

@@ -1,4 +1,4 @@
-"""Commands of the TUI and the facts that they need."""
+"""Commands of the TUI, the facts that they need, and the tables that declare them."""
 
 from __future__ import annotations
 
@@ -154,9 +154,15 @@ class Command:
         return next((FACTS[need] for need in self.needs if need not in facts), None)
 
 
+known: dict[str, Command] = {}
+"""The commands of the modules that are imported, by their ids, in order."""
+known_by_scope: dict[str, dict[str, Command]] = {}
+"""The same by scope and action; of several that run one action, the first."""
+
+
 def table(
     scope: str,
-    *rows: tuple[str, str, str, str, str, str],
+    *rows: tuple[str, ...],
     common: str = "",
     footer: str = "",
     palette: bool = True,
@@ -164,10 +170,12 @@ def table(
     menus: Mapping[str, str] | None = None,
     group: str = "",
 ) -> tuple[Command, ...]:
-    """Return the commands of a scope from rows of (id, action, keys, needs, title, help).
+    """Declare commands beside the methods that they run.
 
     Args:
         scope: Owner of the actions.
+        rows: (id, action, keys, needs, title, help), and perhaps search words of the palette,
+            comma separated. See :class:`Command`; an argument of the action follows it.
         common: Facts that all commands need.
         footer: Ids of the commands in the footer.
         palette: Whether the palette lists them; False for movements.
@@ -176,7 +184,7 @@ def table(
         group: One of :data:`GROUPS`; by default that of the area.
     """
     commands = []
-    for id, action, keys, needs, title, help in rows:
+    for id, action, keys, needs, title, help, *words in rows:
         name, _, parameter = action.partition(" ")
         facts = tuple(f"{common} {needs}".split())
         shown = id in footer.split()
@@ -184,8 +192,20 @@ def table(
             id, title, help, keys, scope, name, facts, shown, palette, priority, parameter,
             tuple((menus or {}).get(id, "").split()),
             group or ("Go" if id.partition(".")[0] in _GOES else "Edit"),
+            tuple(word.strip() for text in words for word in text.split(",")),
         ))  # fmt: skip
+    for command in commands:
+        known[command.id] = command
+        known_by_scope.setdefault(scope, {}).setdefault(command.action_name, command)
     return tuple(commands)
+
+
+def in_order(*tables: tuple[Command, ...]) -> tuple[Command, ...]:
+    """Return the commands of several tables as one; palette, help and menus list them so."""
+    commands = tuple(command for rows in tables for command in rows)
+    for command in commands:
+        known[command.id] = known.pop(command.id)
+    return commands
 
 
 GROUPS = ("Go", "Edit", "Mark")

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from dld_tui.commands import COMMANDS, by_id
+from dld_tui.commands import by_id
 
 _KEY_NAMES = {
     "question_mark": "?", "slash": "/", "backslash": "\\", "plus": "+", "minus": "-",
@@ -85,7 +85,7 @@ def unknown_and_clashing(keys: Mapping[str, str]) -> list[str]:
             continue
         mine = known[command_id]
         wanted = {key.strip() for key in keys[command_id].split(",")}
-        for other in COMMANDS:
+        for other in known.values():
             if other.id == command_id or (other.scope != mine.scope and other.scope != "app"):
                 continue
             taken = {key.strip() for key in keys.get(other.id, other.keys).split(",")}

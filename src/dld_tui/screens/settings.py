@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, cast
 
-from textual.binding import BindingType
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json, settings_of
 from dld_tui.core.process.paths import config_path, short
@@ -30,7 +30,6 @@ from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
 from dld_tui.widgets.forms.param_form import ParamForm
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import task
 
@@ -45,7 +44,11 @@ class SettingsScreen(FormPage):
     """Changes show at once; F5 writes them, Esc takes them back."""
 
     SCOPE = "settings"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "settings")
+    COMMAND_TABLE = table(
+        "settings",
+        ("settings.save", "save", "f5,ctrl+s", "valid", "save", "Save and apply the settings."),
+        priority=True, footer="settings.save",
+    )  # fmt: skip
     tab_title = "settings"
     HELP = (
         "A change takes effect at once. {settings.save} writes it to config.toml, {page.close} "
@@ -110,7 +113,11 @@ class ToolFormScreen(FormPage):
     """
 
     SCOPE = "tool_form"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "tool_form")
+    COMMAND_TABLE = table(
+        "tool_form",
+        ("tool_form.save", "save", "f5,ctrl+s", "valid", "save", "Save the tool."),
+        priority=True, footer="tool_form.save",
+    )  # fmt: skip
     tab_title = "tool"
     HELP = (
         "A program and its arguments: $Model is the model file, $Output the output file, $Folder "
@@ -144,7 +151,16 @@ class ToolsScreen(ListPage[Tool]):
     """A list, and below it the details of one."""
 
     SCOPE = "tools"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "tools")
+    COMMAND_TABLE = table(
+        "tools",
+        ("tools.run", "run", "f5", "document tool", "run",
+         "Run the tool on the open model, including edits."),
+        ("tools.add", "add", "a", "", "add", "Add a program and its arguments as a tool."),
+        ("tools.edit", "edit", "e", "tool", "edit", "Edit the tool."),
+        ("tools.remove", "remove", "d,delete", "tool", "remove", "Remove the tool; ask first."),
+        ("tools.copy", "copy", "y", "tool", "copy", "Copy the program and its arguments."),
+        footer="tools.run tools.add tools.edit tools.remove",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "tools"

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from textual.binding import BindingType
 from textual.message import Message
 from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
@@ -41,7 +41,6 @@ from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread, task
 
@@ -103,7 +102,15 @@ class TargetFormScreen(FormPage):
     """
 
     SCOPE = "target_form"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "target_form")
+    COMMAND_TABLE = table(
+        "target_form",
+        ("target_form.save", "save", "f5,ctrl+s", "valid", "save", "Save the connection."),
+        ("target_form.next_page", "next_page", "ctrl+pagedown", "", "next page",
+         "Show the next page."),
+        ("target_form.previous_page", "previous_page", "ctrl+pageup", "", "previous page",
+         "Show the previous page."),
+        priority=True, footer="target_form.save target_form.next_page",
+    )  # fmt: skip
     tab_title = "target"
     HELP = (
         "If ssh HOST works in a shell, a name and a host are enough: the rest comes from "
@@ -142,7 +149,20 @@ class TargetsScreen(ListPage[Connection]):
     """A list, and below it the details of one."""
 
     SCOPE = "targets"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "targets")
+    COMMAND_TABLE = table(
+        "targets",
+        ("targets.add", "add", "a", "", "add", "Add a connection to another machine."),
+        ("targets.edit", "edit", "e", "target", "edit", "Edit the connection."),
+        ("targets.test", "test", "f5", "target", "test",
+         "Test the connection step by step, with a remedy for each failure."),
+        ("targets.remove", "remove", "d,delete", "target", "remove",
+         "Remove the connection; ask first."),
+        ("targets.jobs", "jobs", "J", "", "jobs",
+         "List jobs on targets whose results have not been fetched."),
+        ("targets.copy", "copy", "y", "target", "copy",
+         "Copy the name, or the output of the test."),
+        footer="targets.add targets.edit targets.test targets.jobs targets.remove",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "lists.tcss"
     VERTICAL_BREAKPOINTS = [(0, "-low"), (36, "-tall")]  # noqa: RUF012 - as Textual has it
@@ -363,7 +383,15 @@ class TargetJobsScreen(ListPage[StoredJob]):
     """A list of jobs, each with how it is."""
 
     SCOPE = "target_jobs"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "target_jobs")
+    COMMAND_TABLE = table(
+        "target_jobs",
+        ("target_jobs.attach", "attach", "enter", "job", "attach",
+         "Show the progress of the job and fetch its result."),
+        ("target_jobs.stop", "stop", "d,delete", "job", "stop",
+         "Stop the job and delete its files on the target; ask first."),
+        ("target_jobs.again", "again", "f5", "", "refresh", "Refresh the state of the jobs."),
+        footer="target_jobs.attach target_jobs.stop target_jobs.again",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "jobs on targets"

@@ -10,13 +10,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any, ClassVar, TypeAlias
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
 from dld_tui.activities import registry as activities
 from dld_tui.activities.machine.tensorrt_libraries import Result as LibrariesResult
 from dld_tui.activities.registry import request_data
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings, needs_tensorrt
 from dld_tui.core.dataclass import dataclass
@@ -54,7 +54,6 @@ from dld_tui.widgets.dialogs.overwrite import may_write
 from dld_tui.widgets.forms.command_rows import CommandRows
 from dld_tui.widgets.forms.param_form import ChoiceField, LabelledRow, ParamForm
 from dld_tui.widgets.lists.styled import Rows, wrap
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import AppServices, CommandScreen, Page, host
 from dld_tui.widgets.tasks import on_thread, task
@@ -504,7 +503,29 @@ class ActivityScreen(Page):
     """
 
     SCOPE = "activity"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "activity")
+    COMMAND_TABLE = table(
+        "activity",
+        ("activity.run", "run", "f5", "valid", "run", "Run with these settings."),
+        ("activity.run_on", "run_on", "f6", "targets", "run on …",
+         "Choose several targets, run on all of them, and compare the reports."),
+        ("activity.next_page", "next_page", "ctrl+pagedown", "", "next page",
+         "Show the next page."),
+        ("activity.previous_page", "previous_page", "ctrl+pageup", "", "previous page",
+         "Show the previous page."),
+        ("activity.tick", "tick", "f2", "tickable", "choose from list",
+         "Choose values for the field at the cursor from a list of the model's."),
+        ("activity.defaults", "defaults", "f8", "", "defaults",
+         "Reset every field to its default."),
+        ("activity.copy", "copy_command", "f9", "", "copy command",
+         "Copy the equivalent command line."),
+        ("activity.copy_trtexec", "copy_trtexec", "f7", "trtexec", "copy trtexec",
+         "Copy the equivalent trtexec command."),
+        ("activity.save_preset", "presets.save", "ctrl+s", "valid", "save as preset",
+         "Save these settings under a name."),
+        ("activity.load_preset", "presets.load", "f4", "presets", "load preset",
+         "Fill the form from a saved preset."),
+        priority=True, footer="activity.run activity.next_page activity.defaults activity.copy",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "form.tcss"
     tab_title = "activity"

@@ -8,11 +8,11 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, ClassVar
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
 from dld_tui.activities.registry import decode_result, request_data
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, SaveError, UsageError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, Metric, Progress
@@ -30,7 +30,6 @@ from dld_tui.widgets.dialogs.dialogs import Choice, QuestionDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import LogSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.shell.page import host as host_of
@@ -166,7 +165,17 @@ class JobScreen(Page):
     """Runs one job from its start to its result."""
 
     SCOPE = "job"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "job")
+    COMMAND_TABLE = table(
+        "job",
+        ("job.cancel", "cancel", "escape", "", "cancel or close",
+         "Cancel the job, or close the page when the job has ended."),
+        ("job.result", "result", "enter", "result", "open result", "Open the result of the job."),
+        ("job.again", "again", "f5", "finished", "run again", "Run the same job again."),
+        ("job.node", "go_to_node", "s", "failed_node", "go to node",
+         "Show the node where the job failed."),
+        ("job.copy", "copy_log", "y", "", "copy log", "Copy the log and the error."),
+        footer="job.cancel job.result job.node job.again job.copy",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "job"
@@ -472,7 +481,13 @@ class EndedJobsScreen(ListPage[EndedJob]):
     """A list, and below it result and log of one job."""
 
     SCOPE = "ended_jobs"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "ended_jobs")
+    COMMAND_TABLE = table(
+        "ended_jobs",
+        ("ended_jobs.result", "result", "enter", "result", "open result",
+         "Open the result of the job."),
+        ("ended_jobs.copy", "copy_log", "y", "", "copy log", "Copy the result and the log."),
+        footer="ended_jobs.result ended_jobs.copy",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "ended jobs"
@@ -594,7 +609,14 @@ class ManyJobsScreen(Page):
     """
 
     SCOPE = "many_jobs"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "many_jobs")
+    COMMAND_TABLE = table(
+        "many_jobs",
+        ("many_jobs.cancel", "cancel", "escape", "", "cancel or close",
+         "Cancel all jobs, or close the page when they have ended."),
+        ("many_jobs.result", "result", "enter", "result", "compare", "Compare the reports."),
+        ("many_jobs.copy", "copy_log", "y", "", "copy log", "Copy the logs of the jobs."),
+        footer="many_jobs.cancel many_jobs.result many_jobs.copy",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "lists.tcss"
     tab_title = "jobs"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar, TypeAlias
 
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dld_tui.commands import by_id, in_scope
+from dld_tui.commands import in_scope
 from dld_tui.commands.key_names import key_name, with_keys
 from dld_tui.core.document.operator_listing import OperatorPalette, newest_opsets
 from dld_tui.core.text import fit
@@ -20,7 +19,7 @@ from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.wiring import remember_grouping, remembered_grouping
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, wrap
-from dld_tui.widgets.shell.command_dispatch import HasCommands, bindings_for, hint, scopes_of
+from dld_tui.widgets.shell.command_dispatch import HasCommands, hint, scopes_of
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page
 
@@ -90,7 +89,6 @@ class HelpScreen(Page):
     """Help for the screen that was shown when it was asked for."""
 
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
     tab_title = "help"
 
     def __init__(self, about: Screen[object]) -> None:
@@ -188,7 +186,7 @@ def _taken(node: HasCommands, scope: str) -> set[str]:
 
 def _command_rows(entry: PaletteEntry, width: int, keymap: dict[str, str]) -> list[list[Piece]]:
     command, why_not = entry.command, entry.why_not
-    keys = keymap.get(command.id, by_id()[command.id].keys)
+    keys = keymap.get(command.id, command.keys)
     names = "  ".join(key_name(key) for key in keys.split(",") if key)
     pieces: list[Piece] = [
         ("  ", ""),
@@ -213,7 +211,6 @@ class OperatorsScreen(Page):
     """
 
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page")
     CSS_PATH = STYLES / "form.tcss"
     tab_title = "operators"
     HELP = (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
 
 from textual.app import App
-from textual.binding import BindingType
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.edits.new_document import new_document
 from dld_tui.core.errors import DldError
@@ -21,7 +20,6 @@ from dld_tui.widgets.forms.command_rows import CommandRows
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import host
 
 
@@ -29,7 +27,14 @@ class NewModelScreen(FormPage):
     """Asks what a new model begins with, and opens it in a tab."""
 
     SCOPE = "new_model"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "new_model")
+    COMMAND_TABLE = table(
+        "new_model",
+        ("new_model.create", "create", "f5,ctrl+s", "valid", "create",
+         "Create the model and open it in a tab."),
+        ("new_model.copy", "copy_command", "f9", "", "copy command",
+         "Copy the equivalent command line."),
+        priority=True, footer="new_model.create new_model.copy",
+    )  # fmt: skip
     tab_title = "new model"
     HELP = (
         "Choose the opset imports and, if you know them, inputs and outputs; you can change both "

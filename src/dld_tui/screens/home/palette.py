@@ -109,7 +109,8 @@ def conversion_commands() -> list[Command]:
 
 def commands_of_models(screen: Screen[object]) -> list[PaletteEntry]:
     """Return the commands of an open model, for a screen that has none of them."""
-    rows = [*commands.in_scope("workspace"), *conversion_commands()]
+    rows = [row for row in commands.by_id().values() if row.scope == "workspace"]
+    rows += conversion_commands()
     return [PaletteEntry(row, screen, "open a model first") for row in rows if row.palette]
 
 

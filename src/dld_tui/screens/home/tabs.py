@@ -17,6 +17,7 @@ from textual.containers import Container
 from textual.screen import Screen
 from textual.widget import AwaitMount
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.process.interpreter import collect
@@ -111,6 +112,21 @@ def _size_text(path: str) -> str:
 
 class Tabs(_Base):
     """A mixin of the app: opening, showing and closing pages."""
+
+    COMMAND_TABLE = table(
+        "app",
+        ("app.start", "start_page", "ctrl+t", "", "start page", "Show recent files and activities.",
+         "home, recent files, recent, welcome, browse files"),
+        ("tab.next", "next_tab", "ctrl+pagedown,right_curly_bracket", "tabs", "next tab",
+         "Show the next open file."),
+        ("tab.previous", "previous_tab", "ctrl+pageup,left_curly_bracket", "tabs", "previous tab",
+         "Show the previous open file."),
+        ("tab.close", "close_tab", "ctrl+w", "tab", "close tab",
+         "Close this file; ask first if it has unsaved edits.", "close file, close model"),
+        ("app.close", "close_front", "q", "", "close",
+         "Close the page or tab in front; closing the last tab quits.", "leave, back"),
+        footer="app.close",
+    )  # fmt: skip
 
     pages: list[Page]
     has_quit = False

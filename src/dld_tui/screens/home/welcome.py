@@ -20,6 +20,7 @@ from textual.widgets import Input
 
 from dld_tui import __version__
 from dld_tui.activities import registry
+from dld_tui.commands.command import table
 from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
@@ -36,7 +37,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.lists.table_view import TablePane, TableView
-from dld_tui.widgets.shell.command_dispatch import bindings_for, shown_too
+from dld_tui.widgets.shell.command_dispatch import shown_too
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import on_loose_thread, on_thread, task
@@ -177,7 +178,14 @@ class WelcomeScreen(Page):
     """The page that is there when nothing is open."""
 
     SCOPE = "start"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("start")
+    COMMAND_TABLE = table(
+        "start",
+        ("start.profile", "profile", "f5", "model_file", "profile",
+         "Profile the model at the cursor with ONNX Runtime."),
+        ("recent.forget", "forget", "d,delete", "", "forget", "Remove the file from this list."),
+        ("start.path", "path", "colon", "", "type a path", "Focus the path field."),
+        footer="start.profile start.path",
+    )  # fmt: skip
     CSS_PATH = STYLES / "welcome.tcss"
     AUTO_FOCUS = ""
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as Textual has it

@@ -12,6 +12,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.document import DocumentChange, Node, Scope, Transaction
 from dld_tui.core.document.local_functions import (
@@ -41,7 +42,7 @@ from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.parameters.descriptions import node_schema, place_text
 from dld_tui.widgets.parameters.edit_bar import edit_value
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
@@ -494,7 +495,28 @@ class FunctionsScreen(ListPage[FunctionRow]):
     """
 
     SCOPE = "functions"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "functions")
+    COMMAND_TABLE = table(
+        "functions",
+        ("functions.open", "open", "s", "function", "open", "Open the nodes of the function."),
+        ("functions.create", "create", "a,insert", "", "create", "Create an empty function."),
+        ("functions.rename", "rename", "r", "function", "rename",
+         "Rename the function and update its calls."),
+        ("functions.duplicate", "duplicate", "y", "function", "duplicate",
+         "Add a copy under another name."),
+        ("functions.delete", "delete", "d,delete", "function", "delete",
+         "Delete the function; its calls become custom operators."),
+        ("functions.instances", "instances", "right_square_bracket", "called", "go to call",
+         "Go to a node that calls the function."),
+        ("functions.inline", "inline_all", "U", "called", "inline all",
+         "Replace every call of the function with its nodes."),
+        ("functions.attributes", "attributes", "e", "function", "attributes",
+         "Declare attributes of the function, with or without defaults."),
+        ("functions.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Undo the last edit."),
+        ("functions.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+         "Redo the last undone edit."),
+        footer="functions.create functions.rename functions.duplicate functions.instances "
+        "functions.attributes functions.delete",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     LIST_TITLE, LIST_KEYS = "Functions", "{list.activate} open"
     LIST_EMPTY = "The model has no local functions. {functions.create} adds one."

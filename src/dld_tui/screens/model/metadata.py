@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node, Scope
@@ -38,7 +39,7 @@ from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
+from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 
@@ -222,7 +223,18 @@ class MetadataScreen(Page):
     """
 
     SCOPE = "metadata"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "metadata")
+    COMMAND_TABLE = table(
+        "metadata",
+        ("metadata.edit", "edit", "e,enter", "entry", "edit",
+         "Edit the text or type at the cursor."),
+        ("metadata.add", "add", "a", "", "add entry", "Add a metadata entry here."),
+        ("metadata.delete", "delete", "d,delete", "entry", "delete",
+         "Remove the entry, the text or the declared type."),
+        ("metadata.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Undo the last edit."),
+        ("metadata.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+         "Redo the last undone edit."),
+        footer="metadata.edit metadata.add metadata.delete metadata.undo",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "metadata"
     HELP = (
@@ -445,7 +457,17 @@ class ProfilesScreen(ListPage[RangeRow]):
     """The optimization profiles of a model; each change is an edit of the model."""
 
     SCOPE = "profiles"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "profiles")
+    COMMAND_TABLE = table(
+        "profiles",
+        ("profiles.edit", "edit", "e,enter", "range", "edit", "Edit the shapes of this input."),
+        ("profiles.add", "add", "a", "dynamic", "add profile", "Add an optimization profile."),
+        ("profiles.delete", "delete", "d,delete", "range", "delete",
+         "Remove the optimization profile at the cursor."),
+        ("profiles.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Undo the last edit."),
+        ("profiles.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+         "Redo the last undone edit."),
+        footer="profiles.edit profiles.add profiles.delete profiles.undo",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "shape profiles"
     ROW_FACT = "range"

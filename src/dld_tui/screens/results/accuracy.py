@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import events
-from textual.binding import BindingType
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import is_engine
 from dld_tui.core.accuracy.result import (
@@ -49,7 +49,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.results.pages import ResultModel, ask_where, model_of
 from dld_tui.screens.results.results_page import ResultsPage
 from dld_tui.widgets.results.paragraphs import Paragraph, ResultHead
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
+from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import NodeErrors, host
 
 if TYPE_CHECKING:
@@ -80,7 +80,23 @@ class AccuracyScreen(ResultsPage[AccuracyReport]):
     """
 
     SCOPE = "accuracy"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("accuracy")
+    COMMAND_TABLE = table(
+        "accuracy",
+        ("accuracy.node", "go_to_node", "s", "tensor_node", "go to node",
+         "Show the producer of the tensor in the model."),
+        ("accuracy.filter", "filter", "f", "", "filter",
+         "Show all tensors, only those outside their tolerance, or only the outputs."),
+        ("accuracy.first", "first", "exclamation_mark", "diverges", "first divergence",
+         "Go to the first tensor, in execution order, outside its tolerance."),
+        ("accuracy.order", "in_order", "v", "", "in order", "Sort by execution order or by error."),
+        ("accuracy.remarks", "remarks", "i", "", "notes",
+         "Show the notes on the comparison: how it ran, what it left out.", "remarks"),
+        ("accuracy.again", "subject.again", "f5", "", "again",
+         "Open the form again with the same settings."),
+        ("accuracy.csv", "save_csv", "w", "", "save csv", "Write all tensors as a CSV file."),
+        footer="accuracy.node accuracy.filter accuracy.first accuracy.order accuracy.remarks "
+        "accuracy.again accuracy.csv",
+    )  # fmt: skip
     MORE = "{accuracy.remarks} shows all notes"
     LIST_EMPTY = "No tensor to show"
     HELP = (
@@ -215,7 +231,18 @@ class PrecisionScreen(ResultsPage[PrecisionResult]):
     """
 
     SCOPE = "precision"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("precision")
+    COMMAND_TABLE = table(
+        "precision",
+        ("precision.apply", "apply", "e", "precisions", "apply",
+         "Set the precisions in the editor as one edit; for int8, open the quantization form."),
+        ("precision.node", "go_to_node", "s", "kept_node", "go to node",
+         "Show the node in the model."),
+        ("precision.script", "save_script", "w", "precisions", "save script",
+         "Write the edit script that sets the precisions, or the node names for int8."),
+        ("precision.again", "subject.again", "f5", "", "again",
+         "Open the form again with the same settings."),
+        footer="precision.apply precision.node precision.script precision.again",
+    )  # fmt: skip
     ROW_FACT = "kept_node"
     HELP = (
         "The nodes that must stay in fp32 to keep the outputs within their tolerance; none of them "
@@ -359,7 +386,15 @@ class TacticsScreen(ResultsPage[TacticReport]):
     """
 
     SCOPE = "tactics"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("tactics")
+    COMMAND_TABLE = table(
+        "tactics",
+        ("tactics.copy", "copy_command", "y", "avoids", "copy command",
+         "Copy the command that builds without these tactics."),
+        ("tactics.again", "subject.again", "f5", "", "again",
+         "Open the form again with the same settings."),
+        ("tactics.remarks", "remarks", "i", "", "notes", "Show the notes on the search."),
+        footer="tactics.copy tactics.remarks tactics.again",
+    )  # fmt: skip
     LIST_EMPTY = "No tactic causes it"
     MORE = "{tactics.remarks} shows all notes"
     HELP = (

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import ClassVar, TypeAlias
 
 from textual import on
-from textual.binding import BindingType
 
+from dld_tui.commands.command import table
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparison, open_subject
 from dld_tui.core.compare.export import comparison_csv
 from dld_tui.core.compare.records import ComparisonRow, Subject
@@ -32,7 +32,7 @@ from dld_tui.screens.home.tabs import make_sweep_comparison
 from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane, CompareTable
-from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.page import AppServices, host
 from dld_tui.widgets.tasks import on_thread, task
 
@@ -81,7 +81,43 @@ class CompareScreen(ResultsPage[Compared]):
     """Some reports side by side."""
 
     SCOPE = "compare"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("compare")
+    COMMAND_TABLE = (
+        *table(
+            "compare",
+            ("compare.filter", "filter", "slash", "comparison", "filter",
+             "Filter the rows as you type."),
+            ("compare.group", "group", "b", "comparison", "group",
+             "Compare by layer, node, type, operator, scope, provider, precision, or changed "
+             "tactic."),
+            ("compare.chart", "chart", "v", "comparison", "chart",
+             "Show the latency distributions of the runs, or the text again."),
+            ("compare.sure", "sure", "f", "comparison", "hide noise",
+             "Show only significant changes, or all again."),
+            ("compare.base", "base", "equals_sign", "comparison", "next base",
+             "Use the next report as the baseline."),
+            ("compare.layer", "show_layer", "t", "compared_layer", "show layer",
+             "Show the layer in its report."),
+            ("compare.node", "go_to_node", "s", "compared_node", "go to node",
+             "Show the ONNX node in the model."),
+            ("compare.csv", "save_csv", "w", "comparison", "save csv",
+             "Write the shown rows as a CSV file."),
+            ("compare.export", "export", "W", "comparison", "export",
+             "Write the comparison as one HTML page."),
+            ("compare.add", "add_report", "c", "comparison", "add report",
+             "Add a report to the comparison."),
+            ("compare.model", "choose_model", "a", "compared_engine", "add model",
+             "Choose the model that the engines were built from, to find its ONNX nodes."),
+            ("compare.again", "again", "f5", "comparison", "read again", "Read the reports again."),
+            footer="compare.filter compare.group compare.sure compare.layer compare.node "
+            "compare.csv",
+        ),
+        *table(
+            "compare",
+            ("compare.clear", "clear", "escape", "", "clear",
+             "Clear the filter, the group or the noise filter; stop reading."),
+            palette=False,
+        ),
+    )  # fmt: skip
     HELP = CompareTable.HELP
     EXPORT: ClassVar[tuple[str, str]] = ("Export the comparison", "One self-contained HTML page.")
     panes: Sequence[Pane] = (

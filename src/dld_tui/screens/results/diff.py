@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from textual import events, on
-from textual.binding import BindingType
 from textual.containers import Container
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff import diff_documents
 from dld_tui.core.compare.diff.model_diff import STATUSES, Field, ModelChange, ModelDiff, ScopeDiff
@@ -40,7 +40,7 @@ from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
+from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import AppServices, Page, host
 from dld_tui.widgets.tasks import on_thread, task, with_progress
 
@@ -401,7 +401,22 @@ class DiffScreen(Page):
     """What differs between two models."""
 
     SCOPE = "diff"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("diff")
+    COMMAND_TABLE = table(
+        "diff",
+        ("diff.filter", "filter_status", "f", "compared", "filter",
+         "Show only added, removed, changed, renamed or moved nodes."),
+        ("diff.all", "toggle_same", "C", "compared", "all nodes", "Also show unchanged nodes."),
+        ("diff.previous", "previous_change", "left_square_bracket", "compared", "previous change",
+         "Go to the previous change."),
+        ("diff.next", "next_change", "right_square_bracket", "compared", "next change",
+         "Go to the next change."),
+        ("diff.new", "show_new", "s", "new_node", "new model", "Show the node in the new model."),
+        ("diff.old", "show_old", "X", "old_node", "old model", "Show the node in the old model."),
+        ("diff.again", "again", "f5", "compared", "compare again", "Compare the files again."),
+        ("diff.clear", "clear", "escape", "", "clear",
+         "Stop comparing, or show all changes again."),
+        footer="diff.filter diff.all diff.next diff.new diff.old",
+    )  # fmt: skip
     CSS_PATH = STYLES / "lists.tcss"
     AUTO_FOCUS = "DiffView"
     HELP = DiffView.HELP

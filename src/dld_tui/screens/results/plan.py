@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 from textual import on
-from textual.binding import BindingType
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node
@@ -60,7 +60,7 @@ from dld_tui.widgets.results.plan import (
     SpecialView,
     special_tables,
 )
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
+from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import host, offer_rules
 from dld_tui.widgets.tasks import task
 
@@ -197,7 +197,57 @@ class PlanScreen(ResultsPage[Loaded]):
     """One engine."""
 
     SCOPE = "plan"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("plan")
+    COMMAND_TABLE = (
+        *table(
+            "plan",
+            ("plan.filter", "filter", "slash", "plan", "filter", "Filter the layers as you type."),
+            ("plan.narrow", "narrow", "f", "plan", "filter by",
+             "Show only layers of one type or precision, or with a finding."),
+            ("plan.group", "group", "b", "plan", "group",
+             "Group the layers by type, precision, node, name scope, operator or tactic."),
+            ("plan.node", "go_to_node", "s", "linked", "go to node",
+             "Show the layer's ONNX node in the model."),
+            ("plan.show", "show_other", "t", "layer", "graph",
+             "Show the layer in the graph, or the layer of another pane in the table."),
+            ("plan.details", "details", "i", "layer", "details", "Focus the details of the layer."),
+            ("plan.improve", "improve", "Q", "ruled", "rewrite",
+             "Preview the rewrite rules for this finding on the model."),
+            ("plan.model", "choose_model", "a", "plan", "add model",
+             "Choose the ONNX model, to map layers to its nodes."),
+            ("plan.table", "next_table", "v", "plan", "next table",
+             "Show the next chart or special table."),
+            ("plan.unit", "charts.toggle_unit", "percent_sign", "plan", "ms or percent",
+             "Switch the chart between milliseconds and percent."),
+            ("plan.columns", "columns", "C", "plan", "columns",
+             "Choose the columns of the layer table."),
+            ("plan.compare", "compare_with", "c,equals_sign", "plan", "compare",
+             "Compare this engine with another engine or a report."),
+            ("plan.csv", "save_csv", "w", "plan", "save csv",
+             "Write the shown table as a CSV file."),
+            ("plan.export", "export", "W", "plan", "export",
+             "Write the engine plan as one HTML page."),
+            ("plan.picture", "save_picture", "", "plan", "save picture",
+             "Write what the graph pane shows as SVG, PNG, JPEG or text."),
+            ("plan.again", "again", "f5", "plan", "read again", "Read the files again."),
+            ("plan.maximise", "maximise_pane", "m", "plan", "maximise",
+             "Maximise or restore the pane."),
+            footer="plan.filter plan.group plan.node plan.show plan.table plan.export",
+        ),
+        *table(
+            "plan",
+            ("plan.menu", "context_menu", "full_stop", "layer", "more",
+             "Show the commands for the layer at the cursor, with their keys."),
+            ("plan.pane.1", "pane 1", "1", "", "pane 1", "Focus the summary."),
+            ("plan.pane.2", "pane 2", "2", "", "pane 2", "Focus the layers."),
+            ("plan.pane.3", "pane 3", "3", "", "pane 3", "Focus the findings."),
+            ("plan.pane.4", "pane 4", "4", "", "pane 4", "Focus the graph."),
+            ("plan.pane.5", "pane 5", "5", "", "pane 5", "Focus the charts."),
+            ("plan.pane.6", "pane 6", "6", "", "pane 6", "Focus the special tables."),
+            ("plan.clear", "clear", "escape", "", "clear",
+             "Clear marks, filter or group; stop reading."),
+            palette=False, footer="plan.menu",
+        ),
+    )  # fmt: skip
     HELP = (
         "{plan.pane.1} to {plan.pane.6} focus the panes. The report card summarises the engine and "
         "its time. {list.activate} on a finding goes to its layer, {list.activate} on a layer goes "

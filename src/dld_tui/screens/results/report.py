@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import ClassVar
 
 from textual import on
-from textual.binding import BindingType
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Node
 from dld_tui.core.notes import Note
@@ -35,7 +35,7 @@ from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.passes import PassTimeline
 from dld_tui.widgets.results.report_views import ChartPane, EnvironmentView
 from dld_tui.widgets.results.summary import AdviceView, SummaryPane
-from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.page import host, offer_rules
 from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
@@ -97,7 +97,65 @@ class ReportScreen(ResultsPage[Loaded]):
     """One report."""
 
     SCOPE = "report"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("report")
+    COMMAND_TABLE = (
+        *table(
+            "report",
+            ("report.menu", "context_menu", "full_stop", "layer", "more",
+             "Show the commands for the layer at the cursor, with their keys."),
+            ("report.pane.1", "pane 1", "1", "", "pane 1", "Focus the summary."),
+            ("report.pane.2", "pane 2", "2", "", "pane 2", "Focus the timeline."),
+            ("report.pane.3", "pane 3", "3", "", "pane 3", "Focus the layers."),
+            ("report.pane.4", "pane 4", "4", "", "pane 4", "Focus the charts."),
+            ("report.pane.5", "pane 5", "5", "", "pane 5", "Focus the environment and settings."),
+            ("report.clear", "clear", "escape", "", "clear",
+             "Clear marks, filter, group or measurement; stop loading."),
+            palette=False, footer="report.menu",
+        ),
+        *table(
+            "report",
+            ("report.node", "go_to_node", "s", "linked", "go to node",
+             "Show the layer's ONNX node in the model."),
+            ("report.show", "show_other", "t", "layer_row", "timeline",
+             "Show the layer in the timeline, or the timeline's layer in the table."),
+            ("report.again", "profile", "f5", "model", "again", "Profile the same model again."),
+            ("report.card", "card", "y", "report", "share",
+             "Copy a short summary, or write it as text or a picture to share."),
+            ("report.compare", "compare_with", "c,equals_sign", "report", "compare",
+             "Compare this report with another one."),
+            ("report.improve", "pane 1", "", "report", "advice",
+             "Go to the changes that may reduce the latency.",
+             "what may help, recommendations, hints, make faster"),
+            ("report.filter", "filter", "slash", "report", "filter",
+             "Filter the layers as you type."),
+            ("report.group", "group", "b", "report", "group",
+             "Group the layers by type, node, operator, scope, provider or precision."),
+            ("report.csv", "save_csv", "w", "report", "save csv",
+             "Write the shown table as a CSV file."),
+            ("report.export", "export", "W", "report", "export",
+             "Write the whole report as HTML, Chrome trace, CSV, JSON or Parquet."),
+            ("report.optimized", "open_optimized", "", "optimized", "open optimised model",
+             "Open the optimised model that the run saved."),
+            ("report.columns", "columns", "C", "report", "columns",
+             "Choose the columns of the layer table."),
+            ("report.chart", "chart", "v", "report", "next chart",
+             "Show the next chart: by type, precision, distribution, time against memory."),
+            ("report.unit", "charts.toggle_unit", "percent_sign", "report", "ms or percent",
+             "Switch the chart between milliseconds and percent."),
+            ("report.zoom_in", "timeline.action_zoom_in", "plus", "report", "zoom in",
+             "Zoom in on the timeline."),
+            ("report.zoom_out", "timeline.action_zoom_out", "minus", "report", "zoom out",
+             "Zoom out of the timeline."),
+            ("report.zoom_reset", "timeline.action_zoom_reset", "0", "report", "zoom all",
+             "Show the whole pass."),
+            ("report.previous_pass", "timeline.step_pass -1", "left_square_bracket", "report",
+             "previous pass", "Show the previous pass in the timeline."),
+            ("report.next_pass", "timeline.step_pass 1", "right_square_bracket", "report",
+             "next pass", "Show the next pass in the timeline."),
+            ("report.maximise", "maximise_pane", "m", "report", "maximise",
+             "Maximise or restore the pane."),
+            footer="report.node report.show report.again report.card report.compare",
+        ),
+    )  # fmt: skip
     HELP = (
         "{report.pane.1} to {report.pane.5} focus the panes: the summary, the timeline of one "
         "pass, the layers, the charts, and the environment. {timeline.open} on a layer goes to its "

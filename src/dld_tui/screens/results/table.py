@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-from textual.binding import BindingType
-
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
 from dld_tui.core.compare.gate import gate_bars, gate_table, listed_nodes, more_nodes
@@ -36,7 +35,6 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.charts.plots import Axis, ChartView, Marks, Plot, Spot, draw
 from dld_tui.widgets.results.paragraphs import Paragraph, ResultHead
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import host
 
 if TYPE_CHECKING:
@@ -73,7 +71,16 @@ class TableResult(ResultsPage[TableData]):
     """
 
     SCOPE = "result"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("result")
+    COMMAND_TABLE = table(
+        "result",
+        ("result.copy", "copy", "y", "", "copy", "Copy the text above the table."),
+        ("result.csv", "save_csv", "w", "", "save csv", "Write the table as a CSV file."),
+        ("result.about", "about", "i", "", "full text", "Show the full text above the table."),
+        ("result.compare", "compare_with", "c", "result_file", "compare",
+         "Choose another sweep, and compare this one with it point by point."),
+        ("result.again", "again", "f5", "form", "again", "Open the form again."),
+        footer="result.copy result.csv result.compare result.about result.again",
+    )  # fmt: skip
     HELP = "{result.copy} copies the text, {result.csv} writes the table."
     LIST_EMPTY = "There are no rows"
     MORE = "{result.about} whole summary"

@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
-from textual.binding import BindingType
-
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.log_text import unwrapped
@@ -28,7 +27,7 @@ from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.lists.line_view import LaidOutView, LineView
 from dld_tui.widgets.lists.styled import Piece, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.page import host
 
 _LEVEL = re.compile(r"\[([WEF])\] ")
@@ -195,7 +194,16 @@ class LogScreen(ResultsPage[ReadLog]):
     """One log."""
 
     SCOPE = "log"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("log")
+    COMMAND_TABLE = table(
+        "log",
+        ("log.command", "copy_command", "y", "log_command", "copy command",
+         "Copy the command that reproduces the run."),
+        ("log.problem", "next_problem", "exclamation_mark", "log", "next warning",
+         "Go to the next warning or error."),
+        ("log.plan", "open_plan", "t", "log_layers", "engine",
+         "Show the layers that the log lists."),
+        footer="log.command log.problem log.plan",
+    )  # fmt: skip
     HELP = "A trtexec log. {log.plan} shows its layers as an engine plan."
     panes: Sequence[Pane] = (
         Pane("log-summary", LogSummary, stays=(*SIZES,)),

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from textual.binding import BindingType
 from textual.containers import Container
 
+from dld_tui.commands.command import table
 from dld_tui.core.errors import DldError
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.tables.table import Table
@@ -29,7 +29,6 @@ from dld_tui.screens.results.results_page import ALWAYS, Pane, ResultsPage
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.results.paragraphs import Paragraph
 from dld_tui.widgets.results.passes import PassTimeline
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread, task
 from dld_tui.widgets.timeline.lanes import Timeline, timeline_of
@@ -44,7 +43,26 @@ class TuneScreen(ResultsPage[TuneResult]):
     """One result."""
 
     SCOPE = "tuned"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("tuned")
+    COMMAND_TABLE = (
+        *table(
+            "tuned",
+            ("tuned.open", "open_model", "enter", "faster", "open result",
+             "Open the faster model, or copy the session settings that make it faster."),
+            ("tuned.copy", "copy", "y", "faster", "copy settings",
+             "Copy the settings as Python, C++ or a command."),
+            ("tuned.compare", "compare", "c", "faster", "compare profiles",
+             "Compare the profiles of the baseline and of the fastest candidate."),
+            ("tuned.about", "about", "i", "", "details", "Show all that is known of the result."),
+            ("tuned.again", "again", "f5", "", "again", "Open the form again."),
+            footer="tuned.open tuned.copy tuned.compare tuned.about tuned.again",
+        ),
+        *table(
+            "tuned",
+            ("tuned.pane.1", "pane 1", "1", "", "pane 1", "Focus the candidates."),
+            ("tuned.pane.2", "pane 2", "2", "", "pane 2", "Focus the passes before and after."),
+            palette=False,
+        ),
+    )  # fmt: skip
     LIST_EMPTY = "Nothing was measured"
     MORE = "{tuned.about} all that is known"
     FIRST: ClassVar[tuple[str, str]] = ("candidates", "candidates")

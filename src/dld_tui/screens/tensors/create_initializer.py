@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from textual.binding import BindingType
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.errors import CancelledError, DldError, UsageError
@@ -28,7 +28,6 @@ from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 
 if TYPE_CHECKING:
     from dld_tui.screens.workspace.history import EditHistory
@@ -232,7 +231,11 @@ class CreateInitializer(FormPage):
     """
 
     SCOPE = "create"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "create")
+    COMMAND_TABLE = table(
+        "create",
+        ("create.run", "create", "f5,ctrl+s", "valid", "create", "Create the initializer."),
+        priority=True, footer="create.run",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "new initializer"
     HELP = (

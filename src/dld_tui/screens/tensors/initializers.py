@@ -9,9 +9,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
-from textual.binding import BindingType
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.document import DocumentChange, Node, Scope
 from dld_tui.core.document.scope import Use
@@ -34,7 +34,7 @@ from dld_tui.widgets.lists.line_view import LineView, ListPlace, MarksChanged
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import formal_name, node_schema
 from dld_tui.widgets.parameters.edit_bar import EditBar
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
+from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task
 from dld_tui.widgets.tensors.initializers import (
@@ -114,7 +114,44 @@ class InitializersScreen(Page):
     """
 
     SCOPE = "initializers"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "initializers")
+    COMMAND_TABLE = table(
+        "initializers",
+        ("initializers.edit", "edit", "e", "initializer", "edit", "Open the tensor editor."),
+        ("initializers.filter", "filter", "slash", "", "filter", "Filter the list while you type."),
+        ("initializers.create", "create", "a,insert", "", "create", "Create an initializer."),
+        ("initializers.rename", "rename", "r", "initializer", "rename", "Rename the initializer."),
+        ("initializers.delete", "delete", "d,delete", "initializers", "delete",
+         "Delete the marked initializers; ask first if they are used."),
+        ("initializers.delete_unused", "delete_unused", "", "", "delete unused",
+         "Delete all listed initializers without a consumer."),
+        ("initializers.convert", "convert", "T", "initializers", "convert type",
+         "Convert the element type of the marked initializers; preview the loss."),
+        ("initializers.external", "external", "x", "initializers", "to external",
+         "Move the marked initializers to a data file beside the model."),
+        ("initializers.inline", "inline", "I", "initializers", "to inline",
+         "Move the marked initializers into the model file."),
+        ("initializers.data_file", "data_file", "E", "external_initializer", "data file",
+         "Change the path, offset and length of external data."),
+        ("initializers.sparse", "sparse", "", "initializers", "sparse or dense",
+         "Convert the marked initializers between dense and sparse."),
+        ("initializers.users", "users", "s", "initializer", "go to consumer",
+         "Go to a node that uses the initializer."),
+        ("initializers.connect", "connect", "c", "initializer", "connect",
+         "Connect the initializer to a node input."),
+        ("initializers.switch", "switch", "R", "used_initializer", "switch initializer",
+         "Give one consumer another initializer."),
+        ("initializers.disconnect", "disconnect", "K", "used_initializer", "disconnect",
+         "Disconnect the initializer from one consumer."),
+        ("initializers.scopes", "toggle_scopes", "b", "", "all scopes",
+         "List the initializers of this scope, or of all scopes."),
+        ("initializers.constants", "toggle_constants", "C", "", "constants",
+         "Also list the tensors of Constant nodes."),
+        ("initializers.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Undo the last edit."),
+        ("initializers.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+         "Redo the last undone edit."),
+        footer="initializers.edit initializers.create initializers.convert initializers.users "
+        "initializers.connect initializers.delete",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     CSS_PATH = STYLES / "tensor.tcss"
     AUTO_FOCUS = "InitializersView"

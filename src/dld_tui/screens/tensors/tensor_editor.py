@@ -11,10 +11,10 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events, on
-from textual.binding import BindingType
 from textual.containers import Container
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.document import DocumentChange
 from dld_tui.core.document.packed_weights import (
@@ -43,7 +43,7 @@ from dld_tui.widgets.dialogs.overwrite import ask_file
 from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, holding
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task, with_progress
 from dld_tui.widgets.tensors.grid import (
@@ -101,7 +101,58 @@ class TensorScreen(Page):
     """The page of one tensor."""
 
     SCOPE = "tensor"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("page", "model_page", "tensor")
+    COMMAND_TABLE = table(
+        "tensor",
+        ("tensor.cell", "edit", "e", "cell stored", "edit", "Edit the element at the cursor."),
+        ("tensor.fill", "fill", "E", "cell stored", "fill",
+         "Set all marked elements to one value."),
+        ("tensor.add", "add", "plus", "figure stored", "add",
+         "Add a number to the marked elements."),
+        ("tensor.multiply", "multiply", "asterisk", "figure stored", "multiply",
+         "Multiply the marked elements by a number."),
+        ("tensor.insert_rows", "insert_rows", "insert,a", "rows stored", "insert rows",
+         "Insert as many rows as are marked, with zeros, before them; in a list, elements."),
+        ("tensor.delete_rows", "delete_rows", "delete,d", "cell rows stored", "delete rows",
+         "Delete the marked rows; in a list, the marked elements."),
+        ("tensor.index", "go_to_index", "colon", "cell", "to index", "Go to an index."),
+        ("tensor.previous_slice", "previous_slice", "left_square_bracket", "slices",
+         "previous slice", "Go to the previous slice."),
+        ("tensor.next_slice", "next_slice", "right_square_bracket", "slices", "next slice",
+         "Go to the next slice."),
+        ("tensor.axis", "next_axis", "semicolon", "slices", "next axis",
+         "Step along the next axis."),
+        ("tensor.row_axis", "row_axis", "underscore", "slices", "row axis",
+         "Show the next axis as rows."),
+        ("tensor.column_axis", "column_axis", "vertical_line", "slices", "column axis",
+         "Show the next axis as columns."),
+        ("tensor.transpose", "transpose", "backslash", "matrix", "transpose",
+         "Swap rows and columns in the view."),
+        ("tensor.statistics", "toggle_side", "i", "", "statistics",
+         "Show or hide the statistics and the histogram."),
+        ("tensor.more_digits", "more_digits", "greater_than_sign", "", "more digits",
+         "Show one more digit."),
+        ("tensor.fewer_digits", "fewer_digits", "less_than_sign", "", "fewer digits",
+         "Show one digit fewer."),
+        ("tensor.hexadecimal", "toggle_hexadecimal", "number_sign", "", "hexadecimal",
+         "Show integers in hexadecimal, or as numbers again."),
+        ("tensor.face", "next_face", "v", "faces", "dequantized",
+         "Switch a low-bit weight between levels, scales, zero points and dequantized values."),
+        ("tensor.convert", "convert", "T", "typed", "convert type",
+         "Convert the element type; preview the loss."),
+        ("tensor.dims", "dims", "", "stored", "dimensions",
+         "Change the dimensions: other ones for the same elements, or larger or smaller ones."),
+        ("tensor.data_file", "data_file", "", "external", "data file",
+         "Change the path, offset and length of external data."),
+        ("tensor.import", "import_npy", "I", "", "import .npy",
+         "Replace the tensor with the array of a .npy file."),
+        ("tensor.export", "export_npy", "w", "cell", "export .npy",
+         "Write the tensor as a .npy file."),
+        ("tensor.undo", "edits.undo", "u,ctrl+z", "can_undo", "undo", "Undo the last edit."),
+        ("tensor.redo", "edits.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+         "Redo the last undone edit."),
+        footer="tensor.cell tensor.fill tensor.index tensor.next_slice tensor.statistics "
+        "tensor.convert tensor.export",
+    )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     CSS_PATH = STYLES / "tensor.tcss"
     AUTO_FOCUS = "TensorGrid"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.commands import Command
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import DocumentChange, Node
 from dld_tui.core.document.serialise import skeleton_bytes
@@ -44,6 +45,42 @@ if TYPE_CHECKING:
 @dataclass(eq=False)
 class Profiling(Controller):
     """Shows the forms of activities that need the model as a file."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("model.profile", "profiling.profile", "f5", "", "profile",
+         "Profile this model with ONNX Runtime.",
+         "benchmark, latency, slowest, slowest node, speed, measure, time, timing, ort, onnx "
+         "runtime, bottleneck, run"),
+        ("model.tune", "profiling.tune", "f9", "", "tune",
+         "Search for the fastest conversion and session settings within a tolerance.",
+         "fastest, make faster, autotune"),
+        ("model.sweep", "profiling.sweep", "", "", "sweep sizes",
+         "Measure this model at several batch sizes, dimensions and thread counts.",
+         "several batch sizes, sequence length, scaling, throughput, knee"),
+        ("model.load", "profiling.load", "", "", "measure under load",
+         "Measure throughput and latency of several clients on one session.",
+         "clients, concurrency, throughput, saturation, load test"),
+        ("model.gate", "profiling.gate", "", "", "gate",
+         "Stop a slower model: judge a new version, or this model by requirements.",
+         "regression, slower, requirements, budget, latency limit, p95"),
+        ("model.start_up", "profiling.start_up", "", "", "session startup",
+         "Measure session creation by stage, and show the provider of each node.",
+         "measure the start, start-up, session creation, load time"),
+        ("model.providers", "profiling.providers", "", "", "providers",
+         "Show which nodes each execution provider takes, why not, and what would help.",
+         "execution provider, supported operators, fallback, coverage, npu"),
+        ("model.memory", "profiling.memory", "", "", "memory",
+         "Predict the memory of a run: weights, peak of activations, live tensors.",
+         "memory needed, peak memory, vram"),
+        ("model.build", "profiling.build", "f6", "", "build engine",
+         "Build a TensorRT engine from this model.",
+         "tensorrt, engine, trtexec, compile, plan, trt"),
+        ("model.profile_tensorrt", "profiling.profile_tensorrt", "shift+f5", "",
+         "profile with TensorRT", "Profile this model with TensorRT.",
+         "benchmark on the gpu, trtexec profile"),
+        common="document", footer="model.profile model.tune",
+    )  # fmt: skip
 
     saving: Saving
     inference: TypeInference
@@ -196,6 +233,22 @@ class Profiling(Controller):
 @dataclass(eq=False)
 class Accuracy(Controller):
     """Compares results."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("accuracy.compare", "accuracy.compare", "", "", "compare accuracy",
+         "Run the model in two ways, or against another model, and compare all tensors.",
+         "accuracy, error, errors of tensors, is it still right, polygraphy run, tolerance"),
+        ("accuracy.edits", "accuracy.compare_edits", "", "file", "accuracy of edits",
+         "Compare the tensors of the saved file and of the edited model."),
+        ("accuracy.search", "accuracy.search_precision", "", "", "search precision",
+         "Find the fewest nodes that must stay in fp32 for fp16, bf16 or int8.",
+         "mixed precision, debug precision, keep in fp32, sensitive layers"),
+        ("accuracy.tactics", "accuracy.isolate_tactic", "", "", "isolate tactic",
+         "Find the TensorRT tactics that give wrong results.",
+         "debug build, wrong results, kernel"),
+        common="document",
+    )  # fmt: skip
 
     panes: Panes
     jobs: Jobs

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container, Vertical
 
+from dld_tui.commands.command import table
 from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
@@ -35,7 +35,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import Commands, binding_of, bindings_for
+from dld_tui.widgets.shell.command_dispatch import Commands, binding_of
 from dld_tui.widgets.shell.page import Page, host
 
 if TYPE_CHECKING:
@@ -85,7 +85,18 @@ class BesidePane(Commands, Vertical):
     """
 
     SCOPE = "beside"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("beside")
+    COMMAND_TABLE = table(
+        "beside",
+        ("beside.leave", "leave", "vertical_line", "", "back", "Return to the model of this tab."),
+        ("beside.couple", "couple", "equals_sign", "", "couple cursors",
+         "Move both cursors together to corresponding nodes."),
+        ("beside.copy", "copy", "y", "nodes", "copy nodes",
+         "Copy the marked nodes of this model, or the node at the cursor."),
+        ("beside.main", "main", "X", "", "swap",
+         "Swap the model of this tab and the model beside it."),
+        ("beside.close", "close", "escape", "", "close", "Close the model beside this one."),
+        footer="beside.leave beside.couple beside.copy beside.main",
+    )  # fmt: skip
 
     def __init__(self, beside: Beside, other: Beside, model: ExplorerModel) -> None:
         super().__init__()
@@ -358,6 +369,14 @@ class _OpenModel(Protocol):
 @dataclass(eq=False)
 class Beside(Controller):
     """Shows another open model, or a subgraph or function of this one, beside it."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("view.beside", "beside.show", "vertical_line", "", "beside",
+         "Show another open model, or a subgraph of the node, beside this model, or focus it.",
+         "split, side by side, second model"),
+        common="document",
+    )  # fmt: skip
 
     panes: Panes
     navigation: Navigation

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, ClassVar, cast
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import by_severity
 from dld_tui.core.dataclass import dataclass
@@ -63,6 +64,31 @@ class Checks(Controller):
     The check runs on the event loop in short slices: a thread would fight for the interpreter with
     the keys, and would see the model while it is edited. It rests while somebody types.
     """
+
+    COMMAND_TABLE = (
+        *table(
+            "workspace",
+            ("model.allow_links", "checks.allow_links", "", "", "allow links",
+             "Read external data through links that leave the model's folder."),
+            ("finding.fix_all", "checks.fix_all", "", "repairs", "fix everything",
+             "Apply all safe fixes as one edit.", "repair everything, fix all, fix everything"),
+            ("check.again", "checks.check", "", "", "check again",
+             "Check the whole model again, including data files.", "validate again, recheck"),
+            ("check.speed", "checks.toggle_speed", "", "", "speed check",
+             "Also report what slows the model down on a GPU; again to stop."),
+            ("check.full", "checks.check_full", "f7", "", "full check",
+             "Run onnx's full checker on the edited model.",
+             "validate, checker, onnx checker, verify"),
+            ("check.polygraphy", "checks.check_polygraphy", "shift+f7", "", "Polygraphy lint",
+             "Run Polygraphy's lint, if installed: it runs every node on random data.", "lint"),
+            common="document", menus={"finding.fix_all": "finding"},
+        ),
+        *table(
+            "workspace",
+            ("pane.4", "checks.go_to", "4", "", "findings", "Focus the findings.",
+             "errors, warnings, problems, checks"),
+        ),
+    )  # fmt: skip
 
     CHECK_SLICE_S: ClassVar[float] = 0.008
     """Seconds that the check may keep the event loop."""

@@ -8,6 +8,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.notes import Note, NoteKind, plain_notes
@@ -206,6 +207,19 @@ _UNWRITTEN = ("preview", "list_only")
 @dataclass(eq=False)
 class Conversion(Controller):
     """Converts the open model, edits included."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("model.modify", "conversion.choose", "f8", "", "convert",
+         "Convert the model: float16, simplify, quantize, weights, dimensions.",
+         "modify, convert, batch modification, conversions"),
+        ("model.preview_precisions", "conversion.preview_precisions", "", "", "preview casts",
+         "Preview the casts that layer precisions need and their loss; offer a copy."),
+        ("model.convert_opset", "conversion.convert_opset", "", "", "convert opset",
+         "Convert the model to another ai.onnx opset.",
+         "opset, upgrade, downgrade, version of the operators"),
+        common="document",
+    )  # fmt: skip
 
     jobs: Jobs
     apply_conversion: ApplyConversion

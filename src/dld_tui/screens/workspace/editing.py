@@ -8,6 +8,7 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
@@ -29,6 +30,32 @@ if TYPE_CHECKING:
 @dataclass(eq=False)
 class Editing(Controller):
     """Edits what is under the cursor."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("edit.rename", "editing.rename", "r", "node", "rename",
+         "Rename the node or tensor at the cursor."),
+        ("edit.change", "editing.edit", "e", "attribute", "edit", "Edit the value at the cursor.",
+         "set attribute, attribute, change value, stride, modify attribute"),
+        ("edit.delete", "editing.delete", "d,delete", "nodes", "delete",
+         "Delete the marked nodes, or the node at the cursor.",
+         "remove, erase, cut off, truncate, cut the nms off"),
+        ("edit.revert", "editing.revert", "backslash", "attribute", "revert",
+         "Reset the attribute to its default."),
+        ("edit.rename_many", "editing.rename_many", "", "", "rename by pattern",
+         "Rename the marked nodes and their tensors, or all: prefix, suffix, regular expression.",
+         "rename many, rename all, bulk rename, prefix, suffix"),
+        ("edit.copy_name", "editing.copy_name", "", "", "copy name", "Copy the name at the cursor.",
+         "clipboard, yank name"),
+        common="document", footer="edit.change edit.rename edit.delete",
+        menus={
+            "edit.rename": "input output boundary",
+            "edit.change": "node output boundary metadata",
+            "edit.delete": "boundary metadata",
+            "edit.copy_name": "node input output boundary attribute initializer scope",
+            "edit.rename_many": "node scope",
+        },
+    )  # fmt: skip
 
     panes: Panes
     navigation: Navigation

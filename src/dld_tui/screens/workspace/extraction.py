@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError
@@ -32,6 +33,16 @@ _WRITTEN = "is a separate model now"
 @dataclass(eq=False)
 class Extraction(Controller):
     """Writes parts of the model."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("edit.extract", "extraction.extract", "x", "", "extract",
+         "Write the marked nodes, a subgraph or a function as a separate model.",
+         "subgraph, submodel, cut out, extract subgraph, split the model"),
+        ("edit.export_script", "extraction.export_script", "", "can_undo", "export edits",
+         "Write the edits of this session as a script for `dld edit`.", "script, record edits"),
+        common="document", group="Mark", menus={"edit.extract": "node scope"},
+    )  # fmt: skip
 
     navigation: Navigation
     inference: TypeInference

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import enclosing_function, function_of
@@ -47,6 +48,13 @@ class Slot:
 @dataclass(eq=False)
 class Bodies(Controller):
     """Adds, copies, moves and deletes subgraphs."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("body.menu", "bodies.show_menu", "L", "node", "subgraphs",
+         "Add, copy, move or delete a subgraph of the node.", "bodies, body"),
+        common="document",
+    )  # fmt: skip
 
     navigation: Navigation
     history: EditHistory
@@ -210,6 +218,33 @@ _NEW = ""
 @dataclass(eq=False)
 class Functions(Controller):
     """Makes, inlines and lists local functions."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("edit.operator", "functions.set_operator", "", "nodes", "change operator",
+         "Let the marked nodes, or the node at the cursor, call another operator."),
+        ("edit.add_attribute", "functions.add_attribute", "", "node", "add attribute",
+         "Add an attribute of any name and kind to the node, or change the kind of one."),
+        ("function.list", "functions.show_list", "F", "", "functions",
+         "List the local functions: signatures, attributes, calls.", "local functions"),
+        ("function.make", "functions.make", "O", "nodes", "make function",
+         "Turn the marked nodes, or the node at the cursor, into a function."),
+        ("function.inline", "functions.inline", "U", "call", "inline function",
+         "Replace the function call at the cursor, or the marked calls, with its nodes."),
+        ("function.plugin", "functions.replace_by_custom", "", "nodes", "replace by custom",
+         "Replace the marked nodes with one custom node, such as a plugin's.",
+         "plugin, tensorrt plugin, custom operator, efficientnms"),
+        ("function.reference", "functions.refer", "A", "inside_function", "refer to attribute",
+         "Bind the attribute at the cursor to an attribute of the function."),
+        common="document",
+        menus={
+            "edit.operator": "node",
+            "edit.add_attribute": "node attribute",
+            "function.list": "scope",
+            "function.inline": "node",
+            "function.reference": "attribute",
+        },
+    )  # fmt: skip
 
     panes: Panes
     navigation: Navigation

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import MOST, position_of
 from dld_tui.core.document.node import NodeTexts
@@ -51,6 +52,18 @@ _WAITS = 10
 @dataclass(eq=False)
 class Graphs(Controller):
     """Keeps the graph pane."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("go.around", "graphs.show_around", "t", "node", "around",
+         "Show what is around the node at the cursor in the graph, as boxes.",
+         "focus, neighbours, neighbors, around this node, surroundings"),
+        ("graph.picture", "graphs.save_picture", "", "", "save picture",
+         "Write what the graph pane shows as SVG, PNG, JPEG or text.",
+         "export, image, screenshot, png, svg, jpeg, export image, picture of the graph, "
+         "diagram, print"),
+        common="document", footer="go.around",
+    )  # fmt: skip
 
     panes: Panes
     navigation: Navigation

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import Any, Generic, TypeVar
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document import Document, DocumentChange, Edit, Transaction
 from dld_tui.core.errors import CancelledError, DldError
@@ -84,6 +85,15 @@ class _Places(Generic[Place]):
 @dataclass(eq=False)
 class EditHistory(Controller):
     """Makes, undoes and redoes all edits."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("edit.undo", "history.undo", "u,ctrl+z", "can_undo", "undo", "Undo the last edit.",
+         "revert last, back out"),
+        ("edit.redo", "history.redo", "ctrl+y,ctrl+r", "can_redo", "redo",
+         "Redo the last undone edit.", "again"),
+        common="document", footer="edit.undo",
+    )  # fmt: skip
 
     navigation: Navigation
     node_list: NodeList
@@ -226,6 +236,11 @@ class PageEdits:
         workspace: The history of the document.
         complain: Says what could not be done; a notice by default.
     """
+
+    COMMAND_TABLE = table(
+        "model_page",
+        ("model_page.save", "edits.save", "ctrl+s", "", "save", "Save the model."),
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import PRECISIONS, precision_of
@@ -27,6 +28,21 @@ _KEYS = "1234567890"
 @dataclass(eq=False)
 class Metadata(Controller):
     """Edits what a model says of itself beside its computation."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("layer.precision", "metadata.choose_precision", "P", "nodes", "precision",
+         "Set the TensorRT precision of the marked nodes, or of the node at the cursor.",
+         "layer precisions, force fp16, set precision"),
+        ("model.metadata", "metadata.show", "at", "", "metadata",
+         "Show and edit doc strings, metadata, producer, IR version and types.",
+         "doc string, producer, ir version, properties, description"),
+        ("model.profiles", "metadata.show_profiles", "", "", "shape profiles",
+         "Edit the optimization profiles: minimum, optimum and maximum input shapes.",
+         "dynamic shapes, optimization profiles, min opt max"),
+        common="document",
+        menus={"model.metadata": "node scope metadata", "model.profiles": "boundary scope"},
+    )  # fmt: skip
 
     history: EditHistory
     editing: Editing
@@ -119,6 +135,18 @@ class Metadata(Controller):
 @dataclass(eq=False)
 class Tensors(Controller):
     """Opens the pages of initializers and tensors."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("tensor.initializers", "tensors.show_initializers", "i", "", "initializers",
+         "List the initializers: sizes, consumers, conversion, external data.",
+         "weights, biggest weights, largest weights, parameters, tensors, biggest, largest, "
+         "constants and weights"),
+        ("tensor.edit", "tensors.open", "", "tensor", "edit tensor",
+         "Open the tensor or list at the cursor in the tensor editor.",
+         "edit weights, change a weight, values, elements, edit list, grid, cells"),
+        common="document",
+    )  # fmt: skip
 
     panes: Panes
     history: EditHistory

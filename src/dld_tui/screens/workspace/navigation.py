@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from textual.timer import Timer
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.local_functions import function_of
@@ -44,6 +45,21 @@ class Place:
 @dataclass(eq=False)
 class Navigation(Controller):
     """Moves the cursor, and lets the other panes follow."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("go.back", "navigation.go_back", "backspace", "history", "back",
+         "Go back to the place before the last jump.", "previous place, jump back"),
+        ("go.forward", "navigation.go_forward", "shift+backspace,B", "forward", "forward",
+         "Go forward again."),
+        ("go.source", "navigation.go_source", "left_square_bracket", "node", "to source",
+         "Go to the producer of the first input.", "producer, what makes this"),
+        ("go.destination", "navigation.go_destination", "right_square_bracket", "node",
+         "to destination", "Go to a consumer of the output.", "consumer, user, what uses this"),
+        ("go.body", "navigation.open_body", "s", "body", "open subgraph",
+         "Open the node's subgraph or function.", "open body, subgraph body, enter, go into"),
+        common="document", menus={"go.body": "scope"},
+    )  # fmt: skip
 
     panes: Panes
     _rest_timer: Timer | None = None

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.summary import summarise
@@ -34,6 +35,23 @@ STATE = ("layouts", "explorer")
 @dataclass(eq=False)
 class NodeList(Controller):
     """Arranges the nodes, and lists them again after edits."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("view.filter", "node_list.filter", "f", "", "filter",
+         "Filter by operator type and attributes."),
+        ("view.constants", "node_list.toggle_constants", "C", "", "constants",
+         "Show or hide all constant nodes."),
+        ("view.constant", "node_list.toggle_constant", "", "node", "its constants",
+         "Show or hide the constants of the node at the cursor, or this constant."),
+        ("view.by", "node_list.cycle_view", "b", "", "list by", "List by type, name or name scope.",
+         "group, by type, sort nodes"),
+        ("view.documentation", "node_list.documentation", "D", "node", "documentation",
+         "Show the operator's documentation.", "docs, operator documentation, what does this do"),
+        ("view.clear_filters", "node_list.clear_filters", "", "", "clear filters",
+         "Clear all filters and show every node.", "show all, reset filters"),
+        common="document", menus={"view.filter": "scope"},
+    )  # fmt: skip
 
     panes: Panes
     navigation: Navigation

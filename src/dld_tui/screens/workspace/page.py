@@ -6,15 +6,15 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import events, on
-from textual.binding import BindingType
 from textual.message import Message
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from dld_tui.commands import Command
+from dld_tui.commands.command import in_order, table
 from dld_tui.core.document import Document, DocumentChange, Node
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -47,7 +47,6 @@ from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.pane import Parameters
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.shell.progress import Work, WorkPanel
 from dld_tui.widgets.tasks import on_thread
@@ -69,9 +68,43 @@ class WorkspaceScreen(Page):
     """
 
     SCOPE = "workspace"
+    COMMAND_TABLE = in_order(
+        Profiling.COMMAND_TABLE,
+        Saving.COMMAND_TABLE,
+        Recovery.COMMAND_TABLE,
+        EditHistory.COMMAND_TABLE,
+        Editing.COMMAND_TABLE,
+        Navigation.COMMAND_TABLE,
+        Graphs.COMMAND_TABLE,
+        NodeList.COMMAND_TABLE,
+        Panes.COMMAND_TABLE,
+        Beside.COMMAND_TABLE,
+        Operators.COMMAND_TABLE,
+        Wiring.COMMAND_TABLE,
+        NodeSelection.COMMAND_TABLE,
+        Extraction.COMMAND_TABLE,
+        Rewriting.COMMAND_TABLE,
+        Functions.COMMAND_TABLE,
+        Bodies.COMMAND_TABLE,
+        Tensors.COMMAND_TABLE,
+        Metadata.COMMAND_TABLE,
+        Checks.COMMAND_TABLE,
+        Conversion.COMMAND_TABLE,
+        Accuracy.COMMAND_TABLE,
+        table(
+            "workspace",
+            ("work.stop", "stop", "escape", "", "stop", "Cancel opening or saving."),
+            palette=False,
+        ),
+        table(
+            "workspace",
+            ("menu.open", "context_menu", "full_stop", "cursor", "more",
+             "Show the commands for the item at the cursor, with their keys."),
+            common="document", palette=False, footer="menu.open",
+        ),
+    )  # fmt: skip
     SHOWS_PANES = True
     AUTO_FOCUS = ""  # the pane that is seen first takes the keys, once the model is open
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("workspace")
     CSS_PATH = STYLES / "workspace.tcss"
     HELP = (
         "The model as a list of nodes, the parameters of the node at the cursor, and the findings. "

@@ -12,6 +12,7 @@ from textual.containers import Container
 from textual.message import Message
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Controller
@@ -62,6 +63,45 @@ class Bookmark:
 @dataclass(eq=False)
 class Panes(Controller):
     """Creates and lays out the panes, and knows what their cursor is on."""
+
+    COMMAND_TABLE = (
+        *table(
+            "workspace",
+            ("view.maximise", "panes.maximise", "m", "", "maximise",
+             "Maximise or restore the pane.", "maximize, full screen, fullscreen, zoom pane"),
+            ("view.reset", "panes.reset_layout", "", "", "reset layout",
+             "Restore the default order and sizes of the panes.", "default layout"),
+            ("view.hide_pane", "panes.hide", "underscore", "", "hide pane",
+             "Hide the pane; its number shows it again."),
+            ("view.show_panes", "panes.show_all", "", "", "show panes", "Show all hidden panes."),
+            ("view.move_left", "panes.move -1", "ctrl+left", "", "move pane left",
+             "Swap the pane with its left or upper neighbour."),
+            ("view.move_right", "panes.move 1", "ctrl+right", "", "move pane right",
+             "Swap the pane with its right or lower neighbour."),
+            ("view.grow", "panes.grow", "greater_than_sign", "", "larger pane",
+             "Make the pane larger.", "bigger pane, wider pane, wider, bigger, enlarge, resize"),
+            ("view.shrink", "panes.shrink", "less_than_sign", "", "smaller pane",
+             "Make the pane smaller.", "narrower, resize pane, less room"),
+            ("view.save_layout", "panes.save_layout", "", "", "save layout",
+             "Save the layout of the panes under a name."),
+            ("view.choose_layout", "panes.choose_layout", "", "", "choose layout",
+             "Restore a saved layout of the panes."),
+            common="document",
+        ),
+        *table(
+            "workspace",
+            ("pane.1", "panes.go_to 1", "1", "", "nodes", "Focus the list of nodes.",
+             "nodes, explorer, tree, list of nodes"),
+            ("pane.2", "panes.go_to 2", "2", "", "graph", "Focus the graph.",
+             "network, show graph, canvas"),
+            ("pane.3", "panes.go_to 3", "3", "", "node", "Focus the parameters of the node.",
+             "details, properties of the node, node details"),
+            ("pane.next", "panes.next 1", "tab", "", "next pane",
+             "Focus the next pane, even a hidden one."),
+            ("pane.previous", "panes.next -1", "shift+tab", "", "previous pane",
+             "Focus the previous pane, even a hidden one."),
+        ),
+    )  # fmt: skip
 
     chosen: layout.Layout = field(default_factory=layout.Layout, init=False)
     explorer: Explorer = field(init=False)

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.dataclass import dataclass
@@ -45,6 +46,14 @@ def kept_text() -> str:
 @dataclass(eq=False)
 class Recovery(Controller):
     """Makes edits again that were not saved."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("model.restore_discarded", "recovery.restore_discarded", "", "", "restore discarded edits",
+         "Make edits again that were discarded in the last days.",
+         "recover, get edits back, unsaved edits, lost edits"),
+        common="document",
+    )  # fmt: skip
 
     node_list: NodeList
     checks: Checks

@@ -7,6 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
@@ -37,6 +38,14 @@ _EXAMPLES = (
 @dataclass(eq=False)
 class Rewriting(Controller):
     """Finds and replaces patterns."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("edit.rewrite", "rewriting.show", "Q", "", "find and rewrite",
+         "Find a pattern, initially that of the marked nodes; mark or replace matches.",
+         "pattern, match, replace subgraph, fuse, graph rewriting, rule"),
+        common="document", group="Mark",
+    )  # fmt: skip
 
     history: EditHistory
     selection: NodeSelection

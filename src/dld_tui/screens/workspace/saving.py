@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError, FileChangedError
@@ -37,6 +38,14 @@ def _edited(path: Path) -> Path:
 @dataclass(eq=False)
 class Saving(Controller):
     """Saves the model, and watches its file for changes."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("model.save", "saving.save", "ctrl+s", "dirty", "save", "Save the model.", "write, store"),
+        ("model.save_as", "saving.save_as", "ctrl+shift+s,S,f12", "", "save as",
+         "Save the model under another name.", "another name, save a copy, export model"),
+        common="document", footer="model.save",
+    )  # fmt: skip
 
     inference: TypeInference
     checks: Checks

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from textual.app import App
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.metadata import precision_of
@@ -50,6 +51,49 @@ _MOST_LISTED = 5
 @dataclass(eq=False)
 class NodeSelection(Controller):
     """Marks nodes, and does something with those that are marked."""
+
+    COMMAND_TABLE = (
+        *table(
+            "workspace",
+            ("edit.fold", "selection.fold", "", "nodes", "fold to initializers",
+             "Replace the marked nodes, or the node at the cursor, by what they compute from "
+             "constants.",
+             "constant folding, precompute, evaluate, bake"),
+            ("mark.precision", "selection.mark_precision", "", "", "mark precision",
+             "Mark the nodes with a given layer precision."),
+            common="document", menus={"edit.fold": "node"},
+        ),
+        *table(
+            "workspace",
+            ("mark.menu", "selection.mark_more", "comma", "", "mark more",
+             "Mark nodes by filter, name or links, or invert the marks.", "select, selection"),
+            ("mark.filter", "selection.mark_filter", "", "", "mark by filter",
+             "Mark nodes by operator type and attributes."),
+            ("mark.name", "selection.mark_name", "", "", "mark by name",
+             "Mark nodes by name prefix, such as a name scope."),
+            ("mark.same", "selection.mark_same", "", "node", "mark same type",
+             "Mark all nodes with the operator type of the node at the cursor."),
+            ("mark.between", "selection.mark_between", "", "marks", "mark between",
+             "Mark all nodes on paths between the marked nodes."),
+            ("mark.upstream", "selection.mark_upstream", "", "nodes", "mark upstream",
+             "Mark all nodes that the marked nodes depend on."),
+            ("mark.downstream", "selection.mark_downstream", "", "nodes", "mark downstream",
+             "Mark all nodes that depend on the marked nodes."),
+            ("mark.invert", "selection.mark_invert", "", "", "invert marks",
+             "Mark the listed nodes that are not marked, and unmark the others."),
+            ("mark.clear", "selection.mark_clear", "", "marks", "clear marks", "Unmark all nodes."),
+            ("edit.copy", "selection.copy", "y", "nodes", "copy nodes",
+             "Copy the marked nodes, or the node at the cursor, with their weights.", "copy, yank"),
+            ("edit.cut", "selection.cut", "ctrl+x", "nodes", "cut nodes",
+             "Copy the marked nodes, or the node at the cursor, and delete them.", "cut"),
+            ("edit.paste", "selection.paste", "p", "copied", "paste nodes",
+             "Paste the copied nodes into the graph at the cursor, in any tab.", "paste"),
+            ("edit.many", "selection.edit_many", "E", "nodes", "edit several",
+             "Set attributes that all marked nodes share.", "change all, bulk edit"),
+            common="document", group="Mark",
+            menus={"edit.paste": "scope", "mark.menu": "node scope"},
+        ),
+    )  # fmt: skip
 
     panes: Panes
     navigation: Navigation

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
@@ -30,6 +31,17 @@ if TYPE_CHECKING:
 @dataclass(eq=False)
 class Operators(Controller):
     """Adds operators."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("node.add", "operators.add", "a,ctrl+space,ctrl+@", "", "add",
+         "Add an operator and choose its inputs.",
+         "add node, new node, insert operator, create node"),
+        ("model.opsets", "operators.show_opsets", "V", "", "opset imports",
+         "Add, update or remove opset imports.",
+         "operator sets, opset import, imports of operators, domains"),
+        common="document", footer="node.add", menus={"node.add": "node output"},
+    )  # fmt: skip
 
     navigation: Navigation
     history: EditHistory
@@ -119,6 +131,39 @@ _TYPE_HINT = "float32[N, 3, 224, 224]"
 @dataclass(eq=False)
 class Wiring(Controller):
     """Connects and disconnects."""
+
+    COMMAND_TABLE = table(
+        "workspace",
+        ("link.connect", "wiring.connect", "c", "end", "connect",
+         "Connect the node, input or output at the cursor; search for the other end.",
+         "wire, link, attach"),
+        ("link.disconnect", "wiring.disconnect", "K", "wired", "disconnect",
+         "Disconnect this input, or all consumers of this output.", "unwire, unlink, detach"),
+        ("link.replace", "wiring.replace_uses", "R", "value", "replace uses",
+         "Make all consumers of this tensor use another one.", "rewire, redirect"),
+        ("link.insert", "wiring.insert_on_link", "I", "value", "insert on link",
+         "Insert a node on this link, or between an output and all its consumers.",
+         "insert, insert node, add between"),
+        ("link.bypass", "wiring.bypass", "", "nodes", "bypass",
+         "Reroute tensors around the marked nodes; keep the nodes.",
+         "skip node, remove and reconnect, short circuit"),
+        ("link.add", "wiring.add_terminal", "", "variadic", "add input",
+         "Connect another tensor to an operator with a variable number of inputs."),
+        ("link.remove", "wiring.remove_terminal", "", "item", "remove terminal",
+         "Remove the input or output from its list; later ones move up."),
+        ("link.graph_input", "wiring.make_input", "", "input", "make graph input",
+         "Create a graph input and connect it here."),
+        ("link.graph_output", "wiring.make_output", "", "value", "make graph output",
+         "Make the tensor a graph output."),
+        ("link.type", "wiring.declare_type", "T", "value", "set type",
+         "Declare the type and shape of the tensor."),
+        ("link.earlier", "wiring.move_terminal -1", "shift+up", "boundary", "move up",
+         "Move the graph input or output up in its list."),
+        ("link.later", "wiring.move_terminal 1", "shift+down", "boundary", "move down",
+         "Move the graph input or output down in its list."),
+        common="document", footer="link.connect",
+        menus={"link.replace": "node", "link.insert": "node", "link.graph_output": "node"},
+    )  # fmt: skip
 
     panes: Panes
     history: EditHistory

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.message import Message
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.dataclass import dataclass
@@ -22,7 +22,7 @@ from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Piece, Rows, operator_style, wrap
 from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint, holding
+from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.frame import Framed
 
 if TYPE_CHECKING:
@@ -70,7 +70,23 @@ class FindingsList(LineView):
     """The rows; its owner is the pane around it."""
 
     SCOPE = "findings"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("findings")
+    COMMAND_TABLE = (
+        *table(
+            "findings",
+            ("findings.fix", "fix", "f", "fixable", "fix", "Fix the finding at the cursor.",
+             "repair, quick fix, fix, mend"),
+            ("findings.fix_rule", "fix_rule", "E", "fixable", "fix all",
+             "Fix all findings of the same rule.", "repair all"),
+            ("findings.only_rule", "pane.toggle_rule", "b", "finding", "only this rule",
+             "Show only findings of this rule, or of all rules again."),
+        ),
+        *table(
+            "findings",
+            ("findings.clear", "clear", "escape", "", "show all",
+             "Clear the filter of the findings."),
+            palette=False,
+        ),
+    )  # fmt: skip
     HELP = (
         "Errors, warnings and infos about the model. {list.activate} goes to the node, "
         "{findings.fix} fixes the finding, {findings.fix_rule} fixes all findings of its rule, "

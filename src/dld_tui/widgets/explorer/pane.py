@@ -19,6 +19,7 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.message import Message
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Node
 from dld_tui.core.tensors.value_types import alias_legend
@@ -45,7 +46,7 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.search import FilterBar, LineSearch
 from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks
 
@@ -76,8 +77,23 @@ class ExplorerList(LineView):
     """The rows; its owner is the :class:`Explorer` around it."""
 
     SCOPE = "explorer"
+    COMMAND_TABLE = (
+        *table(
+            "explorer",
+            ("explorer.fold", "explorer.toggle_fold", "z", "", "fold",
+             "Fold or unfold the branch."),
+            palette=False,
+        ),
+        *table(
+            "explorer",
+            ("explorer.sort", "explorer.cycle_sort", "o", "", "sort", "Sort by the next column."),
+            ("explorer.reverse", "explorer.reverse_sort", "tilde", "", "reverse order",
+             "Reverse the sort order."),
+            ("explorer.unfold_all", "unfold_all", "Z", "", "unfold all", "Unfold every branch."),
+            ("explorer.fold_all", "fold_all", "", "", "fold all", "Fold every branch."),
+        ),
+    )  # fmt: skip
     BINDINGS: ClassVar[list[BindingType]] = [
-        *bindings_for("explorer"),
         Binding("escape", "clear", "clear", show=False, id="explorer.clear"),
     ]
     HELP = (

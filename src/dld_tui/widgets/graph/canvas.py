@@ -8,18 +8,18 @@ from functools import cached_property
 from typing import ClassVar
 
 from textual import events
-from textual.binding import BindingType
 from textual.geometry import Offset, Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.layout import Box, Layout, Link
 from dld_tui.widgets.graph.drawing import Drawing, drawn_line
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, PieceStyles
-from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for
+from dld_tui.widgets.shell.command_dispatch import Commands
 
 CELLS = 18
 """Columns of the map, the border at its left included."""
@@ -98,7 +98,24 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """A drawing that is larger than the screen, and a cursor on one of its boxes."""
 
     SCOPE = "canvas"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("canvas")
+    COMMAND_TABLE = table(
+        "canvas",
+        ("canvas.up", "cursor_up", "up,k", "", "up", "Follow the link up."),
+        ("canvas.down", "cursor_down", "down,j", "", "down", "Follow the link down."),
+        ("canvas.left", "cursor_left", "left,h", "", "left", "Go to the box at the left."),
+        ("canvas.right", "cursor_right", "right,l", "", "right", "Go to the box at the right."),
+        ("canvas.page_up", "page_up", "pageup,ctrl+b", "", "page up", "Go one page up."),
+        ("canvas.page_down", "page_down", "pagedown,ctrl+f", "", "page down", "Go one page down."),
+        ("canvas.first", "first", "home,g", "", "first", "Go to the top."),
+        ("canvas.last", "last", "end,G", "", "last", "Go to the bottom."),
+        ("canvas.activate", "activate", "enter", "", "open", "Open the box at the cursor."),
+        ("canvas.mark", "mark", "space", "", "mark", "Mark or unmark the box."),
+        ("canvas.search", "finder.ask", "slash", "", "search", "Search in the boxes."),
+        ("canvas.search_next", "finder.next", "n", "", "next match", "Go to the next match."),
+        ("canvas.search_previous", "finder.previous", "N", "", "previous match",
+         "Go to the previous match."),
+        palette=False, footer="canvas.activate",
+    )  # fmt: skip
     COMPONENT_CLASSES: ClassVar[set[str]] = {"line--viewport"}
     ALLOW_SELECT = False
     finder = cached_property(LineSearch)

@@ -18,6 +18,7 @@ from textual.content import Content
 from textual.geometry import Size
 from textual.message import Message
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.folding import Fold
@@ -32,7 +33,7 @@ from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import compiled
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for, hint, shown_too
+from dld_tui.widgets.shell.command_dispatch import Commands, hint, shown_too
 from dld_tui.widgets.shell.frame import CHOICE, Choices, Framed
 from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread
@@ -224,7 +225,54 @@ class GraphPane(Framed, Commands, Vertical):
     """The views, rows and boxes, and the model that they show; empty until :meth:`show`."""
 
     SCOPE = "graph"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("graph")
+    COMMAND_TABLE = (
+        *table(
+            "graph",
+            ("graph.view", "next_view", "v", "graph", "view",
+             "Switch between overview, rails, boxes and focus view.",
+             "overview, rails, boxes, layout of the graph, switch view"),
+            ("graph.path", "show_path", "", "graph", "paths between",
+             "Show the nodes between two marked nodes, or between mark and cursor, as boxes.",
+             "ways between"),
+            ("graph.fold", "toggle_fold", "z", "graph", "fold",
+             "Fold or unfold a repeated block or name scope."),
+            ("graph.overlay", "colours.next", "percent_sign", "graph", "overlay",
+             "Colour by operator, precision, findings, weights, FLOPs, or time and errors of "
+             "other tabs.",
+             "heat, heatmap, heat map, colour, color, hot nodes"),
+            ("graph.zoom_in", "zoom_in", "plus,equals_sign", "graph", "zoom in",
+             "Show more detail in each box.", "zoom, magnify"),
+            ("graph.zoom_out", "zoom_out", "minus", "graph", "zoom out",
+             "Show less detail in each box."),
+            ("graph.link", "link", "semicolon", "graph", "to link",
+             "Select a link of the node, or the next one, for connect, insert and delete."),
+            ("graph.arrange", "arrange", "", "graph", "arrange again",
+             "Return all boxes to the automatic layout."),
+            ("graph.grid", "toggle_grid", "number_sign", "graph", "grid",
+             "Show or hide a grid of dots between the boxes."),
+            footer="graph.view", menus={"graph.link": "node input boundary"},
+        ),
+        *table(
+            "graph",
+            ("graph.zoom_reset", "zoom_reset", "0", "graph", "zoom to fit",
+             "Show as much detail as fits on the screen."),
+            ("graph.more_hops", "more_hops", "right_parenthesis", "graph", "more around",
+             "Extend the focus view by one link."),
+            ("graph.fewer_hops", "fewer_hops", "left_parenthesis", "graph", "less around",
+             "Shrink the focus view by one link."),
+            ("graph.move_left", "move_box -4", "shift+left", "graph", "move left",
+             "Move the box left; the model's metadata stores the position."),
+            ("graph.move_right", "move_box 4", "shift+right", "graph", "move right",
+             "Move the box right; the model's metadata stores the position."),
+            ("graph.move_up", "move_box 0 -1", "shift+up", "graph", "move up",
+             "Move the box a row up; the model's metadata stores the position."),
+            ("graph.move_down", "move_box 0 1", "shift+down", "graph", "move down",
+             "Move the box a row down; the model's metadata stores the position."),
+            ("graph.leave", "leave", "escape", "", "leave",
+             "Leave the link or the focus view; clear marks."),
+            palette=False,
+        ),
+    )  # fmt: skip
 
     @dataclass
     class Selected(Message):

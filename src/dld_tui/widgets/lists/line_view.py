@@ -23,7 +23,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from textual import events
-from textual.binding import BindingType
 from textual.cache import LRUCache
 from textual.geometry import Offset, Region, Size
 from textual.message import Message
@@ -31,12 +30,13 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, PieceStyles
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for
+from dld_tui.widgets.shell.command_dispatch import Commands
 from dld_tui.widgets.shell.frame import Frame
 
 
@@ -68,7 +68,35 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """A list of any length with a cursor, marks and search."""
 
     SCOPE = "list"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("list")
+    COMMAND_TABLE = (
+        *table(
+            "list",
+            ("list.up", "cursor_up", "up,k", "", "up", "Move up."),
+            ("list.down", "cursor_down", "down,j", "", "down", "Move down."),
+            ("list.left", "cursor_left", "left,h", "", "left", "Scroll left, or fold."),
+            ("list.right", "cursor_right", "right,l", "", "right", "Scroll right, or unfold."),
+            ("list.page_up", "page_up", "pageup,ctrl+b", "", "page up", "Move one page up."),
+            ("list.page_down", "page_down", "pagedown,ctrl+f", "", "page down",
+             "Move one page down."),
+            ("list.first", "first", "home,g", "", "first", "Move to the first line."),
+            ("list.last", "last", "end,G", "", "last", "Move to the last line."),
+            ("list.activate", "activate", "enter", "", "open",
+             "Open the item at the cursor, or jump to it."),
+            ("list.mark", "mark", "space", "", "mark", "Mark or unmark the line and move down."),
+            ("list.mark_range", "mark_range", "M", "", "mark range",
+             "Mark from the last mark to the cursor."),
+            ("list.search_next", "finder.next", "n", "", "next match", "Go to the next match."),
+            ("list.search_previous", "finder.previous", "N", "", "previous match",
+             "Go to the previous match."),
+            ("list.copy", "copy_line", "Y", "", "copy line", "Copy the line to the clipboard."),
+            palette=False,
+        ),
+        *table(
+            "list",
+            ("list.search", "finder.ask", "slash", "", "search", "Search in this list.",
+             "find, find a node, find node, grep, search nodes"),
+        ),
+    )  # fmt: skip
     COMPONENT_CLASSES: ClassVar[set[str]] = {"line--cursor"}
     HELP = ""
     MOVES = frozenset(("cursor_up", "cursor_down", "page_up", "page_down"))

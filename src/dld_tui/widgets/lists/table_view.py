@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.tables.table import (
     BAR,
@@ -36,7 +36,6 @@ from dld_tui.widgets.lists.line_view import LineView, MarksChanged
 from dld_tui.widgets.lists.search import FilterBar
 from dld_tui.widgets.lists.styled import Piece, Rows, wrap
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 
 GAP = 1
@@ -238,7 +237,22 @@ class TableView(LineView):
     """A table of any length with a fixed header."""
 
     SCOPE = "table"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("table")
+    COMMAND_TABLE = (
+        *table(
+            "table",
+            ("table.sort", "sort_next", "o", "", "sort", "Sort by the next column."),
+            ("table.reverse", "sort_reverse", "tilde", "", "reverse order",
+             "Reverse the sort order."),
+        ),
+        *table(
+            "table",
+            ("table.left", "columns_left", "left,h,shift+left", "", "columns left",
+             "Show the columns to the left."),
+            ("table.right", "columns_right", "right,l,shift+right", "", "columns right",
+             "Show one more column to the right; the name column stays."),
+            palette=False,
+        ),
+    )  # fmt: skip
     FITTED: ClassVar[bool] = False
     """Columns are only as wide as what stands in them: names get the room."""
 

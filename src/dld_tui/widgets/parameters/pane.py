@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from threading import Event
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.geometry import Size
 from textual.message import Message
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Node
 from dld_tui.core.text import visible
@@ -35,7 +35,6 @@ from dld_tui.widgets.parameters.descriptions import (
     ParameterRow,
     ScopeRows,
 )
-from dld_tui.widgets.shell.command_dispatch import bindings_for
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks, task, with_progress
 
@@ -65,7 +64,13 @@ class ParametersList(LineView):
     """The rows; its owner is the :class:`Parameters` around it."""
 
     SCOPE = "parameters"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("parameters")
+    COMMAND_TABLE = table(
+        "parameters",
+        ("parameters.fold", "owner.toggle_fold", "z", "", "fold", "Fold or unfold the row."),
+        ("parameters.leave", "leave", "escape", "", "to layers",
+         "Stop reading a tensor, or return to the layers."),
+        palette=False,
+    )  # fmt: skip
     HELP = (
         "The parameters of the node or scope at the explorer's cursor. {list.activate} goes to the "
         "node in a row, opens a subgraph or a tensor, or unfolds. {edit.change} edits a value, "

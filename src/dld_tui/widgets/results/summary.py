@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Container
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.reading.first_lines import (
     beside_layers,
@@ -52,7 +51,7 @@ from dld_tui.widgets.results.report_views import (
     figure_block,
 )
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bindings_for, hint
+from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.frame import Framed
 
 _GAP = 3
@@ -228,7 +227,12 @@ class AdviceView(LineView):
     """What may help, one row each; Enter tries it."""
 
     SCOPE = "advice"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("list", "advice")
+    COMMAND_TABLE = table(
+        "advice",
+        ("advice.try", "activate", "enter", "", "try it",
+         "Try the advice at the cursor: measure it, or show it in the model first."),
+        footer="advice.try",
+    )  # fmt: skip
     HELP = (
         "Changes that may reduce the latency, what they can bring at most and what they brought "
         "other models. {advice.try} measures the change, which is kept only if it is significantly "

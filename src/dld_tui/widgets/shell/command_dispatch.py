@@ -107,14 +107,26 @@ async def run_command(node: HasCommands, target: str, arguments: Sequence[str]) 
         await running
 
 
-class Commands(_Base):
-    """A mixin for widgets: greys the bindings of ``SCOPE`` by what :meth:`facts` says.
+def bind(cls: type[Any]) -> None:
+    """Give a class with a scope of its own the bindings of its scopes, before those it names."""
+    if "SCOPE" in cls.__dict__ or "MORE_SCOPES" in cls.__dict__:
+        bindings = bindings_for(*reversed(getattr(cls, "MORE_SCOPES", ())), cls.SCOPE)
+        cls.BINDINGS = [*bindings, *cls.__dict__.get("BINDINGS", ())]
 
-    Set ``SCOPE = "x"`` and ``BINDINGS = bindings_for("x")``, write one ``action_…`` a command,
+
+class Commands(_Base):
+    """A mixin for widgets with commands: greys the bindings by what :meth:`facts` says.
+
+    Set ``SCOPE = "x"`` and ``COMMAND_TABLE = table("x", …)``, write one ``action_…`` a command,
     override :meth:`facts`, and call ``self.refresh_bindings()`` when the facts change.
     """
 
     SCOPE: ClassVar[str] = ""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        bind(cls)
+        super().__init_subclass__(**kwargs)
+
     tasks = cached_property(Tasks)
     """Its long work and its dialogs."""
 

@@ -20,7 +20,8 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dld_tui.commands import COMMANDS, Command
+from dld_tui.commands import Command, rank
+from dld_tui.commands.command import table
 from dld_tui.commands.key_names import key_name
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.settings.config import Config
@@ -29,7 +30,7 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import run_command, same_facts, why_greyed
+from dld_tui.widgets.shell.command_dispatch import bind, run_command, same_facts, why_greyed
 from dld_tui.widgets.tasks import EndedJob, Tasks
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ MOST = 9
 """Commands before those at the end."""
 _FIRST = ("edit.change", "edit.rename", "edit.delete", "go.around", "model.save")
 """Commands that begin the row: the verbs of the row at the cursor."""
-_ORDER = {command.id: number for number, command in enumerate(COMMANDS)}
 _LAST = (
     "menu.open", "report.menu", "plan.menu", "page.close", "app.close", "app.palette", "app.help",
 )  # fmt: skip
@@ -83,7 +83,7 @@ class KeyBar(Rows):
             (
                 _FIRST.index(id_) if (id_ := active.binding.id) in _FIRST else len(_FIRST),
                 depth.get(id(active.node), 0),
-                _ORDER.get(id_ or "", 0),
+                rank(id_ or ""),
                 active,
             )
             for active in bindings
@@ -263,6 +263,13 @@ class CommandScreen(_Base):
     """When it was drawn, on the clock of events, if keys that were typed before are not for it."""
 
     SCOPE: ClassVar[str] = ""
+    MORE_SCOPES: ClassVar[tuple[str, ...]] = ()
+    """Scopes besides ``SCOPE`` whose bindings it has: ``page`` where it is over a tab, as help or a
+    job is, and Esc goes back to that."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        bind(cls)
+        super().__init_subclass__(**kwargs)
 
     def take_key(self, key: str, action: str) -> None:
         """Let a key do this and nothing else, here and whatever has the focus.
@@ -395,6 +402,12 @@ class Page(CommandScreen, Screen[None]):
     in the model that the bar below shows with :meth:`crumb`.
     """
 
+    COMMAND_TABLE = table(
+        "page",
+        ("page.close", "close", "escape,q", "", "close", "Close this page."),
+        palette=False, footer="page.close",
+    )  # fmt: skip
+
     tab_title: str = ""
     """The name of the open thing: untrusted text."""
     tab_status: str = ""
@@ -428,10 +441,6 @@ class Page(CommandScreen, Screen[None]):
     def body(self) -> Iterable[Widget]:
         """Return the widgets between the two bars."""
         return ()
-
-    MORE_SCOPES: ClassVar[tuple[str, ...]] = ()
-    """Scopes besides ``SCOPE`` whose bindings it has: ``page`` where it is over a tab, as help or a
-    job is, and Esc goes back to that."""
 
     def action_close(self) -> None:
         self.go_back()

@@ -23,6 +23,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets import Input
 
+from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.tensors.literals import element_text, format_string
@@ -31,7 +32,7 @@ from dld_tui.widgets.charts.bars import Line, width_of
 from dld_tui.widgets.forms.text_field import TextField
 from dld_tui.widgets.lists.styled import Piece, PieceStyles, Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for, saves
+from dld_tui.widgets.shell.command_dispatch import Commands, saves
 from dld_tui.widgets.shell.frame import Framed
 
 _LONGEST_STRING = 24
@@ -392,7 +393,34 @@ class TensorGrid(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     """
 
     SCOPE = "grid"
-    BINDINGS: ClassVar[list[BindingType]] = bindings_for("grid")
+    COMMAND_TABLE = table(
+        "grid",
+        ("grid.up", "cursor_up", "up,k", "", "up", "Move up."),
+        ("grid.down", "cursor_down", "down,j", "", "down", "Move down."),
+        ("grid.left", "cursor_left", "left,h", "", "left", "Move to the left."),
+        ("grid.right", "cursor_right", "right,l", "", "right", "Move to the right."),
+        ("grid.page_up", "page_up", "pageup,ctrl+b", "", "page up", "Move one page up."),
+        ("grid.page_down", "page_down", "pagedown,ctrl+f", "", "page down", "Move one page down."),
+        ("grid.page_left", "page_left", "ctrl+left", "", "page left", "Move one page to the left."),
+        ("grid.page_right", "page_right", "ctrl+right", "", "page right",
+         "Move one page to the right."),
+        ("grid.row_start", "row_start", "home,0", "", "row start", "Move to the first column."),
+        ("grid.row_end", "row_end", "end,dollar_sign", "", "row end", "Move to the last column."),
+        ("grid.first", "first", "g,ctrl+home", "", "first", "Move to the first cell of the slice."),
+        ("grid.last", "last", "G,ctrl+end", "", "last", "Move to the last cell of the slice."),
+        ("grid.extend_up", "extend up", "shift+up", "", "mark up",
+         "Extend the marked range one row up."),
+        ("grid.extend_down", "extend down", "shift+down", "", "mark down",
+         "Extend the marked range one row down."),
+        ("grid.extend_left", "extend left", "shift+left", "", "mark left",
+         "Extend the marked range one column to the left."),
+        ("grid.extend_right", "extend right", "shift+right", "", "mark right",
+         "Extend the marked range one column to the right."),
+        ("grid.mark", "mark", "space", "", "mark",
+         "Start a marked range at the cursor, or clear it."),
+        ("grid.activate", "activate", "enter", "", "edit cell", "Edit the cell."),
+        palette=False,
+    )  # fmt: skip
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "line--cell", "line--range", "line--heading", "line--here",
     }  # fmt: skip

@@ -16,6 +16,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.layer_table import all_nodes
@@ -27,7 +28,7 @@ from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, columns
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.results.report_views import layer_lines
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import Commands, bindings_for
+from dld_tui.widgets.shell.command_dispatch import Commands
 from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.timeline.cells import (
     COMPONENTS,
@@ -219,7 +220,29 @@ class TimelineView(
     """What ran when, with zoom, pan and measuring."""
 
     SCOPE = "timeline"
-    BINDINGS = bindings_for("timeline")
+    COMMAND_TABLE = table(
+        "timeline",
+        ("timeline.left", "previous_span", "left,h", "", "previous layer",
+         "Go to the previous span."),
+        ("timeline.right", "next_span", "right,l", "", "next layer", "Go to the next span."),
+        ("timeline.up", "lane_up", "up,k", "", "lane above", "Go to the parent or another thread."),
+        ("timeline.down", "lane_down", "down,j", "", "lane below",
+         "Go to the child or another thread."),
+        ("timeline.first", "first_span", "home,g", "", "first layer", "Go to the first span."),
+        ("timeline.last", "last_span", "end,G", "", "last layer", "Go to the last span."),
+        ("timeline.pan_left", "pan left", "shift+left", "", "pan left", "Pan left."),
+        ("timeline.pan_right", "pan right", "shift+right", "", "pan right", "Pan right."),
+        ("timeline.page_left", "pan page_left", "pageup,ctrl+b", "", "page left",
+         "Pan left by almost one screen."),
+        ("timeline.page_right", "pan page_right", "pagedown,ctrl+f", "", "page right",
+         "Pan right by almost one screen."),
+        ("timeline.measure", "measure", "space", "", "measure",
+         "Set the first mark, then the second, then clear both."),
+        ("timeline.cross", "cross", "X", "kernels", "kernel or layer",
+         "Go from a layer to its GPU kernel, or back."),
+        ("timeline.open", "activate", "enter", "", "show layer", "Show the layer in the table."),
+        palette=False, footer="timeline.measure timeline.cross timeline.open",
+    )  # fmt: skip
     ALLOW_SELECT = False
     COMPONENT_CLASSES: ClassVar[set[str]] = COMPONENTS
     HELP = (
