@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,20 @@ def test_events_are_read_as_they_were_written(path: Path) -> None:
         assert [(t.kind, t.name) for t in found.tracks] == [
             ("stream", "stream 7"), ("stream", "stream 13"),
         ]  # fmt: skip
+
+
+def test_events_with_more_details_replace_those_before(path: Path) -> None:
+    plain = [GpuEvent("stream 7", "kernel", name, at, 5.0) for name, at in (("a", 0.0), ("b", 9.0))]
+    full = [replace(event, layer=0, details={"grid": [at, 1, 1]}) for at, event in enumerate(plain)]
+    more = GpuEvent("stream 7", "kernel", "c", 20.0, 5.0)
+    with gpu_writer(path) as report:
+        report.add_layer(Layer("a", "Conv"))
+        report.add_pass(0, 0.0, 60.0)
+        report.add_gpu_events(0, plain)
+        report.add_gpu_events(0, full, again=True)
+        report.add_gpu_events(0, [more])
+    with Report.open(path) as found:
+        assert found.gpu_events(0) == [*full, more]
 
 
 def test_time_on_the_gpu_is_of_the_sums_of_kernels(path: Path) -> None:

@@ -50,6 +50,31 @@ def test_layers_of_a_model_with_branches(tmp_path: Path, profile: Path) -> None:
     assert report.layers[1].node_index == 1
 
 
+def test_a_name_in_two_subgraphs_is_that_of_the_one_that_ran(tmp_path: Path) -> None:
+    branch = "yes () => (float[N, 4] t) {{ [inner] t = {}(x) }}"
+    both = [
+        f"[{name}] {name} = If (choice) <then_branch = {branch.format(op)}, "
+        f"else_branch = {branch.format('Abs')}>"
+        for name, op in (("first", "Neg"), ("second", "Neg"), ("third", "Neg"))
+    ]
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (bool choice, float[N, 4] x) => (float[N, 4] first, float[N, 4] second, float[N, 4] third)
+        {{ {" ".join(both)} }}"""
+    document = Document.open(models.write(tmp_path, text))
+    events = [
+        kernel("inner", "Neg", 150, 30),
+        kernel("second", "If", 140, 100, index=1),
+        run(0, 300),
+    ]
+    profile = write_profile(tmp_path / "p.json", events)
+    with start_report(tmp_path / "r.dldprof") as writer:
+        add_ort_profile(writer, profile, document)
+    (inner,) = [
+        layer for layer in Report.open(tmp_path / "r.dldprof").layers if layer.name == "inner"
+    ]
+    assert [link.label for link in inner.nodes] == ["second:then_branch › inner"]
+
+
 def test_a_run_that_failed_on_the_way_does_not_count(tmp_path: Path) -> None:
     events = branch_runs(3)
     failed = [e for e in branch_runs(4)[15:] if e["name"] != "choose_kernel_time"]

@@ -27,7 +27,7 @@ HEAD = f"""{BEGIN}
 {STAMP} [I]
 {STAMP} [I] TensorRT version: 10.16.1
 {STAMP} [W] [TRT] a warning
-{STAMP} [W] [TRT] a warning
+{STAMP} [W] [TRT]   a warning
 {STAMP} [E] [TRT] an error
 {STAMP} [I] Engine built in 8.5 sec.
 """

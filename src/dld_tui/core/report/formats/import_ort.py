@@ -464,7 +464,7 @@ class Attribution:
 
     def _inside(self, nodes: list[Node], around: NodeLink | None) -> list[Node]:
         """Return which of several nodes are in a subgraph of a node; all if none is."""
-        if around is None or len(nodes) < 2:
+        if around is None:
             return nodes
         paths = [(node, self._finder.path_of(node.scope)) for node in nodes]
         inside = [n for n, path in paths if path and path[0].rpartition(":")[0] == around.node]

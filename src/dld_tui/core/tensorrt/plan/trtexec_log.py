@@ -189,9 +189,7 @@ class _Reader:
             self.log.status = state
 
     def _message(self, text: str, to: list[str]) -> None:
-        text = text.strip()
-        if text.startswith(("* ", "  ")) or not text:
-            text = text[2:]
+        text = text.strip().removeprefix("* ")
         if text and text not in self._seen and len(to) < _MOST_MESSAGES:
             self._seen.add(text)
             to.append(text)
