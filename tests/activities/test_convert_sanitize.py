@@ -92,6 +92,20 @@ def test_the_fewest_nodes_win(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert {"by": "onnxsim", "nodes": 2, "problem": None} in result["tried"]  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("largest", "files"), [(1000, ["m", "m.data"]), (1 << 20, ["m"])])
+def test_a_simplified_model_beyond_protobuf_has_its_weights_beside_it(
+    largest: int, files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simplifiers, "_LARGEST_FILE", largest)
+    weights = np.arange(1000, dtype=np.float32)
+    model = models.parse(CHAIN)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "large"))
+    simplifiers._save(model, str(tmp_path / "m"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+    stored = onnx.load(tmp_path / "m").graph.initializer[-1]
+    assert numpy_helper.to_array(stored).tolist() == weights.tolist()
+
+
 @pytest.mark.parametrize("place", [0, 1])
 def test_inputs_that_nothing_reads_stay_in_their_places(
     place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

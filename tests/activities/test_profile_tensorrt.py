@@ -215,7 +215,13 @@ def test_the_engine_and_its_layers_are_kept_on_request(
     assert plan.passes == 5
     assert plan.timing is not None
     assert plan.timing.latency is not None
-    assert len(json.loads((tmp_path / "kept.timing.json").read_text())) == 5
+    rows = json.loads((tmp_path / "kept.timing.json").read_text())
+    assert len(rows) == 5
+    for row in rows:
+        assert row["h2dMs"] > 0
+        took = [row[f"end{part}Ms"] - row[f"start{part}Ms"] for part in ("H2d", "Compute", "D2h")]
+        assert took == pytest.approx([row["h2dMs"], row["computeMs"], row["d2hMs"]])
+        assert row["endD2hMs"] - row["startH2dMs"] == pytest.approx(row["latencyMs"])
 
 
 @pytest.mark.parametrize("named", [False, True])

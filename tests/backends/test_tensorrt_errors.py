@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import onnx
 import pytest
 
+from dld_tui.backends.tensorrt import parser_support
 from dld_tui.backends.tensorrt.errors import ParserProblem, build_error, parser_error, short
+from dld_tui.backends.tensorrt.library import Library, facts_of
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.types import NodePlace
@@ -13,6 +19,52 @@ from tests.support.fake_builds import fake_build
 from tests.support.fake_tensorrt import fake_tensorrt
 
 LIBRARY = "TensorRT 10.3"
+
+
+class RefusesAbs:
+    """A parser that takes all but Abs, and the groups of nodes between them."""
+
+    num_errors = 1
+
+    def __init__(self, *_: object) -> None:
+        self.groups: list[list[int]] = []
+
+    def supports_model_v2(self, data: bytes, path: str) -> bool:
+        kinds = [node.op_type for node in onnx.ModelProto.FromString(data).graph.node]
+        runs = itertools.groupby(range(len(kinds)), lambda at: kinds[at] != "Abs")
+        self.groups = [list(run) for is_taken, run in runs if is_taken]
+        self.refused = kinds.index("Abs") if "Abs" in kinds else -1
+        return "Abs" not in kinds
+
+    @property
+    def num_subgraphs(self) -> int:
+        return len(self.groups)
+
+    def get_subgraph_nodes(self, at: int) -> list[int]:
+        return self.groups[at]
+
+    def get_error(self, index: int) -> Any:
+        texts = {"desc": "no importer", "node_name": "", "node_operator": "Abs", "code": "8"}
+        return SimpleNamespace(
+            node=lambda: self.refused, local_function_stack=list,
+            **{name: lambda text=text: text for name, text in texts.items()},
+        )  # fmt: skip
+
+
+def test_the_parser_is_asked_until_every_part_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    trt = fake_tensorrt()
+    trt.OnnxParser = RefusesAbs
+    found = Library(trt, facts_of(trt))
+    monkeypatch.setattr(parser_support, "find_library", lambda choice: found)
+    model = models.parse("""<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y)
+        { a = Relu(x) b = Relu(a) c = Abs(b) d = Neg(c) e = Abs(d) y = Neg(e) }""")
+    model = onnx.shape_inference.infer_shapes(model)
+    title, taken, reasons = parser_support.parser_support(model, Path("m.onnx"), "tensorrt")
+    assert title == found.facts.title
+    assert sorted(taken) == [0, 1, 3, 5]
+    assert reasons == {2: "no importer"}
+
+
 # Texts of TensorRT 8.6, 10 and TensorRT-RTX 1.7.
 CASES = [
     ("10: Could not find any implementation for node {ForeignNode[/a/MatMul.../b/Add]}.",

@@ -97,6 +97,7 @@ class Made:
     model: Path = param(label="Model", help="The model.", kind="file")
     report: Path | None = param(None, label="Report", help="R.", kind="output", suffix=".dldprof")
     copy: Path | None = param(None, label="Copy", help="C.", kind="output")
+    runs: int = param(1, label="Runs", help="R.", minimum=1)
 
 
 def test_a_result_does_not_replace_what_it_is_made_from(tmp_path: Path) -> None:
@@ -108,6 +109,8 @@ def test_a_result_does_not_replace_what_it_is_made_from(tmp_path: Path) -> None:
     for path in (model, link, tmp_path / "." / "m.onnx"):
         with pytest.raises(UsageError, match="would replace the file that it is made from"):
             validate(Made(model, report=path))
+    with pytest.raises(UsageError, match="--runs"):  # what follows an output is checked, too
+        validate(Made(model, report=tmp_path / "m.dldprof", runs=0))
 
 
 @pytest.mark.parametrize("limit", [float("nan"), float("inf"), float("-inf")])

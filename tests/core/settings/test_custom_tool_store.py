@@ -54,7 +54,7 @@ def test_tools_are_added_changed_renamed_and_removed() -> None:
 def test_what_was_written_by_hand_stays() -> None:
     write(BY_HAND)
     custom_tools.save(Tool("other", "o"))
-    custom_tools.save(Tool("simplify", "onnxsim2", ("$Model",)))
+    custom_tools.save(Tool("simplify", "onnxsim2", ("$Model",)), instead_of="simplify")
     text = read()
     for kept in ("# mine", 'theme = "light"', "# from pip", '"edit.undo" = "u"'):
         assert kept in text

@@ -135,10 +135,14 @@ def _onnxsim(source: str, target: str, options: Options) -> None:
     _save(model, target)
 
 
+_LARGEST_FILE = 2**31 - 2**20
+"""Bytes that protobuf writes into one file, with some room."""
+
+
 def _save(model: Any, target: str) -> None:
     import onnx
 
-    if model.ByteSize() < 2**31 - 2**20:
+    if model.ByteSize() < _LARGEST_FILE:
         onnx.save(model, target)
     else:
         onnx.save(model, target, save_as_external_data=True, location=f"{Path(target).name}.data")
