@@ -46,6 +46,11 @@ _SERVERS = {"sshd", "own_sshd", "jump"}
 """The fixtures that start an SSH server."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let transcripts of commands be written anew."""
+    parser.addoption("--write-transcripts", action="store_true", help="Write tests/transcripts.")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what starts an SSH server, and what runs real models, so that none is forgotten.

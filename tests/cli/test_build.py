@@ -139,46 +139,10 @@ def test_a_pasted_command_and_what_comes_first(dld: Dld, runs: Runs) -> None:
     assert request_of(dld, runs, "b.onnx", "--from-trtexec", command).model == Path("b.onnx")
 
 
-def test_the_equal_command_is_printed(dld: Dld, runs: Runs) -> None:
-    arguments = ["build", "m.onnx", "--fp16", "--print-trtexec", "--trtexec-version"]
-    assert dld(*arguments, "10.13").out == (
-        "trtexec --onnx=m.onnx --saveEngine=m.engine --profilingVerbosity=detailed --fp16"
-        " --skipInference\n"
-    )
-    assert dld(*arguments, "11").out.endswith("# trtexec 11 has no: --fp16\n")
-    assert dld(*arguments, "11", "--json").json["settings"]["fp16"] is True
-    assert runs.request is None
-
-
-def test_a_command_is_explained(dld: Dld, runs: Runs) -> None:
-    out = dld("build", "--explain", "trtexec --onnx=m.onnx --fp16").out
-    assert "--fp16" in out
-    assert "dld convert fp16" in out
-    lines = dld("build", "--explain", "trtexec --fp16", "--json").json["options"]
-    assert (lines[0]["option"], lines[0]["status"]) == ("--fp16", "removed")
-
-
 def test_nothing_is_overwritten(dld: Dld, runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "m.engine").write_text("x")
     assert "m.engine" in dld.fails(2, "build", "m.onnx")
     assert request_of(dld, runs, "m.onnx", "--force").model == Path("m.onnx")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ([], "MODEL is missing"),
-        (["m.onnx", "--memory-pool", "x"], "is not a pool"),
-        (["m.onnx", "--min-shapes", "x"], "is not a shape"),
-        (["m.onnx", "--profile=x"], "is not a number"),
-        (["m.onnx", "--optimization-level", "9"], "the most is 5"),
-        (["m.onnx", "--typing", "some"], "some"),
-        (["--explain", "ls"], "not a command of trtexec"),
-        (["--from-trtexec", "trtexec --fp16"], "names no model"),
-    ],
-)
-def test_what_is_wrong_is_one_line(arguments: list[str], reason: str, dld: Dld, runs: Runs) -> None:
-    assert reason in dld.fails(2, "build", *arguments)
 
 
 def test_a_range_that_does_not_fit_is_said_before_the_build(dld: Dld, tmp_path: Path) -> None:

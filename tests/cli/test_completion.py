@@ -43,10 +43,6 @@ def test_script_is_valid(dld: Dld, shell: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_unknown_shell(dld: Dld) -> None:
-    assert "tcsh" in dld.fails(2, "completion", "csh")
-
-
 def test_commands_are_completed() -> None:
     assert complete("dld", "in") == ["plain,inspect\tSummarise a model."]
 

@@ -60,10 +60,6 @@ def test_this_machine(dld: Dld) -> None:
     assert (sdk["name"], sdk["found"]) == ("mcp", importlib.metadata.version("mcp"))
 
 
-def test_unknown_target(dld: Dld) -> None:
-    assert "nowhere" in dld.fails(2, "doctor", "--target", "nowhere")
-
-
 ANEW = "/usr/bin/python3.10 -m venv --system-site-packages .venv, then install dld-tui there"
 
 

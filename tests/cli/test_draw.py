@@ -8,7 +8,6 @@ from xml.etree import ElementTree
 import onnx
 import pytest
 
-from dld_tui.core.errors import ExitStatus
 from tests.support import decoders, models, report_files
 from tests.support.cli import Dld
 
@@ -16,11 +15,6 @@ from tests.support.cli import Dld
 @pytest.fixture
 def model(tmp_path: Path) -> Path:
     return models.write(tmp_path, models.CHAIN)
-
-
-@pytest.fixture
-def branches(tmp_path: Path) -> Path:
-    return models.write(tmp_path, models.BRANCHES)
 
 
 def texts(path: Path) -> list[str]:
@@ -63,15 +57,6 @@ def test_to_standard_output(dld: Dld, model: Path) -> None:
     assert "first" in dld("draw", model, "-o", "-", "--view", "overview").out
 
 
-def test_a_body_and_what_is_around_a_node(dld: Dld, branches: Path) -> None:
-    body = dld("draw", branches, "-o", "-", "--scope", "choose:then_branch").out
-    assert "Neg" in body
-    assert "If" not in body
-    near = dld("draw", branches, "-o", "-", "--node", "pre", "--hops", "1").out
-    assert "Relu" in near
-    assert "◆ y" not in near
-
-
 def test_repeated_blocks_folded(dld: Dld, tmp_path: Path) -> None:
     nodes = []
     for layer in range(40):
@@ -88,38 +73,6 @@ def test_repeated_blocks_folded(dld: Dld, tmp_path: Path) -> None:
     assert found["nodes"] == 120
     assert found["boxes"] < 50
     assert "3 nodes" in texts(output)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "part"),
-    [
-        (["-o", "x.bmp"], ".svg"),
-        (["-o", "x"], ".svg"),
-        (["-o", "x.svg", "--view", "rail"], "--format txt"),
-        (["-o", "x.svg", "--node", "first", "--folded"], "Use one of them"),
-        (["-o", "x.svg", "--node", "first", "--view", "overview"], "--view"),
-        (["-o", "x.svg", "--node", "nobody"], "no node 'nobody'"),
-        (["-o", "x.svg", "--scope", "nowhere"], "no graph 'nowhere'"),
-        (["-o", "-", "--json"], "--json"),
-        (["-o", "x.svg", "--background", "red"], "#ffffff"),
-        (["-o", "x.svg", "--scheme", "pink"], "pink"),
-    ],
-)
-def test_what_does_not_go_together(
-    dld: Dld, model: Path, tmp_path: Path, arguments: list[str], part: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(tmp_path)
-    before = sorted(tmp_path.iterdir())
-    assert part in dld.fails(ExitStatus.USAGE, "draw", model, "--no-types", *arguments)
-    assert sorted(tmp_path.iterdir()) == before
-
-
-def test_a_file_is_not_overwritten(dld: Dld, model: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out.svg"
-    output.write_text("mine")
-    assert "--force" in dld.fails(ExitStatus.USAGE, "draw", model, "-o", output)
-    assert output.read_text() == "mine"
 
 
 def test_schemes_are_those_that_there_are() -> None:
@@ -155,12 +108,6 @@ def test_a_page_to_send_has_the_times_of_a_report(dld: Dld, model: Path, tmp_pat
     assert names[0] in tips[hottest]
     assert "3.000 ms, 75.0 %" in tips[hottest]
     assert dld.fails(2, "draw", model, "-o", page, "--report", page, "--folded", "--force")
-
-
-def test_a_report_of_another_model_is_told(dld: Dld, model: Path, tmp_path: Path) -> None:
-    report = report_files.make_report(tmp_path / "r.dldprof")
-    said = dld.fails(3, "draw", model, "-o", tmp_path / "g.html", "--report", report)
-    assert "no layer of the report is a node of this graph" in said
 
 
 def test_what_viewers_do_not_open_is_folded_and_said(dld: Dld, tmp_path: Path) -> None:

@@ -23,28 +23,6 @@ def script(folder: Path, *lines: object) -> Path:
     return path
 
 
-def test_edits_are_replayed(dld: Dld, model: Path, tmp_path: Path) -> None:
-    edits = script(tmp_path, "# a remark", RENAME)
-    output = tmp_path / "out.onnx"
-    before = model.read_bytes()
-    outcome = dld("edit", model, edits, "-o", output)
-    assert (outcome.status, outcome.out, outcome.err) == (0, "1 applied, 0 skipped\n", "")
-    assert onnx.load(output).graph.node[0].name == "start"
-    assert model.read_bytes() == before
-
-
-def test_lines_that_do_not_fit_are_told_and_the_rest_applies(
-    dld: Dld, model: Path, tmp_path: Path
-) -> None:
-    edits = script(tmp_path, {**RENAME, "node": "gone"}, RENAME)
-    outcome = dld("edit", model, edits, "-o", tmp_path / "out.onnx", "--json")
-    assert outcome.status == 1
-    assert outcome.json["applied"] == 1
-    assert [entry["line"] for entry in outcome.json["refused"]] == [1]
-    assert "line 1 skipped" in outcome.err
-    assert onnx.load(tmp_path / "out.onnx").graph.node[0].name == "start"
-
-
 def test_a_preview_writes_nothing(dld: Dld, model: Path, tmp_path: Path) -> None:
     edits = script(tmp_path, RENAME, {**RENAME, "node": "gone"})
     before = model.read_bytes()
@@ -60,16 +38,6 @@ def test_a_preview_writes_nothing(dld: Dld, model: Path, tmp_path: Path) -> None
     assert shown["changes"]["changes"] == compared["changes"]
     assert model.read_bytes() == before
     assert "OUT is missing" in dld.fails(2, "edit", model, edits)
-
-
-def test_script_that_is_no_script(dld: Dld, model: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out.onnx"
-    assert "line 2" in dld.fails(3, "edit", model, script(tmp_path, RENAME, "{"), "-o", output)
-    assert "No such file" in dld.fails(3, "edit", model, tmp_path / "none", "-o", output)
-    binary = tmp_path / "binary"
-    binary.write_bytes(b"\xff\xfe")
-    assert "UTF-8" in dld.fails(3, "edit", model, binary, "-o", output)
-    assert not output.exists()
 
 
 def test_existing_output_is_kept_without_force(dld: Dld, model: Path, tmp_path: Path) -> None:

@@ -69,35 +69,6 @@ def test_version(dld: Dld) -> None:
     assert dld("--version").out.startswith("dld ")
 
 
-def test_mistyped_command_gets_a_suggestion(dld: Dld) -> None:
-    line = dld.fails(2, "inspct", "model.onnx")
-    assert line == "dld: no such command: 'inspct'; did you mean 'inspect'? See 'dld --help'"
-
-
-def test_unknown_command_without_a_close_name(dld: Dld) -> None:
-    assert dld.fails(2, "xyzzy") == "dld: no such command: 'xyzzy'. See 'dld --help'"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "start", "place"),
-    [
-        (["inspect"], "Missing argument 'MODEL'", "dld inspect"),
-        (["inspect", "a", "--nope"], "No such option", "dld inspect"),
-        (["profile"], "Missing command", "dld profile"),
-        (["--nope"], "No such option", "dld"),
-    ],
-)
-def test_usage_errors_are_one_line(dld: Dld, arguments: list[str], start: str, place: str) -> None:
-    line = dld.fails(2, *arguments)
-    assert line.startswith(f"dld: {start}")
-    assert line.endswith(f" See '{place} --help'")
-
-
-def test_path_that_is_not_there_is_an_input_error(dld: Dld, tmp_path: Path) -> None:
-    path = tmp_path / "none.onnx"
-    assert str(path) in dld.fails(3, path)
-
-
 def test_name_of_an_existing_file_is_a_path(
     dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

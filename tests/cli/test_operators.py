@@ -41,10 +41,3 @@ def test_operators_of_one_name_in_two_domains(dld: Dld) -> None:
 def test_every_operator_has_a_json_document(dld: Dld) -> None:
     assert dld("operators", "LabelEncoder", "--json").status == 0
     assert dld("operators", "ConstantOfShape", "--json").json["operators"][0]["attributes"]
-
-
-def test_what_is_not_known_is_a_usage_error(dld: Dld) -> None:
-    assert "did you mean Conv?" in dld.fails(2, "operators", "Convv")
-    assert "known are ai.onnx," in dld.fails(2, "operators", "--domain", "nobody")
-    assert "the newest of ai.onnx is" in dld.fails(2, "operators", "--opset", 999)
-    assert "no Mish in opset 13" in dld.fails(2, "operators", "Mish", "--opset", 13)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
@@ -32,19 +31,6 @@ def layers(tmp_path: Path) -> Path:
     return path
 
 
-def test_summary(dld: Dld, layers: Path) -> None:
-    outcome = dld("plan", layers)
-    assert (outcome.status, outcome.err) == (0, "")
-    lines = outcome.out.splitlines()
-    assert lines[0] == f"plan         {layers}"
-    assert "layer sum    4.000 ms, mean of 100 passes" in lines
-    assert any(line.startswith("warning long-layer (100 %, ") for line in lines)
-    assert any(line.startswith("int8 ") and "75.0" in line for line in lines)
-    assert "\x1b" not in outcome.out
-    assert "odd\\x1b[2J" in outcome.out
-    assert "! no roofline: the files do not say which device this is" in lines
-
-
 def test_peaks_have_the_units_of_data_sheets(dld: Dld, layers: Path) -> None:
     about = {"device_information": {"name": "NVIDIA A30"}}
     layers.with_name("net.metadata.json").write_text(json.dumps(about))
@@ -63,25 +49,6 @@ def test_json(dld: Dld, layers: Path) -> None:
     assert [layer["name"] for layer in document["layers"]] == ["conv", HOSTILE]
     finding = document["findings"][0]
     assert {"layer", "rule", "hazard", "mitigation"} <= set(finding)
-
-
-def test_tables(dld: Dld, layers: Path, tmp_path: Path) -> None:
-    grouped = dld("plan", layers, "--by", "precision").out.splitlines()
-    assert grouped[0] == "Layers by precision: 2 rows"
-    assert grouped[2].split()[0] == "int8"
-    shown = dld("plan", layers, "--view", "layers", "--sort", "time_ms", "--filter", "Conv").out
-    assert "Layers: 1 row" in shown
-    target = tmp_path / "layers.csv"
-    assert dld("plan", layers, "--csv", target).status == 0
-    rows = list(csv.DictReader(target.read_text().splitlines()))
-    assert [row["precision"] for row in rows] == ["int8", "fp32"]
-    assert dld("plan", layers, "--csv", target).status == 2
-    assert dld("plan", layers, "--csv", target, "--force").status == 0
-    for view in ("convolutions", "gemm", "pointwise", "reformats", "attention", "dla", "memory",
-                 "bindings", "timing"):  # fmt: skip
-        assert dld("plan", layers, "--view", view).status == 0
-    document = dld("plan", layers, "--view", "memory", "--json").json
-    assert document["table"]["name"] == "memory"
 
 
 def test_files_by_name(dld: Dld, layers: Path, tmp_path: Path) -> None:
@@ -119,46 +86,6 @@ def test_a_page_to_mail(dld: Dld, layers: Path, tmp_path: Path) -> None:
     assert text.startswith("<!DOCTYPE html>")
     assert "\x1b" not in text
     assert dld("plan", layers, "--html", page).status == 2
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--view", "layers", "--by", "type"), "--view and --by exclude each other"),
-        (("--view", "summary", "--sort", "name"), "--by, --sort and --csv need a table"),
-        (("--sort", "colour"), "--sort colour: this table has index, name"),
-        (("--profile-index", "3"), "there is no optimization profile 3"),
-    ],
-)
-def test_wrong_use(dld: Dld, layers: Path, arguments: tuple[str, ...], message: str) -> None:
-    outcome = dld("plan", layers, *arguments)
-    assert outcome.status in (2, 3)
-    assert message in outcome.err
-    assert len(outcome.err.splitlines()) == 1
-
-
-def test_damaged_files_are_one_line(dld: Dld, tmp_path: Path) -> None:
-    path = tmp_path / "cut.json"
-    path.write_text('{"Layers": [{"Name": "a", "LayerType": "kg')
-    outcome = dld("plan", path)
-    assert (outcome.status, outcome.out) == (3, "")
-    assert outcome.err == f"dld: {path}: JSON ends early at line 1 column 40\n"
-
-
-def test_a_log_and_where_reports_point(dld: Dld, tmp_path: Path) -> None:
-    path = tmp_path / "run.log"
-    path.write_text(
-        "&&&& RUNNING TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx --fp16\n"
-        "[05/07/2022-06:13:09] [E] [TRT] no tactic\n"
-        "&&&& FAILED TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx --fp16\n"
-    )
-    lines = dld("plan", path).out.splitlines()
-    assert "reproduce    trtexec --onnx=m.onnx --fp16" in lines
-    assert "result       FAILED" in lines
-    assert "error        no tactic" in lines
-    report = dld("report", path)
-    assert report.status == 3
-    assert f"Run: dld plan {path}" in report.err
 
 
 def test_a_path_alone_prints_the_plan(layers: Path) -> None:

@@ -78,29 +78,6 @@ def test_existing_report_is_kept_without_force(dld: Dld, tmp_path: Path) -> None
     assert dld("report", report).status == 0
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status", "words"),
-    [
-        (["--iterations", "0"], 2, "the least is 1"),
-        (["--iterations", "many"], 2, "--iterations"),
-        (["--duration", "nan"], 2, "nan is not a valid number"),
-        (["--duration", "inf"], 2, "inf is not a valid number"),
-        (["-o", "."], 2, "it is a folder"),
-        (["--target", "nowhere"], 2, "nowhere"),
-    ],
-)
-def test_wrong_settings(
-    dld: Dld, tmp_path: Path, arguments: list[str], status: int, words: str
-) -> None:
-    model = models.write(tmp_path, models.CHAIN)
-    assert words in dld.fails(status, "profile", "onnxruntime", model, *arguments)
-
-
-def test_model_that_is_not_there(dld: Dld, tmp_path: Path) -> None:
-    path = tmp_path / "none.onnx"
-    assert str(path) in dld.fails(3, "profile", "onnxruntime", path)
-
-
 def wait_for(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + 60
     while not condition():

@@ -62,39 +62,12 @@ def test_rewrite_of_the_page_is_one_line(
     onnx.checker.check_model(after)
 
 
-def test_preview_writes_nothing(dld: Dld, tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    done = dld("rewrite", path, "Mul(x, x) => Pow(x, 2.0)", "--preview")
-    assert done.out == "@@ main: rule\n- c = Mul(b, b)\n+ c = Pow(b, c_constant)\nrule: 1 place\n"
-    assert sorted(tmp_path.iterdir()) == [path]
-    data = dld("rewrite", path, "Mul(x, x) => Pow(x, 2.0)", "--preview", "--json").json
-    assert data["rewritten"] == 1
-    assert data["hits"][0]["removed"] == ["c = Mul(b, b)"]
-    assert dld("rewrite", path, "Conv(x, w) => bypass", "--preview").status == 1
-    assert "Add -o OUT" in dld.fails(2, "rewrite", path, "identity")
-    assert "no rule 'gone'" in dld.fails(2, "rewrite", path, "gone", "-o", tmp_path / "o.onnx")
-
-
-def test_script_replays_to_the_same(dld: Dld, tmp_path: Path) -> None:
-    path, out, again = (models.write(tmp_path, models.CHAIN), tmp_path / "o", tmp_path / "p")
-    script = tmp_path / "script.jsonl"
-    rule = "Mul(x, x) => Pow(x, 2.0)"
-    assert dld("rewrite", path, rule, "-o", out, "--script", script).status == 0
-    assert dld("edit", path, script, "-o", again).status == 0
-    assert out.read_bytes() == again.read_bytes()
-
-
 def test_rules_are_listed(dld: Dld) -> None:
     done = dld("rewrite", "--list")
     assert done.status == 0
     assert "layer-norm" in done.out
     rules = dld("rewrite", "--list", "--json").json["rules"]
     assert {"name": "identity", "about": "Remove Identity."}.items() <= rules[0].items()
-
-
-def test_missing_arguments_are_named(dld: Dld) -> None:
-    assert "Missing argument 'MODEL'" in dld.fails(2, "rewrite")
-    assert "Missing argument 'RULES...'" in dld.fails(2, "rewrite", "m.onnx", "--preview")
 
 
 @pytest.mark.parametrize("instead", first(1, ["Add(x, x)", "Pow(x, 2.0)"]))

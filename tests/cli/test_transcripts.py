@@ -1,0 +1,29 @@
+"""What commands print is what ``tests/transcripts`` says (:mod:`tests.support.transcripts`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Dld
+
+pytest.importorskip("onnxruntime")
+from tests.support import transcripts
+
+
+@pytest.mark.parametrize(
+    "path", sorted(transcripts.FOLDER.glob("*.txt")), ids=lambda path: path.stem
+)
+def test_commands_print_what_their_transcript_says(
+    path: Path,
+    dld: Dld,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    pytestconfig: pytest.Config,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    printed = transcripts.written(path, dld, tmp_path)
+    if pytestconfig.getoption("--write-transcripts"):
+        path.write_text(printed, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == printed

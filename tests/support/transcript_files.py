@@ -1,0 +1,149 @@
+"""The files that transcripts of commands name, by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import onnx
+
+from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.store import ReportWriter
+from tests.support import decoders, engine_files, models
+from tests.support.gpu_reports import make_gpu_report
+from tests.support.plans import write_layers, write_profile
+from tests.support.report_files import make_report
+
+HOSTILE = "odd\x1b[2J"
+BROKEN = """<ir_version: 10, opset_import: ["" : 18]>
+broken (float[N] x) => (float[N] y) { [bad] y = Reluu(ghost) }"""
+CONSTANT = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[2, 3] x) => (float[2, 4] y) {
+    w = Constant<value = float[3, 4] {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>()
+    y = MatMul(x, w)
+}"""
+REDECLARED = """<ir_version: 10, opset_import: ["" : 20]>
+g (float[N] x) => (float y) <int64 axes> {
+    axes = Constant <value = int64[1] {0}> ()
+    y = ReduceSum <keepdims = 0> (x, axes)
+}"""
+ALIVE = """<ir_version: 10, opset_import: ["" : 18]>
+m (float[N, 64] x) => (float[N, 64] y) { [a] a = Relu(x) [y] y = Add(a, x) }"""
+CUSTOM = """<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>
+g (float[4] x) => (float[4] y) { [one] a = Relu(x) [two] b = custom.Thing(a) [three] y = Abs(b) }"""
+_MODELS = {
+    "chain.onnx": models.CHAIN,
+    "chain2.onnx": models.CHAIN.replace("Relu(x)", "Abs(x)").replace("[last]", "[end]"),
+    "weights2.onnx": models.CHAIN.replace("3, 4}", "3, 6}"),
+    "branches.onnx": models.PLAIN_BRANCHES,
+    "shadowed.onnx": models.BRANCHES,
+    "ghost.onnx": models.BRANCHES.replace("Neg(a)", "Neg(ghost)"),
+    "functions.onnx": models.FUNCTIONS,
+    "transposes.onnx": models.TRANSPOSES,
+    "shady.onnx": models.SHADY,
+    "image.onnx": models.IMAGE,
+    "broken.onnx": BROKEN,
+    "constant.onnx": CONSTANT,
+    "redeclared.onnx": REDECLARED,
+    "alive.onnx": ALIVE,
+    "custom.onnx": CUSTOM,
+}
+_TEXTS = {
+    "empty.onnx": "",
+    "zip.onnx": "PK\x03\x04 and so on",
+    "page.onnx": "<!DOCTYPE html><html>",
+    "cut.onnx": "\x08",
+    "pattern.txt": "# a comment\n(x, w) => (y) {\n  h = Neg(x)\n  y = Add(h, w)\n}\n",
+    "rename.jsonl": '# a remark\n{"edit": "rename_node", "node": "first", "name": "start"}\n',
+    "half.jsonl": '{"edit": "rename_node", "node": "gone", "name": "a"}\n'
+    '{"edit": "rename_node", "node": "first", "name": "start"}\n',
+    "wrong.jsonl": '{"edit": "rename_node", "node": "first", "name": "start"}\n{',
+    "text.dldprof": "SQLite format 3\0 and then nothing",
+    "cut.json": '{"Layers": [{"Name": "a", "LayerType": "kg',
+    "run.log": "&&&& RUNNING TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx --fp16\n"
+    "[05/07/2022-06:13:09] [E] [TRT] no tactic\n"
+    "&&&& FAILED TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx --fp16\n",
+}
+
+
+def _model(text: str, path: Path) -> None:
+    models.write(path.parent, text, path.name)
+
+
+def _text(text: str, path: Path) -> None:
+    path.write_text(text)
+
+
+def _hostile(path: Path) -> None:
+    """Write a model whose first node has escapes and a bidirectional override in its name."""
+    model = models.parse(models.CHAIN)
+    model.graph.node[0].name = "a\x1b]52;c;x\x07\u202eb"
+    onnx.save(model, path)
+
+
+def _no_utf8(path: Path) -> None:
+    data = models.parse(models.CHAIN).SerializeToString()
+    path.write_bytes(data.replace(b"first", b"f\xff\xfest"))
+
+
+def _plan(path: Path) -> None:
+    """Write a plan of two layers, one of them with a hostile name, and their times."""
+    write_layers(path, [
+        {"Name": "conv", "of": "Int8", "to": "Float", "Metadata": "[ONNX Layer: conv]"},
+        {"Name": HOSTILE, "LayerType": "Reformat", "ParameterType": "Reformat"},
+    ])  # fmt: skip
+    write_profile(path.with_name("net.profile.json"), [("conv", 3.0), (HOSTILE, 1.0)])
+
+
+CONV = NodeLink((), "stem/Conv", "stem/Conv", "Conv", share=0.5)
+RELU = NodeLink((), "stem/Relu", "stem/Relu", "Relu", share=0.5)
+LAYERS = [
+    Layer("fused", "FusedConv", provider="CPU", nodes=(CONV, RELU), confidence="rule"),
+    Layer(HOSTILE, "Add", provider="CPU"),
+]
+
+
+def two_layers(path: Path, *, finished: bool = True) -> Path:
+    """Write a report of two layers: 3 ms and 1 ms in each of three passes."""
+    made = ReportWriter.create(
+        path, network="net", backend="ONNX Runtime 1", execution_provider="CPU",
+        device="a processor", model={}, settings={"iterations": 3}, environment={"os": "Linux"},
+    )  # fmt: skip
+    made.add_latencies([4.0, 4.5, 5.0])
+    first, second = (made.add_layer(layer) for layer in LAYERS)
+    for index in range(3):
+        start = 10_000.0 * index
+        made.add_pass(index, start, 4000.0)
+        made.add_samples(
+            index, [(first, start, 3000.0, 3000.0, 1), (second, start + 3000, 1000.0, 1000.0, 1)]
+        )
+    if finished:
+        made.finish()
+    else:
+        made.abort()
+    return path
+
+
+def _decoder(path: Path) -> None:
+    """Write the folder of a language model with a second model and a tokenizer."""
+    decoders.folder(path)
+    (path / "tokenizer.json").write_text("{}")
+    decoders.grouped(path / "embedding.onnx", layers=1)
+
+
+FILES: dict[str, Callable[[Path], object]] = {
+    **{name: partial(_model, text) for name, text in _MODELS.items()},
+    **{name: partial(_text, text) for name, text in _TEXTS.items()},
+    "hostile.onnx": _hostile,
+    "no_utf8.onnx": _no_utf8,
+    "binary.jsonl": lambda path: path.write_bytes(b"\xff\xfe"),
+    "net.graph.json": _plan,
+    "engine.graph.json": lambda path: engine_files.write_engine(path.parent).rename(path),
+    "llm": _decoder,
+    "llm_wrong": lambda path: decoders.folder(path, head_size=8),
+    "profiled.dldprof": make_report,
+    "net.dldprof": two_layers,
+    "killed.dldprof": partial(two_layers, finished=False),
+    "gpu.dldprof": make_gpu_report,
+}
