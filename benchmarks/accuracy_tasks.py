@@ -52,7 +52,7 @@ def residual_model(path: str, blocks: str, change: str) -> dict[str, float]:
 
 def tensor_errors(path: str, other: str, budget: str) -> dict[str, float]:
     """Compare all tensors of two models as ``dld accuracy --tensors`` does."""
-    from dld_tui.activities.accuracy import Request, run
+    from dld_tui.activities.accuracy.job import Request, run
     from dld_tui.backends.onnxruntime import runtime
     from dld_tui.core.events import Finished
 

@@ -21,7 +21,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from benchmarks import harness
-from dld_tui.activities.profile_onnxruntime import Request, plan_of
+from dld_tui.activities.profile.onnxruntime import Request, plan_of
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
 from dld_tui.core.document.document import Document
 from dld_tui.core.machine.environment import environment

@@ -35,8 +35,8 @@ import numpy as np
 from benchmarks import harness
 from benchmarks.bench_llm import median_interval
 from dld_tui.activities.gate import Request, RunJob, check_requirements
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.profile_onnxruntime import Result as ProfileResult
+from dld_tui.activities.profile.onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Result as ProfileResult
 from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.events import result_of
 from dld_tui.core.params import to_json

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import harness
-from dld_tui.activities.sweep import TURNS, Request, run
+from dld_tui.activities.sweep.job import TURNS, Request, run
 from dld_tui.backends.onnxruntime.runtime import load, version
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError

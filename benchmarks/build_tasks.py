@@ -62,7 +62,7 @@ def our_build(path: str, engine: str) -> dict[str, float]:
     import dld_tui.backends.tensorrt.builder
     import dld_tui.backends.tensorrt.runtime
     import dld_tui.core.document  # noqa: F401
-    from dld_tui.activities.build_tensorrt import Request, run
+    from dld_tui.activities.build import Request, run
     from dld_tui.backends.tensorrt.library import find_library
     from dld_tui.core.events import Finished
 

@@ -94,7 +94,8 @@ def _refused(stage: str, error: Exception) -> dict[str, Any]:
 
 def our_errors(path: str) -> dict[str, Any]:
     """Return the errors that ``dld check --run`` has of a model, without its worker processes."""
-    from dld_tui.activities import check_full, infer_shapes
+    from dld_tui.activities import infer_shapes
+    from dld_tui.activities.check import full as check_full
     from dld_tui.core.checks import check
     from dld_tui.core.checks.decoders import decoder_findings
     from dld_tui.core.checks.findings import findings_of, joined

@@ -7,7 +7,7 @@ import shutil
 import time
 from pathlib import Path
 
-from dld_tui.activities.profile_onnxruntime import Request
+from dld_tui.activities.profile.onnxruntime import Request
 from dld_tui.core.events import Finished, Started
 from dld_tui.core.params import RequestData, to_json
 from dld_tui.core.settings.saved_targets import Connection

@@ -27,7 +27,7 @@ TESTED = (
     "tests/activities/test_accuracy.py",
     "tests/activities/test_convert_quantize.py",
     "tests/activities/test_profile_onnxruntime.py",
-    "tests/activities/test_start_up.py",
+    "tests/activities/test_startup.py",
     "tests/api/test_api.py",
 )
 """What depends on the version: its options, errors, profiles, conversions and outputs."""

@@ -32,7 +32,7 @@ READERS = {
     "backends.machine.probe": "nvidia-smi and Python",
     "backends.model_checkers": "onnx's checker and Polygraphy",
     "backends.onnxruntime.runtime": "ONNX Runtime",
-    "backends.onnxruntime.start_up": "the log of ONNX Runtime",
+    "backends.onnxruntime.startup": "the log of ONNX Runtime",
     "backends.onnxruntime.verdict": "ONNX Runtime",
     "backends.tensorrt.errors": "TensorRT and its parser",
     "backends.tensorrt.library": "the dynamic linker",

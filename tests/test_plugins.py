@@ -47,7 +47,7 @@ def dld(capsys: pytest.CaptureFixture[str]) -> Dld:
 
 
 def test_without_other_packages_only_our_own_are_listed() -> None:
-    ours = {"critical_path", "tune_routes"}
+    ours = {"path", "routes"}
     assert {one.id for one in registry.activities()} - ours == {
         one.id for one in registry.ACTIVITIES
     }

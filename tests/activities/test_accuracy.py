@@ -10,8 +10,10 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import accuracy, isolate_tactic, search_precision
-from dld_tui.activities.accuracy import Request, run
+from dld_tui.activities import tactics
+from dld_tui.activities.accuracy import job as accuracy
+from dld_tui.activities.accuracy import search as search_precision
+from dld_tui.activities.accuracy.job import Request, run
 from dld_tui.backends.accuracy.runs import ModelSide
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.accuracy.result import Result
@@ -149,8 +151,8 @@ def test_old_models_name_their_weights_among_the_inputs(tmp_path: Path) -> None:
         (accuracy.Request, {"against": "n.onnx", "tf32": False}, "is for TensorRT"),
         (accuracy.Request, {"against": "n.onnx", "tolerance": ["near"]}, "near"),
         (search_precision.Request, {"tolerance": ["cosine=x"]}, "cosine"),
-        (isolate_tactic.Request, {"timing_cache": "c.cache"}, "cannot be used with this"),
-        (isolate_tactic.Request, {"tolerance": ["snr=x"]}, "snr"),
+        (tactics.Request, {"timing_cache": "c.cache"}, "cannot be used with this"),
+        (tactics.Request, {"tolerance": ["snr=x"]}, "snr"),
     ],
 )  # fmt: skip
 def test_forms_say_before_a_job_begins_what_does_not_go_together(

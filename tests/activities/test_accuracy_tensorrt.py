@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.activities.accuracy import Request, run
+from dld_tui.activities.accuracy.job import Request, run
 from dld_tui.backends.tensorrt import library, outputs
 from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.accuracy.result import Result

@@ -6,6 +6,7 @@ from dld_tui.activities import registry
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.params import settings_of
 from dld_tui.core.process.plugins import resolve
+from dld_tui.core.settings import former_names
 from tests.support import fake_worker
 
 
@@ -65,3 +66,8 @@ def test_a_result_of_another_form_is_refused(row: registry.Activity) -> None:
     if row.result is not None:
         with pytest.raises(ActivityError, match="an object is expected"):
             registry.decode_result(row.id, "text")
+
+
+@pytest.mark.parametrize(("former", "name"), former_names.ACTIVITIES.items())
+def test_an_activity_is_found_by_the_name_it_had(former: str, name: str) -> None:
+    assert registry.find(former).id == name == registry.find(name).id

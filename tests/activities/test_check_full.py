@@ -8,8 +8,8 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.activities import check_full
-from dld_tui.activities.check_full import Request, run
+from dld_tui.activities.check import full as check_full
+from dld_tui.activities.check.full import Request, run
 from dld_tui.backends import model_checkers
 from dld_tui.backends.processes import ToolEnd
 from dld_tui.core.codec import encode

@@ -14,8 +14,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.activities import profile_onnxruntime
 from dld_tui.activities.convert import quantize
+from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.backends.conversion import verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from dld_tui.core.report.report import open_report

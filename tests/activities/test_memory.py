@@ -10,8 +10,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.memory import Request, run
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.profile_onnxruntime import run as profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.backends.onnxruntime.arena import measured_memory, peaks_of_runs
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.core.cost.memory import MeasuredMemory, MemoryPlan, memory_lines

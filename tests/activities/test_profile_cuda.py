@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request, run
+from dld_tui.activities.profile.onnxruntime import Request, run
 from dld_tui.core.events import Finished
 from dld_tui.core.report.report import Report
 from tests.support import models

@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from dld_tui.activities import profile_onnxruntime, time_pair
-from dld_tui.activities.profile_onnxruntime import Request, run
+from dld_tui.activities import time_pair
+from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
+from dld_tui.activities.profile.onnxruntime import Request, run
 from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import profiling
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings

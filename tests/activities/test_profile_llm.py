@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import profile_llm
+from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.backends.onnxruntime import session
 from dld_tui.core import fmt
 from dld_tui.core.document import Document

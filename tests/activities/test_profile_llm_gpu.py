@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import profile_llm
+from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import generation, processor_peaks
 from dld_tui.backends.onnxruntime.session import SessionSettings

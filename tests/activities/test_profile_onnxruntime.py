@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request, _stop_condition, require_memory, run
+from dld_tui.activities.profile.onnxruntime import Request, _stop_condition, require_memory, run
 from dld_tui.core.codec import encode
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (

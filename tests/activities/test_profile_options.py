@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request, run
+from dld_tui.activities.profile.onnxruntime import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log

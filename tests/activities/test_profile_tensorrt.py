@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.profile_tensorrt import Request, run
+from dld_tui.activities.profile.tensorrt import Request, run
 from dld_tui.backends.machine import capture
 from dld_tui.backends.tensorrt import library, profiling
 from dld_tui.backends.tensorrt.library import Library, use

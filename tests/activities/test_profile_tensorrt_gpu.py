@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.profile_tensorrt import Request, run
+from dld_tui.activities.profile.tensorrt import Request, run
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
 from dld_tui.core.report.report import open_report

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.profile_onnxruntime import run as profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.activities.providers import Request, run
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished

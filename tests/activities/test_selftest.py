@@ -97,7 +97,7 @@ def test_wrong_values_of_an_engine_are_a_failure(trt: Any) -> None:
 
 
 def test_a_step_that_needs_another(trt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    errors: dict[str, DldError] = {"build_tensorrt": ActivityError("it broke", hint="mend it")}
+    errors: dict[str, DldError] = {"build": ActivityError("it broke", hint="mend it")}
 
     def ask(self: Any, activity: str, **settings: Any) -> Generator[Progress, None, Any]:
         if error := errors.get(activity):
@@ -107,7 +107,7 @@ def test_a_step_that_needs_another(trt: Any, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(selftest._Bench, "ask", ask)
     states = [step.status for step in tried(backend="tensorrt").rows]
     assert states == [FAILED, *[SKIPPED] * 5]
-    errors["build_tensorrt"] = UnavailableError("no library", hint="install it")
+    errors["build"] = UnavailableError("no library", hint="install it")
     result = tried(backend="tensorrt")
     assert {step.status for step in result.rows} == {UNAVAILABLE}
     assert "tensorrt, build: install it." in selftest_lines(result)

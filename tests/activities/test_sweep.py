@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from dld_tui.activities import memory
-from dld_tui.activities.sweep import TURNS, Request, run
+from dld_tui.activities.sweep.job import TURNS, Request, run
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Log
 from dld_tui.core.report.sweep import Sweep, load_sweep
@@ -31,7 +31,7 @@ g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }"""
 @pytest.fixture(autouse=True)
 def without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave the memory out, which takes a session more, where no time is asked for."""
-    monkeypatch.setattr("dld_tui.activities.sweep.MEMORY_S", 0.0)
+    monkeypatch.setattr("dld_tui.activities.sweep.job.MEMORY_S", 0.0)
 
 
 def sweep(path: Path, **asked: Any) -> tuple[Sweep, list[str]]:

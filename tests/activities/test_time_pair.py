@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from dld_tui.activities import time_pair
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.profile_onnxruntime import plan_of
+from dld_tui.activities.profile.onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import plan_of
 from dld_tui.activities.time_pair import Request, pairs_of
 from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
 from dld_tui.core.document.document import Document

@@ -119,7 +119,7 @@ def test_a_repair_of_a_quantization_that_was_killed(tmp_path: Path, count: int) 
 
 @pytest.mark.parametrize("count", [1, 20])
 def test_a_precision_search_that_was_killed(tmp_path: Path, count: int) -> None:
-    name, model = "dld_tui.activities.search_precision", tmp_path / "m.onnx"
+    name, model = "dld_tui.activities.accuracy.search", tmp_path / "m.onnx"
     write_attention(model)
     values = {"model": str(model), "tolerance": ["snr=70"]}
     whole, trials, _ = run(name, values)
@@ -133,7 +133,7 @@ def test_a_precision_search_that_was_killed(tmp_path: Path, count: int) -> None:
 
 
 def test_a_precision_search_that_its_limit_ended_goes_on(tmp_path: Path) -> None:
-    name, model = "dld_tui.activities.search_precision", tmp_path / "m.onnx"
+    name, model = "dld_tui.activities.accuracy.search", tmp_path / "m.onnx"
     write_attention(model)
     values: dict[str, Any] = {"model": str(model)}
     with pytest.raises(ActivityError, match="no result after 1 trial"):

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import profile_onnxruntime
+from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.activities.tune import Request, conversions, course, outcome, proof, racing, run
 from dld_tui.activities.tune.budget import BOTH, PROFILE_S, PROOF, Budget
 from dld_tui.activities.tune.conversions import Conversions

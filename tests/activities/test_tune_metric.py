@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
 
-from dld_tui.activities import score
+from dld_tui.activities.accuracy import score
 from dld_tui.activities.tune import Request
 from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.errors import InputError, UsageError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request, run
+from dld_tui.activities.profile.onnxruntime import Request, run
 from dld_tui.backends.machine.board_watch import (
     BoardWatch,
     NoValueError,

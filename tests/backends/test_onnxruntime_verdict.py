@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.activities.check_full import Request, Result, run
+from dld_tui.activities.check.full import Request, Result, run
 from dld_tui.backends.onnxruntime import verdict
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished

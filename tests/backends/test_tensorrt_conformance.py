@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import profile_tensorrt, refit_engine
+from dld_tui.activities import refit
+from dld_tui.activities.profile import tensorrt as profile_tensorrt
 from dld_tui.backends.tensorrt import cuda, library, profiling
 from dld_tui.backends.tensorrt.library import facts_of, use
 from dld_tui.core.errors import UnavailableError
@@ -182,12 +183,12 @@ def test_an_engine_is_built_measured_and_refitted(
     assert isinstance(list(profile_tensorrt.run(request))[-1], Finished)
 
     other = write_model(tmp_path / "other.onnx", FIXED.replace("0.6", "0.7"))
-    refit = refit_engine.Request(engine, other, trust=True)
+    refit_request = refit.Request(engine, other, trust=True)
     if "OnnxParserRefitter" not in facts_of(trt).has:
         with pytest.raises(UnavailableError, match=r"10\.0 or later can"):
-            list(refit_engine.run(refit))
+            list(refit.run(refit_request))
     else:
-        assert isinstance(list(refit_engine.run(refit))[-1], Finished)
+        assert isinstance(list(refit.run(refit_request))[-1], Finished)
     assert trt.fake.used <= _names(version)
     assert len(trt.fake.used) > 30
 

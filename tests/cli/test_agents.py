@@ -22,7 +22,7 @@ from mcp_types import CallToolResult
 from onnx import parser
 
 from dld_tui.activities.convert.quantize import Request as Quantize
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.cli.agents.results import MOST_ROWS, Resources, shortened
 from dld_tui.cli.agents.tools import TOOLS, Tool
 from dld_tui.core.errors import InputError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.build_tensorrt import Request, Result
+from dld_tui.activities.build import Request, Result
 from dld_tui.cli.jobs import build
 from dld_tui.core.codec import decode
 from tests.support import models
@@ -36,7 +36,7 @@ class Runs:
         }
 
     def __call__(self, activity: str, request: Request, target: str | None) -> Result:
-        assert activity == "build_tensorrt"
+        assert activity == "build"
         self.request, self.target = request, target
         return decode(Result, self.result)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.check_full import Result
+from dld_tui.activities.check.full import Result
 from dld_tui.cli.models.check import full_findings
 from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.document import Document

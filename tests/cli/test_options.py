@@ -9,7 +9,7 @@ from typing import Any
 import click
 import pytest
 
-from dld_tui.activities.search_precision import Request as PrecisionRequest
+from dld_tui.activities.accuracy.search import Request as PrecisionRequest
 from dld_tui.cli.options import Measure, click_type, parameters_of, request_from
 from dld_tui.core.conversion.request import QuantizationSettings as QuantizeRequest
 from dld_tui.core.params import param, settings_of

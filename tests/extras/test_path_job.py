@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dld_tui.activities import profile_onnxruntime
+from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished
 from dld_tui.core.report.node_times import function_callers, node_times

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import profile_llm, profile_tensorrt
+from dld_tui.activities.profile import llm as profile_llm
+from dld_tui.activities.profile import tensorrt as profile_tensorrt
 from dld_tui.backends.tensorrt import library, profiling
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.events import Finished

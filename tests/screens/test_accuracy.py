@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import accuracy, search_precision
+from dld_tui.activities.accuracy import job as accuracy
+from dld_tui.activities.accuracy import search as search_precision
 from dld_tui.core.accuracy.search import PrecisionReport, SearchEstimate
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.codec import decode

@@ -42,7 +42,7 @@ async def test_the_answer_is_for_this_run(tmp_path: Path) -> None:
     app = DldApp(state=state)
     app.run_job = run_job  # type: ignore[method-assign, assignment]
     async with app.run_test(size=(80, 24)) as pilot:
-        app.start_activity("refit_engine", {"engine": "a.engine", "model": "a.onnx"})
+        app.start_activity("refit", {"engine": "a.engine", "model": "a.onnx"})
         await pilot.pause()
         await pilot.press("f5")
         await pilot.pause()
@@ -56,4 +56,4 @@ async def test_the_answer_is_for_this_run(tmp_path: Path) -> None:
         await pilot.press("l")
         await pilot.pause()
     assert requests[0]["trust"] is True
-    assert "trust" not in state.get("forms", "refit_engine")
+    assert "trust" not in state.get("forms", "refit")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from textual.pilot import Pilot
 
-from dld_tui.activities.build_tensorrt import Result
+from dld_tui.activities.build import Result
 from dld_tui.app import DldApp
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
@@ -27,7 +27,7 @@ from dld_tui.widgets.forms.param_form import ParamForm, SwitchField
 from tests.support import models
 from tests.support.tui import screen_text, until
 
-BUILD = "build_tensorrt"
+BUILD = "build"
 MEMBERS = frozenset(("IBuilderConfig.builder_optimization_level",))
 WEAK = LibraryFacts(
     "tensorrt", "tensorrt", "10.13.0", world="weak", flags=frozenset(("FP16", "TF32")), has=MEMBERS

@@ -29,7 +29,7 @@ async def test_f5_on_a_decoder_offers_the_profile_of_its_kind(tmp_path: Path) ->
 
 async def test_a_critical_path_without_a_profile_says_what_makes_one(chain: Path) -> None:
     async with opened(chain) as session:
-        session.app.action_start("critical_path")
+        session.app.action_start("path")
         await session.until(lambda: session.app._notifications)
         (told,) = session.app._notifications
         assert told.message == "There is no profile of this model yet: F5 makes one"

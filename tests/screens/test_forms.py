@@ -49,11 +49,11 @@ GIVEN: dict[str, dict[str, JSON]] = {
     "convert_opset": {"to": 18},
     "convert_restore": {"weights": "model.onnx"},
     "convert_shape": {"dim": ["x:0=2"]},
-    "critical_path": {"report": "r.dldprof"},
-    "isolate_tactic": {},
+    "path": {"report": "r.dldprof"},
+    "tactics": {},
     "placement": {"calibration": "inputs"},
-    "reduce_model": {"check": "false {model}", "output": "less.onnx"},
-    "refit_engine": {"engine": "e.engine"},
+    "reduce": {"check": "false {model}", "output": "less.onnx"},
+    "refit": {"engine": "e.engine"},
     "score": {"dataset": "model.onnx"},
 }
 """What the form of a small model needs to be run."""
@@ -206,7 +206,7 @@ CHANGES = ("model", "output", "against", "in_place", "keep_wrong")
 """Settings that stand for a snapshot or a result of an open model, about which a page asks."""
 
 
-RUN_IN_PARTS = {"tune_routes", "gate"}
+RUN_IN_PARTS = {"routes", "gate"}
 """Activities whose command runs other ones, a job each."""
 
 

@@ -230,7 +230,7 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
     target.answer = fail
     async with opened(path, NARROW) as session:
         weigh(session, 3)
-        await shown(session, session.screen.accuracy.isolate_tactic)
+        await shown(session, session.screen.accuracy.tactics)
         await session.pilot.press("f5")
         await session.until(lambda: "model.onnx as edited: bad model.onnx as" in session.text)
         assert target.requests[0][1]["avoid"] == "model.tactics"

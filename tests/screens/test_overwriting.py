@@ -20,15 +20,15 @@ from tests.support import models
 from tests.support.tui import flat_text, until
 
 PROPOSED = {
-    "build_tensorrt": ["m.engine", "m.trt.json", "m.build.json"],
-    "isolate_tactic": ["m.tactics"],
+    "build": ["m.engine", "m.trt.json", "m.build.json"],
+    "tactics": ["m.tactics"],
     "profile_llm": ["m.prefill.dldprof"],
-    "refit_engine": ["e-refit.engine"],
+    "refit": ["e-refit.engine"],
     "tune": [
         "m.tune.onnx", "m.tune.onnx.data", "m.tune.py", "m.tune.before.dldprof",
         "m.tune.after.dldprof",
     ],
-    "tune_routes": ["m.engine"],
+    "routes": ["m.engine"],
 }  # fmt: skip
 """Files that a form writes without being told their names, and not under a free name."""
 NUMBERED = {
@@ -41,7 +41,7 @@ NUMBERED = {
 WRITERS = [
     activity.id
     for activity in registry.activities()
-    if activity.id != "run_tool"
+    if activity.id != "tool"
     and any(s.param.kind == "output" for s in settings_of(registry.load(activity.id).request))
 ]  # fmt: skip
 

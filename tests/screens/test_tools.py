@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 from textual.widgets import Input
 
-from dld_tui.activities.run_tool import request_for
+from dld_tui.activities.tool import request_for
 from dld_tui.app import DldApp
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Cancelled, Failed, Finished

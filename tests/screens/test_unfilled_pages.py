@@ -86,7 +86,7 @@ OVER: dict[str, Made] = {
         f"form {id}": _activity(id)
         for id in (
             "profile_onnxruntime",
-            "build_tensorrt",
+            "build",
             "profile_tensorrt",
             "accuracy",
             "profile_llm",

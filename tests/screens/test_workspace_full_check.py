@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.check_full import Result
+from dld_tui.activities.check.full import Result
 from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.errors import ActivityError, CancelledError

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.build_tensorrt import Request, run
+from dld_tui.activities.build import Request, run
 from dld_tui.backends.tensorrt.library import trt
 from dld_tui.core.codec import encode
 from dld_tui.core.events import Event, Finished

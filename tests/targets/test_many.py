@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.convert import opset
-from dld_tui.activities.profile_onnxruntime import Request
+from dld_tui.activities.profile.onnxruntime import Request
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Cancelled, Log, Progress
 from dld_tui.core.notes import NoteKind

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request
+from dld_tui.activities.profile.onnxruntime import Request
 from dld_tui.core.events import Finished, Log, Metric
 from dld_tui.core.params import to_json
 from dld_tui.core.reading.export import report_json

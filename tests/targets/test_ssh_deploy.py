@@ -253,18 +253,16 @@ def test_needs_follow_the_request() -> None:
 
     assert "onnxruntime" in packages("profile_onnxruntime", provider="CPU")
     assert "onnxruntime-gpu" in packages("profile_onnxruntime", provider="CUDA,CPU")
-    assert "tensorrt-rtx-cu13" in packages("build_tensorrt", library="tensorrt_rtx")
-    assert "tensorrt" in packages("build_tensorrt", library="auto")
-    assert packages("build_tensorrt", library="/opt/tensorrt").isdisjoint(
-        {"tensorrt", "tensorrt-rtx-cu13"}
-    )
+    assert "tensorrt-rtx-cu13" in packages("build", library="tensorrt_rtx")
+    assert "tensorrt" in packages("build", library="auto")
+    assert packages("build", library="/opt/tensorrt").isdisjoint({"tensorrt", "tensorrt-rtx-cu13"})
     assert packages("doctor") == set()
     assert "onnxruntime" in packages("accuracy", model="m.onnx", round="fp16")
     assert {"onnxruntime", "tensorrt"} <= packages("accuracy", model="m.onnx", backend="tensorrt")
     assert "tensorrt" in packages("accuracy", model="m.onnx", against="m.engine")
     assert "onnxruntime-gpu" in packages("accuracy", model="m.onnx", against_provider="CUDA")
     assert "onnxruntime" in packages("search_precision")
-    assert {"onnxruntime", "tensorrt"} <= packages("isolate_tactic")
+    assert {"onnxruntime", "tensorrt"} <= packages("tactics")
     for conversion in (
         "fp16",
         "sanitize",

@@ -10,8 +10,9 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities import profile_llm, profile_onnxruntime
 from dld_tui.activities.convert import opset
+from dld_tui.activities.profile import llm as profile_llm
+from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.files.external import ExternalDataError

@@ -15,8 +15,8 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.profile_onnxruntime import Result as ProfileResult
+from dld_tui.activities.profile.onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Result as ProfileResult
 from dld_tui.activities.separate_process import run_in_process
 from dld_tui.activities.time_pair import NOT_SET, pairs_of
 from dld_tui.core.accuracy.result import AccuracyReport

@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from dld_tui.activities.profile_llm import require_provider, shares_cache
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.llm import require_provider, shares_cache
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import PAGE, is_engine
 from dld_tui.core.dataclass import dataclass

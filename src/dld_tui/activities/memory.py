@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.cost.memory import MemoryPlan
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError

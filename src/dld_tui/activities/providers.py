@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress

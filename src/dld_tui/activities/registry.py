@@ -20,6 +20,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import RequestData, from_json, to_json
 from dld_tui.core.process.plugins import plugins, resolve, skip
+from dld_tui.core.settings import former_names
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -121,13 +122,16 @@ class Activity:
         return ("dld", *(self.command.words if self.command else self.id.split("_")))
 
 
-def _own(id: str, title: str, help: str, *, package: str = "", **about: Any) -> Activity:
-    """Return a built-in activity with the request and run of the module of its name.
+_ROOMS = ("check", "convert", "profile")
 
-    Conversions are in ``convert``, others in `package` if given.
+
+def _own(id: str, title: str, help: str, *, module: str = "", **about: Any) -> Activity:
+    """Return a built-in activity with the request and run of a module.
+
+    By default the module has its name; ``convert_fp16`` is the module ``convert.fp16``.
     """
-    name = f"{package}.{id}" if package else id.replace("convert_", "convert.", 1)
-    module = f"dld_tui.activities.{name}"
+    room, _, rest = id.partition("_")
+    module = f"dld_tui.activities.{module or (f'{room}.{rest}' if room in _ROOMS else id)}"
     about.setdefault("result", f"{module}:Result")
     return Activity(id, title, help, f"{module}:Request", f"{module}:run", **about)
 
@@ -192,7 +196,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         command=Command(
             ("sweep",),
             show="dld_tui.cli.jobs.results:show_sweep",
-            joining="dld_tui.activities.sweep_targets:JOINING",
+            joining="dld_tui.activities.sweep.targets:JOINING",
         ),
         result_view="dld_tui.screens.results.sweep:of_sweep",
         synonyms=(
@@ -208,6 +212,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         ),
         page_command="model.sweep",
         offered=True,
+        module="sweep.job",
     ),
     _own(
         "load",
@@ -231,12 +236,12 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
-        "start_up",
+        "startup",
         "Measure session startup",
         "Measure session creation by stage, and show the provider of each node.",
-        result="dld_tui.core.report.start_up:StartUp",
-        command=Command(("startup",), show="dld_tui.cli.jobs.results:show_start_up"),
-        result_view="dld_tui.screens.results.table:of_start_up",
+        result="dld_tui.core.report.startup:SessionStartup",
+        command=Command(("startup",), show="dld_tui.cli.jobs.results:show_startup"),
+        result_view="dld_tui.screens.results.table:of_startup",
         synonyms=("session creation", "load time", "start-up", "startup", "fallback", "provider"),
         page_command="model.start_up",
     ),
@@ -261,7 +266,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         page_command="model.memory",
     ),
     _own(
-        "build_tensorrt",
+        "build",
         "Build a TensorRT engine",
         "Build an engine from a model with TensorRT or TensorRT-RTX.",
         command=Command(("build",), click="dld_tui.cli.jobs.build:command"),
@@ -288,7 +293,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
-        "refit_engine",
+        "refit",
         "Refit an engine",
         "Replace the weights of an engine with those of a model.",
         command=Command(("refit",), show="dld_tui.cli.jobs.results:show_refit"),
@@ -308,6 +313,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         synonyms=("debug", "difference", "polygraphy run"),
         page_command="accuracy.compare",
         offered=True,
+        module="accuracy.job",
     ),
     _own(
         "score",
@@ -318,6 +324,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         result_view="dld_tui.screens.results.table:of_scores",
         synonyms=("dataset", "labels", "top-1", "f1", "mean average precision", "word error rate"),
         offered=True,
+        module="accuracy.score",
     ),
     _own(
         "search_precision",
@@ -333,9 +340,10 @@ ACTIVITIES: tuple[Activity, ...] = (
         synonyms=("mixed precision", "debug precision"),
         page_command="accuracy.search",
         offered=True,
+        module="accuracy.search",
     ),
     _own(
-        "isolate_tactic",
+        "tactics",
         "Isolate a tactic",
         "Find the TensorRT tactics that give wrong results.",
         result="dld_tui.core.accuracy.tactics:TacticReport",
@@ -360,7 +368,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         offered=True,
     ),
     _own(
-        "reduce_model",
+        "reduce",
         "Reduce a failing model",
         "Find the smallest model with which a command still fails.",
         result="dld_tui.core.conversion.reduction:Reduction",
@@ -374,7 +382,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "selftest",
         "Self-test",
         "Test all backends of this machine end to end with built-in models.",
-        package="machine",
+        module="machine.selftest",
         result="dld_tui.core.machine.health:SelfTest",
         command=Command(("selftest",), show="dld_tui.cli.jobs.results:show_selftest"),
         result_view="dld_tui.screens.results.table:of_selftest",
@@ -636,7 +644,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         modification=Modification("r", "restored", "restore the weights"),
     ),
     _own(
-        "run_tool",
+        "tool",
         "Custom tool",
         "Run a custom program on a model.",
     ),
@@ -644,13 +652,13 @@ ACTIVITIES: tuple[Activity, ...] = (
         "tensorrt_libraries",
         "TensorRT libraries",
         "List the installed TensorRT libraries and their features.",
-        package="machine",
+        module="machine.tensorrt_libraries",
     ),
     _own(
         "doctor",
         "Doctor",
         "Check libraries, GPUs and folders.",
-        package="machine",
+        module="machine.doctor",
         result_view="dld_tui.screens.results.table:of_doctor",
     ),
 )
@@ -663,7 +671,7 @@ def activities() -> tuple[Activity, ...]:
     added = []
     for plugin in plugins("activities", Activity):
         activity = plugin.value
-        if activity.id != plugin.name or activity.id in known:
+        if activity.id != former_names.activity_id(plugin.name) or activity.id in known:
             problem = f"its activity {activity.id!r} is one of dld's, or has another name"
             skip("activities", plugin, problem)
             continue
@@ -679,11 +687,12 @@ def activities() -> tuple[Activity, ...]:
 
 
 def find(activity_id: str) -> Activity:
-    """Return an activity without importing it.
+    """Return an activity without importing it; its id may be one of an earlier version.
 
     Raises:
         UsageError: The activity is unknown.
     """
+    activity_id = former_names.activity_id(activity_id)
     for activity in ACTIVITIES:
         if activity.id == activity_id:
             return activity

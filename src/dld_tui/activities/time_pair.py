@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core import fmt
 from dld_tui.core.compare.gate import (
     GATE_SETTINGS,
@@ -162,7 +162,7 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: ONNX Runtime cannot run a model.
     """
-    from dld_tui.activities.profile_onnxruntime import plan_of, require_memory
+    from dld_tui.activities.profile.onnxruntime import plan_of, require_memory
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
     from dld_tui.backends.onnxruntime.session import processor_times_compare
     from dld_tui.core.document.summary import summarise

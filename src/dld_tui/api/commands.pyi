@@ -5,9 +5,9 @@ from inspect import Signature
 from pathlib import Path
 from typing import Any, Literal
 
-import dld_tui.activities.build_tensorrt
+import dld_tui.activities.build
 import dld_tui.activities.machine.doctor
-import dld_tui.activities.refit_engine
+import dld_tui.activities.refit
 from dld_tui.activities.registry import Activity
 from dld_tui.api.reports import Report
 from dld_tui.api.requests import Progress
@@ -41,7 +41,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.machine.health import SelfTest
 from dld_tui.core.report.load import LoadResult
 from dld_tui.core.report.provider_support import ProvidersResult
-from dld_tui.core.report.start_up import StartUp
+from dld_tui.core.report.startup import SessionStartup
 from dld_tui.core.report.sweep import Sweep
 from dld_tui.core.tune.placement import PlacementResult
 from dld_tui.core.tune.result import TuneResult
@@ -195,7 +195,7 @@ def build(
     target: str | None = ...,
     force: bool = ...,
     progress: Progress | None = ...,
-) -> dld_tui.activities.build_tensorrt.Result: ...
+) -> dld_tui.activities.build.Result: ...
 def convert_bf16(
     model: str | Path | Document,
     *,
@@ -843,7 +843,7 @@ def refit(
     target: str | None = ...,
     force: bool = ...,
     progress: Progress | None = ...,
-) -> dld_tui.activities.refit_engine.Result: ...
+) -> dld_tui.activities.refit.Result: ...
 def routes(
     model: str | Path | Document,
     *,
@@ -1014,7 +1014,7 @@ def startup(
     target: str | None = ...,
     force: bool = ...,
     progress: Progress | None = ...,
-) -> StartUp: ...
+) -> SessionStartup: ...
 def sweep(
     model: str | Path | Document,
     *,

@@ -1,6 +1,6 @@
 """Requests from Python values, jobs that run them, and errors in Python's words.
 
->>> from dld_tui.activities.profile_onnxruntime import Request
+>>> from dld_tui.activities.profile.onnxruntime import Request
 >>> with request_of(Request, {"model": path, "shape": {"x": (1, 4)}, "iterations": 3}) as request:
 ...     request.shape, request.iterations
 (('x:1x4',), 3)

@@ -22,7 +22,7 @@ from typing import Any
 
 from dld_tui.activities.gate import Request as Gate
 from dld_tui.activities.gate import compare_versions
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.api.commands import accuracy
 from dld_tui.api.requests import in_python_words, settings_from
 from dld_tui.core.accuracy.result import AccuracyReport

@@ -77,7 +77,7 @@ def unsound(before: Path, after: Path, tell: Callable[[str], None] = LOG.warning
     Raises:
         InputError: One of them cannot be opened.
     """
-    from dld_tui.activities.check_sound import Result
+    from dld_tui.activities.check.sound import Result
 
     request: dict[str, JSON] = {"before": str(before), "after": str(after)}
     try:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.check_sound import Request, run
+from dld_tui.activities.check.sound import Request, run
 from dld_tui.backends.conversion import soundness
 from dld_tui.backends.conversion.soundness import errors_of, require_sound
 from dld_tui.core.checks import check

@@ -59,14 +59,14 @@ requests.written_files = wait
 commands.profile(here / "m.onnx")
 """,
     "a tool": """
-from dld_tui.activities import run_tool
+from dld_tui.activities import tool
 from dld_tui.core.settings.custom_tools import Tool
-run_tool._run = wait
+tool._run = wait
 (here / "m.onnx").write_bytes(b"")
-request = run_tool.Request(
+request = tool.Request(
     "t", "/bin/true", here / "m.onnx", ("$Output",), ".txt", here / "o.txt"
 )
-list(run_tool.run(request))
+list(tool.run(request))
 """,
     "a job": """
 from dld_tui.targets import process

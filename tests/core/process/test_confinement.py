@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.reduce_model import Request as Reduce
+from dld_tui.activities.profile.onnxruntime import Request as Profile
+from dld_tui.activities.reduce import Request as Reduce
 from dld_tui.core.document.scripting.scripts import locate_files
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.permission import require_free

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.settings.state import State
+from dld_tui.core.settings.state import HABITS, OF_MODELS, PRESETS, State
 
 
 @pytest.fixture
@@ -58,3 +58,12 @@ def test_a_folder_that_cannot_be_written_disturbs_nobody(tmp_path: Path) -> None
 def test_names_that_are_not_utf8_come_back(state: State) -> None:
     state.opened("/m/\udcff.onnx", "ONNX")
     assert state.recent()[0].path == "/m/\udcff.onnx"
+
+
+@pytest.mark.parametrize("section", [HABITS, OF_MODELS, PRESETS])
+def test_what_an_activity_had_under_its_former_name_is_read(state: State, section: str) -> None:
+    state.put(section, "refit_engine", {"engine": "old.engine"})
+    assert state.get(section, "refit") == {"engine": "old.engine"}
+    state.put(section, "refit", {"engine": "new.engine"})
+    assert State(state.folder).get(section, "refit") == {"engine": "new.engine"}
+    assert "refit_engine" not in (state.folder / f"{section}.json").read_text()

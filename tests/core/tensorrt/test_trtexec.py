@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from dld_tui.activities.build_tensorrt import Request as BuildRequest
-from dld_tui.activities.profile_tensorrt import Request as ProfileRequest
+from dld_tui.activities.build import Request as BuildRequest
+from dld_tui.activities.profile.tensorrt import Request as ProfileRequest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import Setting, from_json, settings_of
 from dld_tui.core.tensorrt.settings import BuildSettings

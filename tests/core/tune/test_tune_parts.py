@@ -139,7 +139,7 @@ def test_python_code_makes_the_session_that_was_timed(
     change: TuneChange, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runtime = pytest.importorskip("onnxruntime")
-    from dld_tui.activities.profile_onnxruntime import Request
+    from dld_tui.activities.profile.onnxruntime import Request
     from dld_tui.backends.onnxruntime import session as backend
     from dld_tui.core.params import from_json
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.backends.machine import probe
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Finished, Progress

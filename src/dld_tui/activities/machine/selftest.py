@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.separate_process import run_in_process
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
@@ -269,7 +269,7 @@ class _Bench:
 
     def _placed(self, provider: str) -> Work:
         startup = yield from self.ask(
-            "start_up", model=str(self._model), provider=provider, repeats=1,
+            "startup", model=str(self._model), provider=provider, repeats=1,
             device_id=self._request.device,
         )  # fmt: skip
         there = len(startup.nodes) - len(startup.elsewhere)
@@ -282,7 +282,7 @@ class _Bench:
 
     def _built(self, output: Path, **settings: JSON) -> Generator[Progress, None, Any]:
         return self.ask(
-            "build_tensorrt", model=str(self._model), output=str(output),
+            "build", model=str(self._model), output=str(output),
             library=self._request.library, device=str(self._request.device), **settings,
         )  # fmt: skip
 
@@ -309,7 +309,7 @@ class _Bench:
         yield from self._built(refittable, refit="refit")
         _write_other(self._model, self._other)
         result = yield from self.ask(
-            "refit_engine", engine=str(refittable), model=str(self._other),
+            "refit", engine=str(refittable), model=str(self._other),
             output=str(self._refitted), **self._loading,
         )  # fmt: skip
         return f"{fmt.plural(result.weights, 'weight')} replaced"

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.tune.agreement import Agreement
 from dld_tui.activities.tune.budget import PROFILE_S, QUICK_S, Budget
 from dld_tui.activities.tune.found import Found
@@ -204,7 +204,7 @@ class Outcome:
 
     def _turned(self, setups: Sequence[Setup], paths: Sequence[Path]) -> Iterator[Event]:
         """Profile both in turns."""
-        from dld_tui.activities.profile_onnxruntime import plan_of
+        from dld_tui.activities.profile.onnxruntime import plan_of
         from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
         from dld_tui.core.llm.folder import open_document
         from dld_tui.core.machine.environment import environment

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.score import Request as Score
+from dld_tui.activities.accuracy.score import Request as Score
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.accuracy.statistics import ToleranceSettings
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError

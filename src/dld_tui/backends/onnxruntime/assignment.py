@@ -15,7 +15,7 @@ import onnx
 
 from dld_tui.backends.onnxruntime.runtime import find_fault
 from dld_tui.backends.onnxruntime.session import SessionSettings
-from dld_tui.backends.onnxruntime.start_up import node_placements
+from dld_tui.backends.onnxruntime.startup import node_placements
 from dld_tui.backends.onnxruntime.verdict import external_bytes
 from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.operators.native import trial_limits

@@ -48,7 +48,7 @@ from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.report.start_up import Stage
+from dld_tui.core.report.startup import Stage
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
 from dld_tui.core.tensorrt.facts import LibraryFacts
 from dld_tui.core.tensorrt.settings import BuildSettings

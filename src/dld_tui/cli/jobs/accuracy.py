@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from dld_tui.activities.accuracy import Request
-from dld_tui.activities.score import Request as ScoreRequest
-from dld_tui.activities.search_precision import Request as SearchRequest
+from dld_tui.activities.accuracy.job import Request
+from dld_tui.activities.accuracy.score import Request as ScoreRequest
+from dld_tui.activities.accuracy.search import Request as SearchRequest
 from dld_tui.cli.command import Command
 from dld_tui.cli.jobs.activity import run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from

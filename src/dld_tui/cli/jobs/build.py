@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dld_tui.activities.build_tensorrt import Request, Result
+from dld_tui.activities.build import Request, Result
 from dld_tui.cli.jobs.activity import RewritingCommand, run_activity, shared_options
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
@@ -16,7 +16,7 @@ from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.params import from_json, settings_of, to_json, validate, written_files
-from dld_tui.core.report.start_up import STAGE_COLUMNS
+from dld_tui.core.report.startup import STAGE_COLUMNS
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.tensorrt.facts import trtexec_version
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
@@ -54,7 +54,7 @@ def callback(
             write(visible(text))
         return
     require_free(written_files(request), force)
-    result: Result = run_activity("build_tensorrt", request, target)
+    result: Result = run_activity("build", request, target)
     if as_json:
         write_json(result)
     else:

@@ -9,11 +9,11 @@ from typing import Any
 
 import click
 
-from dld_tui.activities.isolate_tactic import Request
-from dld_tui.activities.profile_llm import Result as LlmResult
-from dld_tui.activities.profile_onnxruntime import Result as OrtResult
-from dld_tui.activities.profile_tensorrt import Result as TensorRTResult
-from dld_tui.activities.refit_engine import Result
+from dld_tui.activities.profile.llm import Result as LlmResult
+from dld_tui.activities.profile.onnxruntime import Result as OrtResult
+from dld_tui.activities.profile.tensorrt import Result as TensorRTResult
+from dld_tui.activities.refit import Result
+from dld_tui.activities.tactics import Request
 from dld_tui.cli.jobs.activity import RewritingCommand, run_activity
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
@@ -54,7 +54,7 @@ from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
 from dld_tui.core.report.report import open_report
-from dld_tui.core.report.start_up import StartUp, node_table, stage_table, start_up_lines
+from dld_tui.core.report.startup import SessionStartup, node_table, stage_table, startup_lines
 from dld_tui.core.report.sweep import Sweep
 from dld_tui.core.statistics import PERCENTILES
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
@@ -233,9 +233,9 @@ def show_load(result: LoadResult, as_json: bool) -> None:
     show_result(result, load_lines(result), [load_table(result)], as_json=as_json)
 
 
-def show_start_up(result: StartUp, as_json: bool) -> None:
+def show_startup(result: SessionStartup, as_json: bool) -> None:
     """Print the stages and the nodes that are not on the first provider."""
-    show_result(result, start_up_lines(result), [stage_table(result)], as_json=as_json)
+    show_result(result, startup_lines(result), [stage_table(result)], as_json=as_json)
     if result.elsewhere and not as_json:
         write()
         write_table(node_table(result))
@@ -315,7 +315,7 @@ def callback(target: str | None, force: bool, as_json: bool, **values: Any) -> i
     request: Request = request_from(Request, values)
     if not request.estimate_only:
         require_free(written_files(request), force)
-    result = run_activity("isolate_tactic", request, target)
+    result = run_activity("tactics", request, target)
     if as_json:
         write_json(result)
     else:

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
-from dld_tui.activities.check_full import LIMIT_S, Result
-from dld_tui.activities.check_full import Request as FullRequest
+from dld_tui.activities.check.full import LIMIT_S, Result
+from dld_tui.activities.check.full import Request as FullRequest
 from dld_tui.api.inference import inference_findings
 from dld_tui.cli.command import command_for, force_flag, json_flag, output_file
 from dld_tui.cli.output import narrate, write, write_json

@@ -140,7 +140,7 @@ def command(asked: RewriteRequest) -> int:
 
 def _verified(model: Path, output: Path) -> Any:
     """Run both models on the same inputs and return the comparison."""
-    from dld_tui.activities.accuracy import Request
+    from dld_tui.activities.accuracy.job import Request
     from dld_tui.cli.jobs.activity import run_activity
 
     return run_activity("accuracy", Request(model=model, against=output))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dld_tui.activities.run_tool import request_for
+from dld_tui.activities.tool import request_for
 from dld_tui.cli.command import Command, command_for, force_flag, json_flag
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.options import parameters_of, request_from
@@ -168,7 +168,7 @@ def run_tool(asked: RunRequest) -> int:
         else:
             narrate(event.text)
 
-    with LocalTarget().start("run_tool", to_json(request)) as job:
+    with LocalTarget().start("tool", to_json(request)) as job:
         result = job.result(heard)
     problem = _unsound(asked.model, output) if output is not None else ""
     if asked.as_json:

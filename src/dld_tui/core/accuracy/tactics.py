@@ -88,7 +88,7 @@ class SuspectTactics:
 
 @dataclass(frozen=True)
 class TacticReport:
-    """The result of the activity ``isolate_tactic``. Fields may be added, never renamed."""
+    """The result of the activity ``tactics``. Fields may be added, never renamed."""
 
     verdict: str | None
     """None if only the cost was requested."""

@@ -23,6 +23,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.params import Setting
 from dld_tui.core.process import paths
+from dld_tui.core.settings import former_names
 from dld_tui.core.types import JSON
 
 
@@ -87,7 +88,12 @@ class State:
             data = json.loads((self.folder / f"{name}.json").read_bytes())
         except (OSError, ValueError, RecursionError):
             return {}
-        return data if isinstance(data, dict) else {}
+        if not isinstance(data, dict):
+            return {}
+        if name in _OF_ACTIVITIES:  # today's name wins if an older version of the program ran since
+            former = {key: data.pop(key) for key in [*data] if key in former_names.ACTIVITIES}
+            return {former_names.activity_id(key): value for key, value in former.items()} | data
+        return data
 
     def _write(self, name: str, data: Mapping[str, JSON]) -> None:
         from dld_tui.core.files.writer import write_text
@@ -103,6 +109,9 @@ HABITS = "forms"
 """The section of the state with the habits of each activity, and its last model."""
 OF_MODELS = "model_forms"
 """The section with the settings of each activity that belong to a model, by the model's path."""
+PRESETS = "presets"
+"""The section with the settings that were saved under a name, by activity."""
+_OF_ACTIVITIES = (HABITS, OF_MODELS, PRESETS)
 _MODEL = "model"
 _MOST_MODELS = 30
 

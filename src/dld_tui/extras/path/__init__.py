@@ -7,7 +7,7 @@ from dld_tui.core.command_line import CommandInfo
 COMMAND = CommandInfo(
     "path",
     "Find the critical path of a profile.",
-    activity="critical_path",
+    activity="path",
     example="run.dldprof",
     group="Measure",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dld_tui.activities.registry import Activity, Command
 
 ACTIVITY = Activity(
-    "critical_path",
+    "path",
     "Find the critical path",
     "Show what parallel execution could save, and where to split a model for two devices.",
     "dld_tui.extras.path.job:Request",

@@ -54,7 +54,7 @@ class Cut:
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """The result of the activity ``critical_path``. Fields may be added, never renamed."""
+    """The result of the activity ``path``. Fields may be added, never renamed."""
 
     report: str
     model: str

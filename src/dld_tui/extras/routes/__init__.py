@@ -7,7 +7,7 @@ from dld_tui.core.command_line import CommandInfo
 COMMAND = CommandInfo(
     "routes",
     "Find the fastest TensorRT build route.",
-    activity="tune_routes",
+    activity="routes",
     example="model.onnx",
     group="TensorRT",
 )

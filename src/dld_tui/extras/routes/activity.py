@@ -5,7 +5,7 @@ from __future__ import annotations
 from dld_tui.activities.registry import Activity, Command
 
 ACTIVITY = Activity(
-    "tune_routes",
+    "routes",
     "Tune build routes",
     "Find the TensorRT build route (compiler knobs) with the fastest engine.",
     "dld_tui.extras.routes.job:Request",

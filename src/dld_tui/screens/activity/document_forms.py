@@ -564,7 +564,7 @@ class ToolJobScreen(JobScreen):
         replaces: Sequence[str] = (),
     ) -> None:
         super().__init__(
-            "run_tool", request, opened or _nothing, title=title, target=targets.LOCAL,
+            "tool", request, opened or _nothing, title=title, target=targets.LOCAL,
             replaces=replaces, job_input=JobInput(prepare, self._remove),
         )  # fmt: skip
         self._folder = folder

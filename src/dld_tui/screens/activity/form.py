@@ -58,7 +58,7 @@ from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.page import AppServices, CommandScreen, Page, host
 from dld_tui.widgets.tasks import on_thread, task
 
-_SECTION = "presets"
+_SECTION = state.PRESETS
 _PRESET_KEYS = "123456789abcdefghijklmnopqrstuvwxyz"
 _LONGEST = 60
 LOW = 20

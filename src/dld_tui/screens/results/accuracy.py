@@ -405,7 +405,7 @@ class TacticsScreen(ResultsPage[TacticReport]):
 
     def __init__(self, result: TacticReport, model: Path) -> None:
         super().__init__(None, f"tactics of {model.name}", result)
-        self.subject = ResultModel(self, "isolate_tactic", model)
+        self.subject = ResultModel(self, "tactics", model)
 
     @classmethod
     def of_job(cls, result: TacticReport, values: Mapping[str, JSON]) -> TacticsScreen:

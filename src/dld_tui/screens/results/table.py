@@ -26,7 +26,7 @@ from dld_tui.core.machine.health import (
 )
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
-from dld_tui.core.report.start_up import StartUp, node_table, start_up_lines
+from dld_tui.core.report.startup import SessionStartup, node_table, startup_lines
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table, ratio_text
 from dld_tui.core.text import visible
@@ -163,10 +163,10 @@ class TableResult(ResultsPage[TableData]):
         return "", len(table), csv_of(table)
 
 
-def of_start_up(result: StartUp, values: Mapping[str, JSON]) -> TableResult:
+def of_startup(result: SessionStartup, values: Mapping[str, JSON]) -> TableResult:
     """Return the page of the start of a session."""
     stages = [f"{stage.name}: {stage.ms:.3f} ms" for stage in result.stages]
-    summary = [*start_up_lines(result), "; ".join(stages)]
+    summary = [*startup_lines(result), "; ".join(stages)]
     return TableResult(f"start of {Path(result.model).name}", summary, node_table(result))
 
 

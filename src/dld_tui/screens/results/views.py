@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dld_tui.activities import registry
-from dld_tui.activities.build_tensorrt import Result as Built
-from dld_tui.activities.refit_engine import Result as Refitted
+from dld_tui.activities.build import Result as Built
+from dld_tui.activities.refit import Result as Refitted
 from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.process.plugins import resolve

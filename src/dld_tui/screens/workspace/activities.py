@@ -36,7 +36,7 @@ from dld_tui.widgets.shell.page import NodeErrors, host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.activities.run_tool import Result
+    from dld_tui.activities.tool import Result
     from dld_tui.core.accuracy.result import AccuracyReport
     from dld_tui.core.settings.custom_tools import Tool
     from dld_tui.screens.results.pages import ModelState
@@ -64,7 +64,7 @@ class Profiling(Controller):
         ("model.gate", "profiling.gate", "", "", "gate",
          "Stop a slower model: judge a new version, or this model by requirements.",
          "regression, slower, requirements, budget, latency limit, p95"),
-        ("model.start_up", "profiling.start_up", "", "", "session startup",
+        ("model.start_up", "profiling.startup", "", "", "session startup",
          "Measure session creation by stage, and show the provider of each node.",
          "measure the start, start-up, session creation, load time"),
         ("model.providers", "profiling.providers", "", "", "providers",
@@ -158,9 +158,9 @@ class Profiling(Controller):
         """Show the form for judging this model against a new version or requirements."""
         self._start_form("gate", "judge")
 
-    def start_up(self) -> None:
+    def startup(self) -> None:
         """Show the form for measuring what making a session takes."""
-        self._start_form("start_up", "measure")
+        self._start_form("startup", "measure")
 
     def providers(self) -> None:
         """Show the form for asking which nodes each provider takes."""
@@ -172,7 +172,7 @@ class Profiling(Controller):
 
     def build(self) -> None:
         """Show the form for building a TensorRT engine of this model."""
-        self._start_form("build_tensorrt", "build")
+        self._start_form("build", "build")
 
     def memory(self) -> None:
         """Show the form for counting what memory a run needs."""
@@ -244,7 +244,7 @@ class Accuracy(Controller):
         ("accuracy.search", "accuracy.search_precision", "", "", "search precision",
          "Find the fewest nodes that must stay in fp32 for fp16, bf16 or int8.",
          "mixed precision, debug precision, keep in fp32, sensitive layers"),
-        ("accuracy.tactics", "accuracy.isolate_tactic", "", "", "isolate tactic",
+        ("accuracy.tactics", "accuracy.tactics", "", "", "isolate tactic",
          "Find the TensorRT tactics that give wrong results.",
          "debug build, wrong results, kernel"),
         common="document",
@@ -266,9 +266,9 @@ class Accuracy(Controller):
         """Show the form of a search."""
         self._show_run_form("search_precision")
 
-    def isolate_tactic(self) -> None:
+    def tactics(self) -> None:
         """Show the form of a search for wrong tactics."""
-        self._show_run_form("isolate_tactic")
+        self._show_run_form("tactics")
 
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity whose results are about the model's nodes."""
@@ -389,7 +389,7 @@ class CustomTools(Controller):
         self.page.tasks.start(self._ask_output(tool, unused(offered)), "dialog")
 
     async def _ask_output(self, tool: Tool, offered: Path) -> None:
-        from dld_tui.activities.run_tool import files_beside
+        from dld_tui.activities.tool import files_beside
         from dld_tui.widgets.dialogs.dialogs import PromptDialog
         from dld_tui.widgets.dialogs.overwrite import ask_file
 
@@ -452,7 +452,7 @@ class CustomTools(Controller):
         folder: Path | None = None,
         prepare: Callable[[CancelCheck], None] | None = None,
     ) -> None:
-        from dld_tui.activities.run_tool import request_for
+        from dld_tui.activities.tool import request_for
         from dld_tui.screens.activity.document_forms import ToolJobScreen
 
         home = self.document.path.parent if self.document.path is not None else Path.cwd()

@@ -29,7 +29,7 @@ from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.activities.check_full import Result
+    from dld_tui.activities.check.full import Result
     from dld_tui.core.checks import Finding
     from dld_tui.core.checks.checker import Checker
     from dld_tui.core.checks.findings import RuntimeAnswer

@@ -312,7 +312,7 @@ def ask_runtime(
         CancelledError: `cancelled` returned True.
         DldError: The child process failed.
     """
-    from dld_tui.activities.check_full import Result
+    from dld_tui.activities.check.full import Result
     from dld_tui.targets import registry
 
     with model_view(document, snapshot, cancelled, values=False, loadable=True) as view:

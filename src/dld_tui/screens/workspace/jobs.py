@@ -111,7 +111,7 @@ def require_sound(before: Path, after: Path, cancelled: CancelCheck) -> list[str
         ActivityError: There are new errors.
         CancelledError: `cancelled` said so.
     """
-    from dld_tui.activities.check_sound import Result
+    from dld_tui.activities.check.sound import Result
     from dld_tui.targets import registry
 
     request: dict[str, JSON] = {"before": str(before), "after": str(after)}

@@ -24,6 +24,7 @@ from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.process import paths
 from dld_tui.core.process.child import Child
 from dld_tui.core.process.plugins import plugins
+from dld_tui.core.settings import former_names
 from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -494,7 +495,10 @@ def needs_of(activity_id: str, request: Mapping[str, JSON]) -> Needs:
     """Return what an activity needs for a request; what the request does not say is the default."""
     find = NEEDS.get(activity_id)
     if find is None:
-        added = {plugin.name: plugin.value for plugin in plugins("needs", FunctionType)}
+        added = {
+            former_names.activity_id(plugin.name): plugin.value
+            for plugin in plugins("needs", FunctionType)
+        }
         find = cast("Callable[..., Needs]", added.get(activity_id, _document))
     return find(request)
 
@@ -614,21 +618,21 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "time_pair": _time_pair,
     "gate": onnxruntime_needs,
     "tune": _tune,
-    "start_up": onnxruntime_needs,
+    "startup": onnxruntime_needs,
     "placement": _placement,
     "sweep": onnxruntime_needs,
     "load": _load,
     "memory": onnxruntime_needs,
     "providers": onnxruntime_needs,
     "profile_llm": onnxruntime_needs,
-    "build_tensorrt": _tensorrt_measured,
+    "build": _tensorrt_measured,
     "profile_tensorrt": _tensorrt_measured,
-    "refit_engine": _tensorrt_measured,
+    "refit": _tensorrt_measured,
     "accuracy": _accuracy,
     "score": onnxruntime_needs,
     "search_precision": _search,
-    "isolate_tactic": both_needs,
-    "reduce_model": _document,
+    "tactics": both_needs,
+    "reduce": _document,
     "selftest": _selftest,
     "infer_shapes": onnxruntime_needs,
     "check_full": _check_full,
@@ -652,7 +656,7 @@ NEEDS: Mapping[str, Callable[[Mapping[str, JSON]], Needs]] = {
     "convert_strip": _document,
     "convert_restore": _verified,
     "convert_quantize": onnxruntime_needs,
-    "run_tool": _document,
+    "tool": _document,
     "tensorrt_libraries": _nothing,
     "doctor": _nothing,
 }

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.activities.build_tensorrt import Request, run
+from dld_tui.activities.build import Request, run
 from dld_tui.backends.tensorrt.library import probe
 from dld_tui.core.document.metadata import PRECISION_KEY
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError, UsageError
@@ -224,7 +224,7 @@ def test_a_worker_stops_when_it_is_asked(tmp_path: Path) -> None:
     path = weighted(tmp_path, blocks=300, size=64)
     engine = tmp_path / "m.engine"
     request = {"model": str(path), "output": str(engine), "library": "tensorrt_rtx"}
-    with LocalTarget().start("build_tensorrt", request) as job:
+    with LocalTarget().start("build", request) as job:
 
         def stop(event: object) -> None:
             if isinstance(event, Progress) and event.unit == "steps":

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dld_tui.activities.registry import Joining
-from dld_tui.activities.sweep import Request, asked_settings
+from dld_tui.activities.sweep.job import Request, asked_settings
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.report.sweep import Sweep, joined, load_sweep, sweep_text

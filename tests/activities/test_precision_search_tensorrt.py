@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.activities.search_precision import Request, run
+from dld_tui.activities.accuracy.search import Request, run
 from dld_tui.backends.tensorrt import builder, outputs
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt.library import Library, use

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.activities.start_up import Request, run
-from dld_tui.backends.onnxruntime.start_up import release_memory, why_elsewhere
+from dld_tui.activities.startup import Request, run
+from dld_tui.backends.onnxruntime.startup import release_memory, why_elsewhere
 from dld_tui.core.errors import TimeLimitError
 from dld_tui.core.events import Finished
-from dld_tui.core.report.start_up import StartUp
+from dld_tui.core.report.startup import SessionStartup
 from tests.support.models import PLAIN_BRANCHES, write
 
 pytest.importorskip("onnxruntime")
@@ -26,7 +26,7 @@ def test_the_stages_add_up_and_each_node_has_a_provider(tmp_path: Path) -> None:
     *_, last = run(Request(path, repeats=2, shape=("x:3x4",)))
     assert isinstance(last, Finished)
     found = last.result
-    assert isinstance(found, StartUp)
+    assert isinstance(found, SessionStartup)
     assert sum(stage.ms for stage in found.stages) == pytest.approx(found.session_ms)
     assert len(found.stages) == 6
     assert found.first_ms > 0
@@ -41,7 +41,7 @@ def test_an_error_at_any_stage_names_the_model(
         raise TimeLimitError("it takes over 6 s")
 
     path = write(tmp_path, PLAIN_BRANCHES)
-    monkeypatch.setattr("dld_tui.backends.onnxruntime.start_up.time_session", ended)
+    monkeypatch.setattr("dld_tui.backends.onnxruntime.startup.time_session", ended)
     with pytest.raises(TimeLimitError) as raised:
         list(run(Request(path, shape=("x:3x4",))))
     assert raised.value.where == str(path)

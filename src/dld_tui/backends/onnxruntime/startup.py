@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dld_tui.backends.onnxruntime.session import Session, SessionSettings
-from dld_tui.core.report.start_up import NodePlacement, Stage
+from dld_tui.core.report.startup import NodePlacement, Stage
 
 _NO_PACKING = {"session.disable_prepacking": "1"}
 _RECORD = {"session.record_ep_graph_assignment_info": "1"}

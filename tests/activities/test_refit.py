@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.refit_engine import Request, run
+from dld_tui.activities.refit import Request, run
 from dld_tui.backends.tensorrt import cuda, library
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.codec import encode

@@ -30,8 +30,8 @@ class NodePlacement:
 
 
 @dataclass(frozen=True)
-class StartUp:
-    """The result of the activity ``start_up``. Fields may be added, never renamed."""
+class SessionStartup:
+    """The result of the activity ``startup``. Fields may be added, never renamed."""
 
     model: str
     backend: str
@@ -64,18 +64,18 @@ NODE_COLUMNS: tuple[Column[NodePlacement], ...] = (
 )
 
 
-def stage_table(result: StartUp) -> Table[Stage]:
+def stage_table(result: SessionStartup) -> Table[Stage]:
     """Return the stages."""
     return Table(STAGE_COLUMNS, result.stages, name="start_up", title="Start-up")
 
 
-def node_table(result: StartUp) -> Table[NodePlacement]:
+def node_table(result: SessionStartup) -> Table[NodePlacement]:
     """Return the nodes, those that are not on the first provider first."""
     rows = sorted(result.nodes, key=lambda node: not node.reason)
     return Table(NODE_COLUMNS, rows, name="providers", title="Providers")
 
 
-def start_up_lines(result: StartUp) -> list[str]:
+def startup_lines(result: SessionStartup) -> list[str]:
     """Return what takes the time, and where nodes are, in lines for people."""
     ms = fmt.milliseconds
     worst = max(result.stages, key=lambda stage: stage.ms, default=None)

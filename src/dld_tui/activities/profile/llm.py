@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.codec import encode, optional
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError

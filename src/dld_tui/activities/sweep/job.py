@@ -12,9 +12,9 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.activities.profile_llm import Request as LlmProfile
-from dld_tui.activities.profile_onnxruntime import Request as Profile
-from dld_tui.activities.sweep_setups import Generation, Passes, Runner, Setup
+from dld_tui.activities.profile.llm import Request as LlmProfile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
+from dld_tui.activities.sweep.setups import Generation, Passes, Runner, Setup
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
     ActivityError,

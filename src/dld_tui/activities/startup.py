@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param
-from dld_tui.core.report.start_up import Stage, StartUp
+from dld_tui.core.report.startup import SessionStartup, Stage
 
-Result = StartUp
+Result = SessionStartup
 _LATER = 5
 
 
@@ -58,11 +58,11 @@ def run(request: Request) -> Iterator[Event]:
         UnavailableError: ONNX Runtime or the provider is missing.
         ActivityError: The model cannot be run.
     """
-    from dld_tui.activities.profile_onnxruntime import Request as Profile
+    from dld_tui.activities.profile.onnxruntime import Request as Profile
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.backends.onnxruntime.start_up import node_placements, stages
+    from dld_tui.backends.onnxruntime.startup import node_placements, stages
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for
     from dld_tui.core.llm.folder import open_document
@@ -98,7 +98,7 @@ def run(request: Request) -> Iterator[Event]:
                     session.try_once(feed)
                     (later if number else first).append(1000 * (time.perf_counter() - begin))
     yield Finished(
-        StartUp(
+        SessionStartup(
             str(request.model),
             f"ONNX Runtime {version()}",
             tuple(stage_times),

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dld_tui.activities.profile_llm import require_provider, shares_cache
+from dld_tui.activities.profile.llm import require_provider, shares_cache
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError

@@ -21,7 +21,7 @@ from dld_tui.core.events import Event, Finished, Log, Progress, result_of
 from dld_tui.core.inputs.guessed_input import GuessedInput
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import to_json
-from dld_tui.core.report.start_up import Stage
+from dld_tui.core.report.startup import Stage
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 

@@ -2,17 +2,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dld_tui.core.report.start_up import (
+from dld_tui.core.report.startup import (
     NodePlacement,
+    SessionStartup,
     Stage,
-    StartUp,
     node_table,
     stage_table,
-    start_up_lines,
+    startup_lines,
 )
 from dld_tui.core.tables.table import json_of
 
-FOUND = StartUp(
+FOUND = SessionStartup(
     "m.onnx", "ONNX Runtime 1.31.1", (Stage("reading", 2.0), Stage("packing of weights", 6.0)),
     8.0, 5.0, 1.0, 3,
     (
@@ -22,7 +22,7 @@ FOUND = StartUp(
 
 
 def test_what_takes_the_time_and_where_nodes_go_is_told() -> None:
-    session, most, places = start_up_lines(FOUND)
+    session, most, places = startup_lines(FOUND)
     assert "8.000 ms, the first pass 5.000 ms, later ones 1.000 ms; medians of 3" in session
     assert most == "The longest stage is packing of weights: 6.000 ms, 75 %."
     assert places == "Providers of the nodes before any run: 1 on CUDA, 1 on CPU."
@@ -30,7 +30,7 @@ def test_what_takes_the_time_and_where_nodes_go_is_told() -> None:
 
 def test_a_stage_below_zero_is_explained() -> None:
     stages = (Stage("reading", 9.0), Stage("layout optimisation", -1.0))
-    lines = start_up_lines(replace(FOUND, stages=stages))
+    lines = startup_lines(replace(FOUND, stages=stages))
     assert (
         lines[2] == "A negative stage saves others more time than it takes, or is within the noise."
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.isolate_tactic import Request, run
+from dld_tui.activities.tactics import Request, run
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt import outputs
 from dld_tui.backends.tensorrt.library import Library, facts_of, use

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from dld_tui.activities.profile_onnxruntime import Request as Profile
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.accuracy.scores import DatasetScores
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError

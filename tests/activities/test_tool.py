@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.run_tool import Request, request_for
+from dld_tui.activities.tool import Request, request_for
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,
@@ -40,7 +40,7 @@ def ran(
     heard: Callable[[Event], None] | None = None,
     replaces: Sequence[Path] = (),
 ) -> Any:
-    with LocalTarget().start("run_tool", to_json(request, map(str, replaces))) as job:
+    with LocalTarget().start("tool", to_json(request, map(str, replaces))) as job:
         return job.result(heard)
 
 
@@ -177,7 +177,7 @@ def test_what_it_started_ends_with_the_job(tmp_path: Path, way: str, ignore: str
         tool(parent, "$Output", output=".x", limit=limit), model, tmp_path / "o.x"
     )
     pids: list[int] = []
-    with LocalTarget().start("run_tool", to_json(request)) as job:
+    with LocalTarget().start("tool", to_json(request)) as job:
 
         def heard(event: Event) -> None:
             if isinstance(event, Log) and event.level == "info" and not pids:
@@ -202,7 +202,7 @@ def test_a_flood_neither_fills_the_memory_nor_holds_up_a_cancel(tmp_path: Path) 
     model = tmp_path / "m.onnx"
     model.write_bytes(b"model")
     lines = 0
-    with LocalTarget().start("run_tool", to_json(request_for(Tool("y", yes), model, None))) as job:
+    with LocalTarget().start("tool", to_json(request_for(Tool("y", yes), model, None))) as job:
 
         def heard(event: Event) -> None:
             nonlocal lines

@@ -12,7 +12,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.activities.reduce_model import Request, run
+from dld_tui.activities.reduce import Request, run
 from dld_tui.backends import processes
 from dld_tui.backends.processes import ProgramEnd
 from dld_tui.core.conversion.reduction import Reduction
@@ -87,7 +87,7 @@ if os.path.getsize(sys.argv[2]) == int(sys.argv[3]):
 sys.exit(b'Sigmoid' in open(sys.argv[1], 'rb').read())
 """
 RUNNING = (
-    "import sys; from pathlib import Path; from dld_tui.activities.reduce_model import *;"
+    "import sys; from pathlib import Path; from dld_tui.activities.reduce import *;"
     " list(run(Request(Path(sys.argv[1]), sys.argv[2], Path(sys.argv[3]))))"
 )
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from dld_tui.activities.search_precision import Request, run
+from dld_tui.activities.accuracy.search import Request, run
 from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
 from dld_tui.backends.onnxruntime.session import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner

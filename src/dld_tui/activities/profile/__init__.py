@@ -1,0 +1,1 @@
+"""Profiles of a model, of its layers and nodes, with each runtime."""
