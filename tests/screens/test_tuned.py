@@ -20,19 +20,23 @@ from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.preview import preview
+from dld_tui.core.tables.table import Table
 from dld_tui.core.text import fit, visible
-from dld_tui.core.tune.changes import CHANGES, reasons_of, thread_changes
+from dld_tui.core.tune.changes import CHANGES, Setup, TuneChange, reasons_of, thread_changes
+from dld_tui.core.tune.race import Race
 from dld_tui.core.tune.result import (
     Candidate,
     CandidateState,
     Code,
     TuneResult,
+    candidates,
     cpp_code,
     load_result,
     python_code,
     result_lines,
     result_parts,
     tune_bars,
+    tune_table,
 )
 from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.results.accuracy import AccuracyScreen, PrecisionScreen, TacticsScreen
@@ -48,14 +52,32 @@ from tests.support.report_files import make_report
 from tests.support.workspace import NARROW, WIDE, opened
 
 CANDIDATES = (
-    Candidate("as it is", "original model", 12.0, 1.0, 36, CandidateState.IN_RACE),
-    Candidate("int8-dynamic", "dynamic int8", 5.0, 0.5, 24, CandidateState.BEST, "", "SNR 36 dB"),
+    Candidate("as it is", "original model", 12.0, 1.0, 1.0, 36, CandidateState.IN_RACE),
     Candidate(
-        "threads-1", "1 thread", 19.0, 1.6, 2, CandidateState.SLOWER, "", "the same", identical=True
+        "int8-dynamic",
+        "dynamic int8",
+        5.0,
+        0.5,
+        0.4,
+        24,
+        CandidateState.BEST,
+        "",
+        "SNR 36 dB",
+        interval=(1.96, 2.04),
     ),
     Candidate(
-        "fp16", "fp16", None, None, 0, CandidateState.NO_CHANGE, "there is nothing to change"
+        "threads-1",
+        "1 thread",
+        None,
+        None,
+        1.6,
+        2,
+        CandidateState.SLOWER,
+        "",
+        "the same",
+        identical=True,
     ),
+    Candidate("fp16", "fp16", state=CandidateState.NO_CHANGE, problem="there is nothing to change"),
 )
 CONFIRMED = GateRow("end to end", 10.0, 5.0, -50.0, -51.0, -49.0, Verdict.FASTER)
 
@@ -94,7 +116,7 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     result = found(tmp_path, confirmed=None)
     parts = dict(result_parts(result))
     assert parts[""] == "no candidate is measurably faster; 2 candidates measured"
-    assert parts["Closest"] == ("dynamic int8, 2.00× at first: may be noise")
+    assert parts["Closest"] == ("dynamic int8, 2.50× at first: may be noise")
     rough = GateRow("end to end", 10.0, 7.5, -25.0, -50.0, 25.0, Verdict.NO_DIFFERENCE)
     lost = replace(
         CANDIDATES[1], state=CandidateState.NOT_CONFIRMED, ratio=0.75, interval=(0.8, 2.0)
@@ -102,7 +124,7 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     told = dict(
         result_parts(replace(result, confirmed=rough, other_busy_threads=1.1, candidates=(lost,)))
     )
-    text = "dynamic int8 was faster at first, not in the confirmation: 1.33× (0.80 to 2.00)"
+    text = "dynamic int8 was faster at first, not in the confirmation: 0.80 to 2.00×"
     assert (told["Lost"], "Closest" in told) == (text, False)
     assert told["Note"].startswith("other programs kept 1.1 threads busy:")
     slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))
@@ -127,7 +149,8 @@ def test_each_speedup_is_one_figure_with_its_interval(tmp_path: Path) -> None:
     column = tune_bars(result).column("speed")
     assert column.value(rows["int8-dynamic"]) == (2.0, 1.2, 2.9)
     assert column.style_of(rows["int8-dynamic"]) == "good"
-    assert column.value(rows["threads-1"]) == (1 / 1.6,) * 3
+    assert column.value(rows["threads-1"]) is None  # that of a race has no place on the axis
+    assert tune_bars(result).column("first").shown_text(rows["threads-1"]) == "0.62×"
     assert column.value(rows["fp16"]) is None
     assert tune_bars(result).column("state").shown_text(rows["as it is"]) == "12.0 ms"
     assert result.headline == "Dynamic int8 is faster: 2.00× (at least 1.96×)"
@@ -135,11 +158,73 @@ def test_each_speedup_is_one_figure_with_its_interval(tmp_path: Path) -> None:
     assert none.headline == "No candidate is measurably faster"
 
 
+def tuned(*drawn: tuple[str, float, GateRow | None], best: str = "") -> Table[Candidate]:
+    """Return the table of set-ups with their ratio in one race, and their confirmations."""
+    keys = ["as it is", *(key for key, _, _ in drawn)]
+    race = Race(keys)
+    race.add_round({"as it is": 10.0} | {key: 10 * ratio for key, ratio, _ in drawn})
+    setups = {key: Setup(Path("m.onnx"), (TuneChange(key, key),)) for key in keys}
+    rows = {key: row for key, _, row in drawn if row is not None}
+    found = candidates(setups, [race], {}, {}, best or keys[0], rows)
+    result = TuneResult(
+        report="", source="", best=best or keys[0], title=best, confirmed=rows.get(best),
+        model=None, candidates=found, why=(), code=Code("", "", ""), reports=(), tolerance="",
+        inputs="", seconds={}, is_whole=True,
+    )  # fmt: skip
+    return tune_table(result)
+
+
+def proof(speedup: float, low: float, high: float) -> GateRow:
+    """Return a confirmation of a speedup with its interval."""
+    change, least, most = (100 / one - 100 for one in (speedup, high, low))
+    verdict = Verdict.FASTER if most < -0.5 else Verdict.NO_DIFFERENCE
+    return GateRow("end to end", 8.0, 8.0 / speedup, change, least, most, verdict)
+
+
+def test_what_is_claimed_has_one_base_and_no_race_stands_above_it() -> None:
+    """A race put five others at 2.2x above a winner that was confirmed at 1.13x."""
+    table = tuned(
+        ("seemed fastest", 1 / 2.2, None),
+        ("lost", 1 / 2.4, proof(1.3, 0.9, 2.0)),
+        ("faster, too", 1 / 1.5, proof(1.05, 1.02, 1.08)),
+        ("winner", 1 / 2.0, proof(1.13, 1.12, 1.14)),
+        ("slow", 2.0, None),
+        best="winner",
+    )
+    shown = [[column.shown_text(row) for column in table.columns[:6]] for row in table.rows]
+    assert shown == [
+        ["winner", "7.080", "1.13×", "1.12 to 1.14", "best", "2.00×"],
+        ["faster, too", "7.619", "1.05×", "1.02 to 1.08", "faster", "1.50×"],
+        ["as it is", "8.000", "1.00×", "–", "compared", "1.00×"],
+        ["lost", "–", "–", "0.90 to 2.00", "unconfirmed", "2.40×"],
+        ["seemed fastest", "–", "–", "–", "unconfirmed", "2.20×"],
+        ["slow", "–", "–", "–", "compared", "0.50×"],
+    ]
+
+
+def test_a_vague_speedup_is_its_least_in_every_place() -> None:
+    table = tuned(("winner", 0.5, proof(1.28, 1.06, 8.38)), best="winner")
+    row = table.rows[0]
+    assert [table.column(key).shown_text(row) for key in ("ms", "speed")] == ["–", "at least 1.06×"]
+
+
+def test_the_ratios_of_races_in_older_files_are_no_claims(tmp_path: Path) -> None:
+    path = Path(found(tmp_path).report)
+    data = json.loads(path.read_text())
+    for one in data["candidates"]:
+        del one["first_ratio"]
+    data["candidates"][2] |= {"ms": 7.5, "ratio": 0.625}
+    path.write_text(json.dumps(data))
+    first, best, other, _ = load_result(path).candidates
+    assert (first.claim, best.claim, other.claim) == ("1.00×", "2.00×", None)
+    assert (other.ms, other.first_ratio) == (None, 0.625)
+
+
 def test_set_ups_of_the_same_beginning_are_told_apart_at_80_columns(tmp_path: Path) -> None:
     begin = "dynamic int8"
     ends = ("1 thread", "2 threads", "work in small blocks", "denormal numbers are zero")
     many = tuple(
-        Candidate(f"int8-dynamic+{at}", f"{begin}, {end}", 5.0, 0.5, 12, CandidateState.SLOWER)
+        Candidate(f"int8-dynamic+{at}", f"{begin}, {end}", first_ratio=0.5, rounds=12)
         for at, end in enumerate(ends)
     )
     view = TableView(tune_bars(replace(found(tmp_path), candidates=(CANDIDATES[0], *many))))

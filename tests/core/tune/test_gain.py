@@ -240,15 +240,15 @@ def test_ratios_of_later_races_are_those_of_the_model_as_it_is() -> None:
     found = candidates(
         setups, [first, second], {lost.key: wrong}, {fp16.key: Closeness("SNR 60 dB")}, both.key
     )
-    assert [(one.ratio, one.ms, one.state) for one in found] == [
-        (1.0, 4.0, "compared"), (0.5, 2.0, "compared"), (0.25, 1.0, "best"),
-        (None, None, "failed"),
+    assert [(one.ratio, one.ms, one.first_ratio, one.state) for one in found] == [
+        (1.0, 4.0, 1.0, "compared"), (None, None, 0.5, "unconfirmed"),
+        (None, None, 0.25, "best"), (None, None, None, "failed"),
     ]  # fmt: skip
     assert [one.rounds for one in found] == [1, 2, 1, 0]
     row = GateRow("end to end", 5.0, 4.5, -10.0, -30.0, 20.0, Verdict.NO_DIFFERENCE)
     confirmed = candidates(setups, [first, second], {}, {}, base.key, {both.key: row})
     assert [(one.ms, one.interval, one.state) for one in confirmed[:3]] == [
-        (5.0, None, "best"), (2.5, None, "compared"),
+        (5.0, None, "best"), (None, None, "unconfirmed"),
         (pytest.approx(4.5), pytest.approx((1 / 1.2, 1 / 0.7)), "unconfirmed"),
     ]  # fmt: skip
     same = candidates(setups, [], {lost.key: NOTHING}, {}, base.key)
@@ -268,7 +268,7 @@ def test_no_set_up_that_was_slower_than_the_leader_has_a_higher_speed() -> None:
     for _ in range(10):
         race.add_round({base.key: 3.06, leader.key: 3.0})
     found = candidates({one.key: one for one in (base, leader, slower)}, [race], {}, {}, leader.key)
-    assert [one.ratio for one in found] == pytest.approx([1.0, 3.0 / 3.06, 3.3 / 3.06])
+    assert [one.first_ratio for one in found] == pytest.approx([1.0, 3.0 / 3.06, 3.3 / 3.06])
     assert [one.state for one in found] == ["compared", "best", "slower"]
 
 
@@ -281,4 +281,4 @@ def test_who_is_behind_the_leader_is_not_called_slower_than_the_original() -> No
     assert behind.key not in race.running
     found = candidates({one.key: one for one in (base, leader, behind)}, [race], {}, {}, leader.key)
     assert [one.state for one in found] == ["compared", "best", "behind"]
-    assert found[2].ratio == pytest.approx(0.75)
+    assert found[2].first_ratio == pytest.approx(0.75)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import statistics
 from collections.abc import Mapping, Sequence
@@ -40,7 +41,7 @@ class CandidateState(TextEnum):
     FASTER = "faster"
     """Confirmed, too, but not the fastest."""
     NOT_CONFIRMED = "unconfirmed"
-    """It won its race and lost the confirmation."""
+    """It seemed faster at first, and lost its confirmation or never had one."""
     FAILED = "failed"
     NOT_TRIED = "not tried"
     """There was no time for it."""
@@ -103,7 +104,12 @@ class Speedup:
 
     @property
     def text(self) -> str:
-        """The figure with its interval, as ``1.25× (1.20 to 1.31)``."""
+        """The figure with its interval, as ``1.25× (1.20 to 1.31)``.
+
+        Only the interval where that holds both faster and slower.
+        """
+        if self.low <= 1 <= self.high:
+            return f"{self.interval}×"
         return f"{self.claim} ({self.interval})"
 
 
@@ -133,10 +139,12 @@ class Candidate:
     title: str
     """Its changes in words."""
     ms: float | None = None
-    """Latency of one item: the baseline's times `ratio`, as machines are not as fast in each race;
-    None if it did not run."""
+    """Latency of one item: the baseline's times `ratio`; None where that is None."""
     ratio: float | None = None
-    """Its latency divided by that of the original model: of the confirmation, else of its races."""
+    """Its latency divided by that of the original model, as confirmed; None without confirmation.
+    """
+    first_ratio: float | None = None
+    """The same by the first comparison, which favours whoever wins it; None if it did not run."""
     rounds: int = 0
     state: CandidateState = CandidateState.UNKNOWN
     problem: str = ""
@@ -149,11 +157,20 @@ class Candidate:
     """The ends of the interval of its speedup; None if it was not to be confirmed."""
 
     @property
-    def estimate(self) -> Estimate | None:
-        """Its speedup, with the interval if it was confirmed; None if it did not run."""
-        if not self.ratio:
+    def speedup(self) -> Speedup | None:
+        """Its speedup by its confirmation, faster or not; None if it had none."""
+        if self.interval is None or not self.ratio:
             return None
-        return Estimate(1 / self.ratio, *(self.interval or (1 / self.ratio, 1 / self.ratio)))
+        return Speedup(1 / self.ratio, *self.interval)
+
+    @property
+    def claim(self) -> str | None:
+        """The speedup that holds: of the original model and of what is faster for sure."""
+        speedup = self.speedup
+        if speedup is None:
+            return "1.00×" if self.ratio == 1 else None
+        is_faster = self.state in (CandidateState.BEST, CandidateState.FASTER)
+        return speedup.claim if is_faster or speedup.high < 1 else None
 
 
 def ratios_of(races: Sequence[Race]) -> dict[str, float]:
@@ -188,6 +205,8 @@ def candidates(
 ) -> tuple[Candidate, ...]:
     """Return all candidates, with ratios to the original model also for later races.
 
+    What is claimed of any has one base, the confirmations: races favour those that win them.
+
     Args:
         setups: By key, the original model first.
         races: In order; the reference of each but the first ran in an earlier one.
@@ -197,13 +216,15 @@ def candidates(
         confirmations: Those that won their races against the original model, by key, in order.
     """
     confirmations = confirmations or {}
-    ratios = ratios_of(races)
-    ratios |= {key: 1 + row.change_percent / 100 for key, row in confirmations.items()}
+    first_ratios, original = ratios_of(races), next(iter(setups), "")
     base_ms = _base_ms(races, best, confirmations)
     found = []
     for key, setup in setups.items():
         own = [race for race in races if race.figures.get(key)]
-        row, ratio, excluded = confirmations.get(key), ratios.get(key), problems.get(key)
+        row, first, excluded = confirmations.get(key), first_ratios.get(key), problems.get(key)
+        ratio = None if row is None else 1 + row.change_percent / 100
+        if key == original and first is not None:
+            ratio = 1.0
         if excluded is not None:
             state = excluded.state
         elif key == best:
@@ -211,9 +232,10 @@ def candidates(
         elif row is not None:
             state = CandidateState.FASTER if row.is_faster else CandidateState.NOT_CONFIRMED
         elif own:
-            is_faster = ratio is not None and ratio < 1
+            is_faster = first is not None and first < 1
             state = CandidateState.BEHIND if is_faster else CandidateState.SLOWER
-            state = CandidateState.IN_RACE if key in own[-1].running else state
+            if key in own[-1].running:
+                state = CandidateState.NOT_CONFIRMED if is_faster else CandidateState.IN_RACE
         else:
             state = CandidateState.UNKNOWN
         speedup, close = None if row is None else speedup_of(row), near.get(key, Closeness())
@@ -221,7 +243,8 @@ def candidates(
             Candidate(
                 key, setup.title,
                 ms=None if base_ms is None or ratio is None else base_ms * ratio,
-                ratio=ratio, interval=None if speedup is None else (speedup.low, speedup.high),
+                ratio=ratio, first_ratio=first,
+                interval=None if speedup is None else (speedup.low, speedup.high),
                 rounds=sum(len(race.figures[key]) for race in own), state=state,
                 problem="" if excluded is None else excluded.text,
                 accuracy=close.text, identical=close.identical,
@@ -326,40 +349,65 @@ class TuneResult:
             rejected = f"{self.title} rejected: " if self.asked and row is not None else ""
             return f"{rejected}no candidate is measurably faster; {count}"
         ms = fmt.milliseconds
-        return (
-            f"speedup {speedup.text} with {self.title}: {ms(row.base_ms)} → {ms(row.new_ms)} ms;"
-            f" {count}"
-        )
+        times = "" if speedup.is_vague else f": {ms(row.base_ms)} → {ms(row.new_ms)} ms"
+        return f"speedup {speedup.text} with {self.title}{times}; {count}"
+
+
+def _ms(one: Candidate) -> float | None:
+    """Return the latency where its speedup is claimed as a figure."""
+    is_vague = one.speedup is not None and one.speedup.is_vague
+    return None if one.claim is None or is_vague else one.ms
 
 
 def _interval(one: Candidate) -> str | None:
-    return None if one.interval is None else Speedup(1.0, *one.interval).interval
+    return None if one.speedup is None else one.speedup.interval
+
+
+def _first(one: Candidate) -> str | None:
+    return None if not one.first_ratio else f"{1 / one.first_ratio:.2f}×"
 
 
 COLUMNS: tuple[Column[Candidate], ...] = (
     Column("key", "candidate", lambda one: one.title, least=29, keep="middle"),
-    Column("ms", "ms", lambda one: one.ms, MS, 9),
+    Column("ms", "ms", _ms, MS, 9),
     Column(
-        "speed", "speedup", lambda one: None if one.ratio is None else f"{1 / one.ratio:.2f}×",
-        width=7, align="right",
+        "speed", "speedup", lambda one: one.claim, width=7, align="right",
+        help="Confirmed by pairs of runs in new processes.",
     ),
     Column(
         "interval", "95 %", _interval,
-        width=12, align="right", priority=1,
-        help="Interval of a confirmed speedup; others are of the first comparison.",
+        width=12, align="right", priority=1, help="Interval of the speedup in the confirmation.",
     ),
     Column("state", "", lambda one: one.state, width=11),
+    Column(
+        "first", "at first", _first, width=8, align="right", priority=1,
+        help="Speedup in the first comparison, which favours those that win it: no claim.",
+    ),
     Column("accuracy", "accuracy", lambda one: one.problem or one.accuracy, least=14),
     Column("rounds", "runs", lambda one: one.rounds, COUNT, 6, priority=1),
 )  # fmt: skip
 
 
+_ORDER = (CandidateState.BEST, CandidateState.FASTER)
+
+
 def tune_table(result: TuneResult) -> Table[Candidate]:
-    """Return the candidates: the best one, the others by speed, then those that failed."""
-    rows = sorted(
-        result.candidates,
-        key=lambda one: (bool(one.problem), one.key != result.best, one.ratio or 9e9, one.key),
-    )
+    """Return the candidates in one order.
+
+    Those that are faster for sure come first, then the original model, then those that lost their
+    confirmation, then the others by the first comparison, and last those that did not run.
+    """
+
+    def place(one: Candidate) -> tuple[int, float, str]:
+        if one.problem:
+            return len(_ORDER) + 3, one.first_ratio or math.inf, one.key
+        if one.state in _ORDER:
+            return _ORDER.index(one.state), one.ratio or 1.0, one.key
+        if one.ratio is not None:
+            return len(_ORDER) + (one.speedup is not None), one.ratio, one.key
+        return len(_ORDER) + 2, one.first_ratio or math.inf, one.key
+
+    rows = sorted(result.candidates, key=place)
     return Table(COLUMNS, rows, name="tune", title="Candidates")
 
 
@@ -370,10 +418,16 @@ SPEEDUPS = IntervalUnit(
 
 def _style(one: Candidate) -> str:
     """Return how sure it is that a candidate is faster or slower."""
-    estimate = one.estimate
-    if estimate is None or one.interval is None:
+    speedup = one.speedup
+    if speedup is None:
         return "dim"
-    return "good" if estimate.low > 1 else "bad" if estimate.high < 1 else ""
+    return "good" if speedup.low > 1 else "bad" if speedup.high < 1 else ""
+
+
+def _estimate(one: Candidate) -> Estimate | None:
+    """Return a confirmed speedup; those of the first comparison have no place on its axis."""
+    speedup = one.speedup
+    return None if speedup is None else Estimate(speedup.factor, speedup.low, speedup.high)
 
 
 def tune_bars(result: TuneResult) -> Table[Candidate]:
@@ -388,8 +442,9 @@ def tune_bars(result: TuneResult) -> Table[Candidate]:
 
     return replace(table, columns=(
         by_key["key"],
-        Column("speed", "speedup", lambda one: one.estimate, SPEEDUPS, least=24, style=_style),
+        Column("speed", "speedup", _estimate, SPEEDUPS, least=24, style=_style),
         replace(by_key["state"], text=state, width=12, style=_style),
+        replace(by_key["first"], style="dim"),
         replace(by_key["accuracy"], priority=1),
     ))  # fmt: skip
 
@@ -412,9 +467,9 @@ def _why(result: TuneResult) -> str:
 
 def _nearest(result: TuneResult) -> Candidate | None:
     """Return the fastest candidate besides the original model; None if none seemed faster."""
-    others = [one for one in result.candidates if one.ratio and not one.problem]
-    nearest = min(others, key=lambda one: one.ratio or 1.0, default=None)
-    return None if nearest is None or (nearest.ratio or 1.0) >= 1.0 else nearest
+    others = [one for one in result.candidates if one.first_ratio and not one.problem]
+    nearest = min(others, key=lambda one: one.first_ratio or 1.0, default=None)
+    return None if nearest is None or (nearest.first_ratio or 1.0) >= 1.0 else nearest
 
 
 def why_parts(result: TuneResult) -> list[tuple[str, str]]:
@@ -424,18 +479,15 @@ def why_parts(result: TuneResult) -> list[tuple[str, str]]:
     nearest = None if _lost(result) else _nearest(result)
     if nearest is None:
         return []
-    speedup = f"{1 / (nearest.ratio or 1.0):.2f}× at first"
-    return [("Closest", f"{nearest.title}, {speedup}: may be noise")]
+    return [("Closest", f"{nearest.title}, {_first(nearest)} at first: may be noise")]
 
 
 def doubt_parts(result: TuneResult) -> list[tuple[str, str]]:
     """Return (label, text) of what speaks against the outcome."""
     parts = []
-    for one in _lost(result):
-        speedup = Speedup(1 / (one.ratio or 1.0), *(one.interval or (1.0, 1.0))).text
-        parts.append(
-            ("Lost", f"{one.title} was faster at first, not in the confirmation: {speedup}")
-        )
+    for one, speedup in _lost(result):
+        text = f"{one.title} was faster at first, not in the confirmation: {speedup.text}"
+        parts.append(("Lost", text))
     if busy := busy_text({"other_busy_threads": result.other_busy_threads}):
         may = "on an idle machine the gain may differ, above all that of thread settings"
         parts.append(("Note", f"{busy}: {may}"))
@@ -444,8 +496,10 @@ def doubt_parts(result: TuneResult) -> list[tuple[str, str]]:
     return parts
 
 
-def _lost(result: TuneResult) -> list[Candidate]:
-    return [one for one in result.candidates if one.state is CandidateState.NOT_CONFIRMED]
+def _lost(result: TuneResult) -> list[tuple[Candidate, Speedup]]:
+    """Return those that had a confirmation in vain, with what it said."""
+    lost = [one for one in result.candidates if one.state is CandidateState.NOT_CONFIRMED]
+    return [(one, one.speedup) for one in lost if one.speedup is not None]
 
 
 def result_parts(result: TuneResult) -> list[tuple[str, str]]:
@@ -465,10 +519,11 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
     parts.append(("Limit", visible(result.tolerance)))
     parts.append(("Inputs", result.inputs))
     waiting = {"waiting": "waiting for threads to sleep"}
+    spent = {name: took for name, took in result.seconds.items() if name != "all"}
+    whole = result.seconds.get("all", 0.0)
+    spent |= {"other": whole - sum(spent.values()), "all": whole}
     seconds = [
-        f"{waiting.get(name, name)} {took:.0f} s"
-        for name, took in result.seconds.items()
-        if took >= 0.5
+        f"{waiting.get(name, name)} {took:.0f} s" for name, took in spent.items() if took >= 0.5
     ]
     parts.append(("Time", ", ".join(seconds)))
     parts.append(("Result", near(result.report)))
@@ -529,10 +584,20 @@ def load_result(path: Path) -> TuneResult:
     source = _found(found.source, path)
     model = None if found.model is None else _found(found.model, path)
     return replace(
-        found, report=str(path.absolute()), source=source, model=model,
+        found, candidates=tuple(_on_one_base(one, found) for one in found.candidates),
+        report=str(path.absolute()), source=source, model=model,
         code=_moved(found.code, found.model or found.source, model or source),
         reports=tuple(_found(report, path) for report in found.reports),
     )  # fmt: skip
+
+
+def _on_one_base(one: Candidate, result: TuneResult) -> Candidate:
+    """Return a candidate of an older file, where a ratio without interval is of the races."""
+    if one.interval is not None or one.first_ratio is not None:
+        return one
+    if one.key == result.candidates[0].key:
+        return replace(one, first_ratio=one.ratio)
+    return replace(one, ms=None, ratio=None, first_ratio=one.ratio)
 
 
 _MOST_BYTES = 64 << 20
@@ -553,7 +618,12 @@ def _require_plausible(result: TuneResult) -> None:
         *(time for node in result.nodes for time in (node.before_ms, node.after_ms)),
         *(() if row is None else (row.base_ms, row.new_ms)),
     ]  # fmt: skip
-    ratios = [one.ratio for one in result.candidates if one.ratio is not None]
+    ratios = [
+        ratio
+        for one in result.candidates
+        for ratio in (one.ratio, one.first_ratio, *(one.interval or ()))
+        if ratio is not None
+    ]
     if row is not None:
         ends = (row.low_percent, row.change_percent, row.high_percent)
         ratios += [1 + percent / 100 for percent in ends]

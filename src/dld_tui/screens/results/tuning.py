@@ -68,12 +68,12 @@ class TuneScreen(ResultsPage[TuneResult]):
     FIRST: ClassVar[tuple[str, str]] = ("candidates", "candidates")
     HELP = (
         "Each row is a candidate: a model with session settings, the fastest first. The axis is "
-        "the speedup: at 2× a pass takes half of the original model's time, whose speedup of 1× is "
-        "marked in each row. Error bars are 95 % intervals of confirmed speedups; dots without are "
-        "of the first comparison. {tuned.open} opens the faster model, or copies the session "
-        "settings as code, as {tuned.copy} does. {tuned.compare} compares the profiles of both, "
-        "and {tuned.about} shows all that is known of the result. {tuned.pane.2} shows the median "
-        "passes of both."
+        "the confirmed speedup with its 95 % interval: at 2× a pass takes half of the original "
+        "model's time, whose speedup of 1× is marked in each row. What is unconfirmed only seemed "
+        "faster at first: the first comparison favours those that win it. {tuned.open} opens the "
+        "faster model, or copies the session settings as code, as {tuned.copy} does. "
+        "{tuned.compare} compares the profiles of both, and {tuned.about} shows all that is known "
+        "of the result. {tuned.pane.2} shows the median passes of both."
     )
 
     def __init__(self, result: TuneResult | Path) -> None:
