@@ -116,7 +116,7 @@ def use_times(
 
     monkeypatch.setattr(contest.Contestant, "timer", timer)
     monkeypatch.setattr(
-        contest.Contestant, "time", lambda self, seconds: pass_ms(self) / self.items
+        contest.Contestant, "turn", lambda self, seconds: RunFigures(pass_ms(self) / self.items)
     )
     monkeypatch.setattr(outcome, "_TURNS_S", 0.0)
 
@@ -259,11 +259,11 @@ def test_what_was_found_outlives_a_result_that_cannot_be_written(
 def test_waiting_for_threads_is_no_measuring(
     tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def time(one: contest.Contestant, seconds: float) -> float:
+    def turn(one: contest.Contestant, seconds: float) -> RunFigures:
         latency._SETTLED_S[0] += 1000.0  # as if it had been waited for
-        return 1.0
+        return RunFigures(1.0)
 
-    monkeypatch.setattr(contest.Contestant, "time", time)
+    monkeypatch.setattr(contest.Contestant, "turn", turn)
     result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
     assert result.seconds["waiting"] >= 1000
     parts = sum(seconds for name, seconds in result.seconds.items() if name != "all")
@@ -358,7 +358,9 @@ def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
 
     monkeypatch.setattr(contest.Contestant, "open", opened)
     monkeypatch.setattr(
-        contest.Contestant, "time", lambda one, seconds: truly[one._settings.threads] * lucks[one]
+        contest.Contestant,
+        "turn",
+        lambda one, seconds: RunFigures(truly[one._settings.threads] * lucks[one]),
     )
 
     def error_of(share: float) -> float:
@@ -378,6 +380,26 @@ def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
     assert np.mean(renewed) < np.mean(kept) / 1.5
 
 
+def test_a_race_compares_what_the_confirmation_compares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a busy machine that is processor time, and sessions do not spin between passes."""
+    path = write(tmp_path, DEEP, "deep.onnx")
+    for waited, stops in ((50.0, {"session.force_spinning_stop": "1"}), (0.0, {})):
+        machine = "dld_tui.core.machine.environment.waited_percent"
+        monkeypatch.setattr(machine, lambda waited=waited: waited)
+        with contextlib.closing(Document.open(path)) as document:
+            tuning = course.Tuning(Request(model=path, budget=60.0, again=True), document)
+            tuning.subject.make_inputs()
+            base, known = tuning.subject.base, {one.id: one for one in tuning._changes()}
+            setups = [base, *(base.with_change(known[id]) for id in ("extended", "threads-1"))]
+            made = [tuning.subject.contestant(setup) for setup in setups]
+            assert [dict(one._settings.config) for one in made] == [stops] * 3
+            runs = RunFigures(2.0, processor_ms=1.0), RunFigures(1.0, processor_ms=0.9)
+            ratios = [tuning.subject.ratio(base, setup, *runs) for setup in setups[1:]]
+            assert ratios == pytest.approx([0.9, 0.5])  # other threads take another share
+
+
 def test_new_sessions_take_a_small_share_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -390,12 +412,12 @@ def test_new_sessions_take_a_small_share_of_the_time(
         honest(one)
         one.opening_s = 1.0
 
-    def time(one: contest.Contestant, seconds: float) -> float:
+    def turn(one: contest.Contestant, seconds: float) -> RunFigures:
         clock[0] += 5.0
-        return 1.0
+        return RunFigures(1.0)
 
     monkeypatch.setattr(contest.Contestant, "open", open_in_a_second)
-    monkeypatch.setattr(contest.Contestant, "time", time)
+    monkeypatch.setattr(contest.Contestant, "turn", turn)
     with contextlib.closing(Document.open(path)) as document:
         tuning = course.Tuning(Request(model=path, budget=1e6, again=True), document)
         tuning.subject.make_inputs()
@@ -416,11 +438,11 @@ def test_time_is_kept_for_the_proof(
     path, clock = write(tmp_path, DEEP, "deep.onnx"), [0.0]
     monkeypatch.setattr("dld_tui.activities.tune.budget.time.monotonic", lambda: clock[0])
 
-    def time(one: contest.Contestant, seconds: float) -> float:
+    def turn(one: contest.Contestant, seconds: float) -> RunFigures:
         clock[0] += 3.0
-        return 1.0
+        return RunFigures(1.0)
 
-    monkeypatch.setattr(contest.Contestant, "time", time)
+    monkeypatch.setattr(contest.Contestant, "turn", turn)
     monkeypatch.setattr(racing, "_ROUNDS", 10**6)
     with contextlib.closing(Document.open(path)) as document:
         tuning = course.Tuning(Request(model=path, budget=budget, again=True), document)
@@ -553,13 +575,13 @@ def test_a_pass_that_does_not_end_ends_the_race_and_not_the_result(
     fast["threads 1"] = 0.5
     turns: list[float] = []
 
-    def time(one: contest.Contestant, seconds: float) -> float:
+    def turn(one: contest.Contestant, seconds: float) -> RunFigures:
         turns.append(1.0)
         if len(turns) >= 6:
             raise TimeLimitError("stopped")
-        return 1.0 if one._settings.threads == 0 else 0.95
+        return RunFigures(1.0 if one._settings.threads == 0 else 0.95)
 
-    monkeypatch.setattr(contest.Contestant, "time", time)
+    monkeypatch.setattr(contest.Contestant, "turn", turn)
     result = tuned(write(tmp_path, DEEP, "deep.onnx"), only=("threads-1",))
     assert [one.rounds for one in result.candidates] == [2, 2]
     assert not result.is_whole

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
+from dld_tui.core.compare.gate import RunFigures
 from dld_tui.core.tune.race import LEAST_ROUNDS, Race
 
 
@@ -15,7 +18,7 @@ def raced(true_ms: dict[str, float], seed: int, most: int = 12) -> tuple[Race, i
     while not race.is_over:
         drift *= float(np.exp(random.normal(0, 0.2)))
         figures = {}
-        for name in race.order:
+        for name in race.order(len(true_ms)):
             busy = 1 + random.exponential(0.03)
             figures[name] = true_ms[name] * drift * busy
             turns += 1
@@ -57,7 +60,42 @@ def test_each_is_first_now_and_then() -> None:
     race = Race(["a", "b", "c"], most_rounds=9)
     firsts = []
     while not race.is_over:
-        firsts.append(race.order[0])
-        assert sorted(race.order) == ["a", "b", "c"]
+        order = race.order()
+        firsts.append(order[0])
+        assert sorted(order) == ["a", "b", "c"]
         race.add_round({"a": 1.0, "b": 1.0, "c": 1.0})
     assert set(firsts) == {"a", "b", "c"}
+
+
+def test_what_delays_the_reference_does_not_make_all_others_seem_faster() -> None:
+    """The speed of the machine changes from turn to turn; all are alike."""
+
+    def common_error(seed: int, beside: int) -> float:
+        """Return by how much the others seem to differ from the reference, in the mean."""
+        random, speed = np.random.default_rng(seed), 1.0
+        race = Race(["base", *(f"same {at}" for at in range(10))])
+        turns = []
+        for name in race.order(beside):
+            speed *= float(np.exp(random.normal(0, 0.1)))
+            turns.append((name, RunFigures(10.0 * speed * (1 + random.exponential(0.1)))))
+        figures = race.figures_of(turns, lambda name, base, new: new.ms / base.ms)
+        logs = [math.log(figures[name] / figures["base"]) for name in race.names[1:]]
+        return abs(float(np.mean(logs)))
+
+    alone, beside = (np.mean([common_error(seed, many) for seed in range(300)]) for many in (10, 3))
+    assert beside < alone / 2
+
+
+def test_the_reference_runs_again_beside_those_that_it_is_compared_with() -> None:
+    race = Race(["base", *"abcdefg"])
+    for _ in range(9):
+        order = race.order()
+        assert sorted(set(order)) == sorted(race.names)
+        at_base = [at for at, name in enumerate(order) if name == "base"]
+        assert all(min(abs(at - base) for base in at_base) <= 3 for at in range(len(order)))
+        race.add_round(dict.fromkeys(race.names, 1.0))
+    turns = [("base", 2.0), ("a", 3.0), ("base", 4.0), ("b", 3.0)]
+    figures = Race(["base", "a", "b"]).figures_of(
+        [(name, RunFigures(ms)) for name, ms in turns], lambda name, base, new: new.ms / base.ms
+    )
+    assert figures == pytest.approx({"base": 3.0, "a": 3.0 * math.sqrt(1.5 * 0.75), "b": 2.25})

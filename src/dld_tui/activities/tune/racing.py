@@ -16,6 +16,7 @@ from dld_tui.core.tune.result import no_time
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
+    from dld_tui.core.compare.gate import RunFigures
     from dld_tui.core.tune.journal import Journal
     from dld_tui.core.tune.race import Race
 
@@ -193,11 +194,14 @@ class Racing:
         return key not in self.found.problems
 
     def _round(self, race: Race, share: float) -> Generator[Event, None, dict[str, float]]:
-        holds, figures = self.subject.holds(len(race.names)), dict[str, float]()
+        holds, setups = self.subject.holds(len(race.names)), self.found.setups
         renews = race.rounds > 0 and self.subject.settings(self.subject.base).memory == "cpu"
         rounds = max(1, _ROUNDS // 2 - race.rounds)
-        turn = self.budget.left(share) / (rounds * len(race.running))
-        for name in race.order:
+        # Sessions that are not held would be made again for each turn.
+        order = race.order() if holds else race.order(len(race.running))
+        turn = self.budget.left(share) / (rounds * len(order))
+        turns: list[tuple[str, RunFigures]] = []
+        for name in order:
             one = self.made[name]
             cost = self._renewing_s + one.opening_s
             is_cheap = cost <= _RENEWING * self.budget.seconds["measuring"]
@@ -213,10 +217,14 @@ class Racing:
                     one.open()
                 with self.budget.doing("measuring"):
                     longest_s = max(_LONGEST_S, one.opening_s / (OVERHEAD * _LEAST_ROUNDS))
-                    figures[name] = one.time(min(longest_s, max(_SHORTEST_S, turn)))
+                    turns.append((name, one.turn(min(longest_s, max(_SHORTEST_S, turn)))))
             if not holds:
                 one.close()
             yield Progress(
                 race.rounds, _ROUNDS, "rounds", f"Racing: {self.found.setups[name].title}"
             )
-        return figures
+
+        def ratio(name: str, base: RunFigures, new: RunFigures) -> float:
+            return self.subject.ratio(setups[race.names[0]], setups[name], base, new)
+
+        return race.figures_of(turns, ratio)

@@ -17,6 +17,7 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
     from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.core.compare.gate import RunFigures
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.feeds import Feeds
 
@@ -50,6 +51,34 @@ class Subject:
         """Whether it runs on the CPU."""
         memory: str = self.settings(self.base).memory
         return memory == "cpu"
+
+    @functools.cached_property
+    def is_busy(self) -> bool:
+        """Whether other programs took the processors when the first session was to be made.
+
+        Sessions that race then sleep between passes, as those of a confirmation do: a thread that
+        has no processor while it spins seems to sleep, and spins on in the turn of another session.
+        """
+        from dld_tui.core.compare.gate import WAITED_PERCENT
+        from dld_tui.core.machine.environment import waited_percent
+
+        return self.is_on_cpu and waited_percent() > WAITED_PERCENT
+
+    def racing_settings(self, setup: Setup) -> Any:
+        """Return the settings of sessions that race."""
+        settings = self.settings(setup)
+        return settings.sleeping_between_passes() if self.is_busy else settings
+
+    def ratio(self, base: Setup, new: Setup, base_run: RunFigures, new_run: RunFigures) -> float:
+        """Return how many times as long a set-up takes, by what a confirmation would compare."""
+        from dld_tui.backends.onnxruntime.session import processor_times_compare
+        from dld_tui.core.compare.gate import Pair, compared_times
+
+        ratio, processor_ratio = new_run.ms / base_run.ms, None
+        are_alike = processor_times_compare(self.settings(base), self.settings(new))
+        if are_alike and base_run.processor_ms and new_run.processor_ms:
+            processor_ratio = new_run.processor_ms / base_run.processor_ms
+        return compared_times([Pair(base_run, new_run, ratio, processor_ratio)]).ratios[0]
 
     @functools.cached_property
     def weight_bytes(self) -> int:
@@ -118,7 +147,8 @@ class Subject:
     def _first_settings(self) -> Any:
         asked = self.request
         first = Profile(model=asked.model, provider=asked.provider, device_id=asked.device_id)
-        return replace(first.session_settings(), quiet=True)
+        settings = replace(first.session_settings(), quiet=True)
+        return settings.sleeping_between_passes() if self.is_busy else settings
 
     def _grown(self, times: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of inputs of so many items."""
@@ -149,7 +179,7 @@ class Subject:
             sets = [repeated(values, grown, setup.batch) for values in sets]
         binds = bool(setup.session.get("io_binding"))
         contestant = Contestant(
-            setup.model, self.settings(setup), sets, items=setup.batch, io_binding=binds
+            setup.model, self.racing_settings(setup), sets, items=setup.batch, io_binding=binds
         )
         if not setup.changes and self.first is not None:  # it need not be loaded twice
             contestant.use(self.first, self.budget.first_s)

@@ -14,6 +14,7 @@ import numpy as np
 from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session, SessionSettings
 from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
+from dld_tui.core.compare.gate import RunFigures
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.report.latency import StopCondition, TimeCalls, measure, settle
@@ -144,7 +145,11 @@ class Contestant:
         return session.bound_timer(bound)
 
     def time(self, seconds: float, *, settles: bool = True) -> float:
-        """Run for so long, and at least three times, and return the median ms of an item.
+        """Return the median ms of an item of a :meth:`turn`."""
+        return self.turn(seconds, settles=settles).ms
+
+    def turn(self, seconds: float, *, settles: bool = True) -> RunFigures:
+        """Run for so long, and at least three times, and return medians of an item.
 
         With passes of seconds it times fewer, down to the first one, for which a cold cache matters
         little.
@@ -161,8 +166,13 @@ class Contestant:
         if settles:
             settle()
         with contextlib.closing(measure(timer, stop)) as bursts:
-            times = [one for burst in bursts for one in burst.milliseconds]
-        return statistics.median(times[_WARM:] or times) / self.items
+            timed = [*bursts]
+        times = [one for burst in timed for one in burst.milliseconds]
+        processor_ms = statistics.median(burst.processor_ms for burst in timed)
+        return RunFigures(
+            statistics.median(times[_WARM:] or times) / self.items,
+            processor_ms=processor_ms / self.items,
+        )
 
 
 def accuracy(

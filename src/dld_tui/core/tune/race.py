@@ -12,7 +12,11 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
+from dld_tui.core.compare.gate import RunFigures
+
 LEAST_ROUNDS = 4
+_BESIDE = 3
+"""After so many turns of others the reference runs again."""
 _QUICK_ROUNDS, _QUICK_FACTOR = 2, 1.5
 """After so many rounds, what is always slower by this factor is out."""
 _T99 = {3: 4.54, 4: 3.75, 5: 3.36, 6: 3.14, 7: 3.0, 8: 2.9, 9: 2.82, 10: 2.76, 12: 2.68, 15: 2.6}
@@ -41,12 +45,44 @@ class Race:
         """How many rounds were run."""
         return len(self.figures[self.names[0]])
 
-    @property
-    def order(self) -> list[str]:
-        """Who runs when in the next round: each is first now and then."""
-        at = self.rounds % len(self.running)
-        turned = self.running[at:] + self.running[:at]
+    def order(self, beside: int = _BESIDE) -> list[str]:
+        """Return who runs when in the next round: each is early now and then.
+
+        The reference runs before the others, and again after so many of them: the speed of a busy
+        machine changes within a round, and what delays its only turn would make all seem faster.
+        """
+        reference, *others = self.running
+        at = self.rounds // 2 % len(others)
+        others = others[at:] + others[:at]
+        groups = [others[start : start + beside] for start in range(0, len(others), beside)]
+        turned = [name for group in groups for name in (reference, *group)]
         return turned if self.rounds % 2 == 0 else turned[::-1]
+
+    def figures_of(
+        self,
+        turns: Sequence[tuple[str, RunFigures]],
+        ratio: Callable[[str, RunFigures, RunFigures], float],
+    ) -> dict[str, float]:
+        """Return the milliseconds of each in a round.
+
+        Those of the reference are the median of its turns; those of another one are as many times
+        as long as it took in comparison with the turns of the reference before and after it.
+
+        Args:
+            turns: Who ran, as in :meth:`order`, and what was measured.
+            ratio: Says how many times as long as the reference one took, given its name, a run of
+                the reference and its own.
+        """
+        reference = self.names[0]
+        places = [at for at, (name, _) in enumerate(turns) if name == reference]
+        figures = {reference: statistics.median(turns[at][1].ms for at in places)}
+        for at, (name, run) in enumerate(turns):
+            if name != reference:
+                near = [*[one for one in places if one < at][-1:],
+                        *[one for one in places if one > at][:1]]  # fmt: skip
+                logs = [math.log(ratio(name, turns[one][1], run)) for one in near]
+                figures[name] = figures[reference] * math.exp(statistics.fmean(logs))
+        return figures
 
     @property
     def is_over(self) -> bool:
