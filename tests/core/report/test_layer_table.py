@@ -80,6 +80,9 @@ def test_a_layer_is_called_by_its_main_node() -> None:
     assert layer_name(unnamed) == unnamed.name
     copy = replace(one, index=1, name="copy for Conv_9", engine=EngineFacts(inserted=True))
     assert layer_names([one, copy]) == ["Conv_9", "copy for Conv_9"]
+    again = replace(one, index=2, name="Conv_9 in the other branch")
+    every = [one, again]
+    assert layer_names([one], every) == layer_names(every)[:1] != layer_names([one])
 
 
 @pytest.mark.parametrize("cells", [12, 25, 60])

@@ -326,7 +326,7 @@ def _top_bars(report: Report) -> str:
     top = [] if is_launched_only(report) else costliest(report.layers, _TOP)
     return time_bars(
         (name, layer.cost_ms, layer.percent)
-        for layer, name in zip(top, layer_names(top), strict=True)
+        for layer, name in zip(top, layer_names(top, report.layers), strict=True)
     )
 
 

@@ -218,10 +218,13 @@ def _are_slowed(report: Report) -> bool:
 
 
 def costly_types(report: Report, most: int) -> tuple[list[Group], float | None]:
-    """Return the operators that cost most, and the percentage of the others, if there are any."""
+    """Return the operators that cost most, and the percentage of the others, if there are any.
+
+    That is what is missing to 100 beside the percentages of the former as they are printed.
+    """
     types = [group for group in types_of(report) if group.cost_ms > 0]
-    rest = math.fsum(group.percent for group in types[most:]) if len(types) > most else None
-    return types[:most], rest
+    printed = math.fsum(round(group.percent, 1) for group in types[:most])
+    return types[:most], max(0.0, 100 - printed) if len(types) > most else None
 
 
 def beside_layers(report: Report) -> str:
@@ -235,7 +238,7 @@ def beside_layers(report: Report) -> str:
 
 def _slowest(layers: Sequence[Layer]) -> str:
     top = costliest(layers, _SLOWEST)
-    names = cut_names(layer_names(top), _NAME)
+    names = cut_names(layer_names(top, layers), _NAME)
     named = (f"{name} {fmt.percent(one.percent)} %" for name, one in zip(names, top, strict=True))
     return "   ".join(named)
 

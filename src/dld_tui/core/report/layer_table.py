@@ -281,11 +281,18 @@ def layer_name(layer: Layer) -> str:
     return visible(main_node(layer.nodes).label if layer.nodes else layer.name)
 
 
-def layer_names(layers: Sequence[Layer]) -> list[str]:
+def layer_names(layers: Sequence[Layer], among: Sequence[Layer] = ()) -> list[str]:
     """Return the names that people know of layers, and the own ones of those of the same node.
 
     Of these, the only one that TensorRT did not put in keeps the name of the node.
+
+    Args:
+        layers: Any.
+        among: All of the report where they are some of it: each has one name wherever it is told.
     """
+    if among:
+        known = dict(zip((one.index for one in among), layer_names(among), strict=True))
+        return [known[one.index] for one in layers]
     names = [*map(layer_name, layers)]
     counts = Counter(
         name

@@ -138,7 +138,7 @@ def fallback_lines(report: Report) -> list[str]:
         (layer for layer in report.layers if layer.provider == HOST),
         key=lambda layer: -(layer.time_ms or 0.0),
     )
-    named = fmt.listed(_named(layers), _NAMED_LAYERS)
+    named = fmt.listed(_named(layers, report.layers), _NAMED_LAYERS)
     whole = report.measurement.pass_ms if report.is_undistorted else None
     part = f" ({fmt.percent(100 * cpu.time_ms / whole)} % of a pass)" if whole else ""
     return [
@@ -177,8 +177,8 @@ def is_quantizable(layer: Layer) -> bool:
     return layer.type in _QUANTIZABLE and (has_weight or not layer.input_dims)
 
 
-def _named(layers: Sequence[Layer]) -> list[str]:
-    names = cut_names(layer_names(layers), _NAME_CELLS)
+def _named(layers: Sequence[Layer], among: Sequence[Layer]) -> list[str]:
+    names = cut_names(layer_names(layers, among), _NAME_CELLS)
     return [f"{visible(layer.type)} {name}" for layer, name in zip(layers, names, strict=True)]
 
 

@@ -164,7 +164,7 @@ def slowest_lines(layers: Sequence[Layer], width: int, count: int) -> list[Line]
     """Return the layers that cost most: names are cut last, and where they are equal."""
     top = costliest(layers, count)
     hot = hottest(layer.cost_ms for layer in layers if layer.cost_ms is not None)
-    names = layer_names(top)
+    names = layer_names(top, layers)
     room = min(max(map(cell_width, names), default=0), max(width - _FIGURES, 8))
     about = [[visible(layer.type), dims_text(layer.output_dims)] for layer in top]
     cells = [max(map(cell_width, texts)) for texts in zip(*about, strict=True)]
