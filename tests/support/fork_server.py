@@ -52,10 +52,15 @@ class ForkServer:
 
     def __init__(self) -> None:
         self._path = list(sys.path)
-        self._environment = _at_start(os.environ)
+        self._environment: dict[str, str] | None = None
         self._socket: socket.socket | None = None
         self._lock = threading.RLock()
         self._modules: set[str] = set()
+
+    def learn(self) -> None:
+        """Take the environment of a test for the usual one; that of pytest may have more."""
+        if self._environment is None:
+            self._environment = _at_start(os.environ)
 
     def takes(self, command: Any, environment: Mapping[str, str]) -> bool:
         """Return whether a command is that of a worker that imports what this has imported."""
@@ -150,6 +155,7 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process start workers by the server."""
     if sys.platform != "linux":
         return
+    server.learn()
     start: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
     def execute_child(self: Any, args: Any, executable: Any, *rest: Any) -> None:
