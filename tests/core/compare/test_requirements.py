@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dld_tui.core.compare.gate import Outcome
+from dld_tui.core.compare.requirement_files import VERDICT_STYLES
 from dld_tui.core.compare.requirements import (
     LOOKS,
     Figures,
@@ -16,6 +17,7 @@ from dld_tui.core.compare.requirements import (
     is_decided,
     judge,
     parse_requirement,
+    requirements_bars,
     requirements_junit,
     requirements_markdown,
 )
@@ -99,6 +101,10 @@ def test_files_for_pipelines_hold_each_verdict_and_no_markup() -> None:
     assert (result.outcome, [one.outcome.value for one in judged]) == (
         Outcome.FAIL, ["PASS", "FAIL", "UNDECIDED"]
     )  # fmt: skip
+    assert [
+        [column.style(one) for one in judged if column.style is not None]
+        for column in requirements_bars(result).columns[:4:2]
+    ] == [[VERDICT_STYLES[one.outcome.value] for one in judged]] * 2
     suite = ElementTree.fromstring(requirements_junit(result))
     assert [suite.get(name) for name in ("tests", "failures", "errors")] == ["3", "1", "1"]
     assert [next(child.tag for child in case) for case in suite] == [

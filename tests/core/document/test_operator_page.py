@@ -49,6 +49,12 @@ def test_the_history_says_what_changed() -> None:
     assert "takes bfloat16" in history[13]
     assert list(history) == sorted(history, reverse=True)
     assert dict(history_of("Upsample"))[10] == ["deprecated"]
+    assert dict(history_of("Gemm"))[11] == ["input C is optional, was single"]
+    assert dict(history_of("GRU"))[3] == [
+        "output Y_h is optional, was single", "new attribute linear_before_reset",
+        "attribute direction has another default",
+    ]  # fmt: skip
+    assert "no attribute axes any more" in dict(history_of("ReduceSum"))[13]
     assert history_of("Gelu", "com.microsoft") == [(1, ["first"])]
     assert history_of("Nobody") == []
     assert versions_of("Nobody", "com.microsoft") == ()

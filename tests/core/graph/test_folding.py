@@ -25,6 +25,11 @@ def test_rows_stand_for_every_vertex_once_whatever_is_open(seed: int) -> None:
     overview.open_all()
     assert vertices_seen(overview) == everything
     assert all(row.fold is None or row.is_open for row in overview.rows)
+    flat = overview.flat_rows
+    assert [(row.start, row.end, row.depth) for row in flat] == [
+        (at, at + 1, 0) for at in range(len(everything))
+    ]
+    assert [*flat] == flat[:]
 
 
 @pytest.mark.parametrize("seed", range(30))

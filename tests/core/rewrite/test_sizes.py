@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.core.document.document import Document
 from dld_tui.core.rewrite.expression import UNKNOWN
-from dld_tui.core.rewrite.views import ValueView, value_of
+from dld_tui.core.rewrite.views import ValueView, folded, value_of
 from dld_tui.core.shapes.size import value_at
 from tests.support.models import parse
 
@@ -117,6 +117,43 @@ def test_heads_are_repeated_where_nothing_else_is_done() -> None:
                   text.replace("{0, 6, -1, 4}", "{6, 0, -1, 4}"),
                   text.replace("two = {2}", "two = {1}")):  # fmt: skip
         assert ValueView(Document(parse(HEAD + wrong)).main, "y").field("repeated") is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<float[2] a = {1, 2}, float[1] b = {3}> { y = Mul(a, b) }", [3.0, 6.0]),
+        ("<float[2] a = {1, 2}> { y = Cast <to = 7> (a) }", [1, 2]),
+        ("{ y = Shape(x) }", [2, 3, 8]),
+        ("{ y = Shape(d) }", None),
+        ("<float[2] a = {1, 2}> { y = Exp(a) }", None),
+        ("<float[2] a = {1, 2}, float[3] b = {1, 2, 3}> { y = Add(a, b) }", None),
+        ("<float[2] a = {1, 2}> { y = Add(a, x) }", None),
+        ("<int64[2] s = {64, 64}> { z = ConstantOfShape(s) y = Sub(z, z) }", None),
+        ("<int64[2] s = {2, 2}> { y = ConstantOfShape(s) }", [[0, 0], [0, 0]]),
+        ("<int64[2] s = {4096, 2}> { y = ConstantOfShape(s) }", None),
+        ("<float[1] a = {1}, int64 i = {0}> { y = Gather(a, i) }", 1.0),
+    ],
+)
+def test_constants_are_worked_out(text: str, expected: object) -> None:
+    found = folded(Document(parse(HEAD + text)).main, "y")
+    assert (None if found is UNKNOWN else found.tolist()) == expected
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (64, 65), (4096, 1), (4097, 1)])
+@pytest.mark.parametrize("typed", [False, True])
+def test_constants_of_4096_elements_at_most_are_worked_out(
+    rows: int, columns: int, typed: bool
+) -> None:
+    text = HEAD + f"<float[{rows}, 1] a, float[{columns}] b> {{ y = Add(a, b) }}"
+    model = parse(text)
+    for name, shape in (("a", (rows, 1)), ("b", (columns,))):
+        values = np.ones(shape, np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+    if not typed:
+        del model.graph.input[:]
+    found = folded(Document(model).main, "y")
+    assert (found is UNKNOWN) == (rows * columns > 4096)
 
 
 FOLLOWED = (

@@ -241,6 +241,15 @@ def test_regions_that_are_alike_share_a_decision() -> None:
     # A sigmoid that is no candidate belongs to no region, and its region is one product only.
     fewer = regions_of(document.main, [one for name, one in nodes.items() if name != "s2"], types)
     assert fewer.patterns[1].schemes == (Scheme.FLOAT, Scheme.ALL)
+    # A product that is a hundredth of all work stays in the region before it.
+    small = regions_of(document.main, [*nodes.values()], types, {"c1": 0.009, "c2": 0.01})
+    assert [pattern.regions for pattern in small.patterns] == [
+        (("c0", "r0", "c1", "r1"),), (("c2", "s2"),), (("c3", "sum"),),
+    ]  # fmt: skip
+    assert [pattern.share for pattern in small.patterns] == [0.009, 0.01, 0.0]
+    # Without the shapes of a run, types are those that are declared.
+    declared = regions_of(document.main, [*nodes.values()])
+    assert declared.patterns[0].regions == (("c0", "r0"),)
     # Another shape is another pattern.
     other = regions_of(document.main, [*nodes.values()], types | {"b0": "float32[1, 4, 4, 4]"})
     assert len(other.patterns) == 4
