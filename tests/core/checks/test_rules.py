@@ -498,6 +498,17 @@ def test_a_parameter_of_a_function_may_be_absent(tmp_path: Path) -> None:
     assert [f.level for f in findings_of(document, "missing-attribute")] == ["warning"]
 
 
+@pytest.mark.parametrize("value", ["1", "1.5", '"a"', "[1, 2]"])
+def test_a_parameter_without_a_default_takes_any_kind(value: str, tmp_path: Path) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 20, "f" : 1]>
+    g (float[2] x) => (y) {{ y = f.Any <by = {value}, alpha = 1> (x) }}
+    <domain: "f", opset_import: ["" : 20]> Any <by, alpha: float = 0.5> (a) => (b)
+    {{ b = LeakyRelu<alpha: float = @alpha>(a) }}"""
+    document = opened(tmp_path, models.parse(text))
+    found = findings_of(document, "attribute-type")
+    assert [one.message for one in found] == ["Attribute alpha is int, it takes float"]
+
+
 BRANCH = """<ir_version: 8, opset_import: ["" : 18]>
 g (bool c, float[2] x, float[2] k) => (z) {{ n = Neg(x) y = If (c) <
 then_branch = t () => (float[2] a) {{ {0} = Abs(x) a = Neg({0}) }},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -284,6 +285,49 @@ def test_two_dimensions_are_freed_at_once(text: str) -> None:
         made = run_all(model, {"a": a, "b": b})
         assert made.shape == (n, t, 8)
         assert np.allclose(made, expected)
+
+
+COMPUTED: dict[str, tuple[tuple[int, ...], Callable[..., list[list[int]]]]] = {
+    "sizes of the data": ((3, 0, 1, 2), lambda m, n, t: [[2, 4, m, n, t]]),
+    "in another order": ((3, 2, 1, 0), lambda m, n, t: [[4, 2, t, n, m]]),
+    "a product of sizes": ((3, 0, 1, 2), lambda m, n, t: [[2, 4, m, n * t]]),
+    "multiples": ((0, 1, 2, 3), lambda m, n, t: [[m, n, t, 2, 4], [m, n, 2 * t, 4]]),
+    "multiples and products": (
+        (0, 1, 3, 2), lambda m, n, t: [[m, 2 * n, 4, t], [m, n, 8, t], [m * n, 2, 4 * t]]
+    ),
+    "parts of multiples": (
+        (3, 0, 1, 2), lambda m, n, t: [[2, 4 * m, n, t], [2, 2, 2, m, n, t], [4, 2 * m, n * t]]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("freed", ["MNT", "NT", "MT", "T", "M"])
+@pytest.mark.parametrize("name", COMPUTED)
+def test_shapes_are_computed_of_the_sizes_that_are_free(name: str, freed: str) -> None:
+    order, targets = COMPUTED[name]
+    old = {"M": 3, "N": 5, "T": 7}
+    weights, nodes, last = [], f"t = Transpose <perm = {[*order]}> (x)", "t"
+    for at, target in enumerate(targets(*old.values())):
+        weights.append(f"int64[{len(target)}] s{at} = {{{str(target)[1:-1]}}}")
+        nodes += f" r{at} = Reshape ({last}, s{at})"
+        last = f"r{at}"
+    model = models.parse(
+        f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[3, 5, 7, 8] x) => (float{targets(*old.values())[-1]} y)
+        <{", ".join(weights)}> {{ {nodes} y = Neg ({last}) }}"""
+    )
+    original = onnx.ModelProto.FromString(model.SerializeToString())
+    values = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    free_dimensions(
+        model, {("x", "MNT".index(one)): one for one in freed}, {"x": (3, 5, 7, 8)}, batches=(),
+        read=values.get, small=original,
+    )  # fmt: skip
+    for m, n, t in ((3, 5, 7), (1, 2, 4), (2, 1, 9)):
+        sizes = {key: new if key in freed else old[key]
+                 for key, new in zip("MNT", (m, n, t), strict=True)}  # fmt: skip
+        x = np.random.default_rng(0).random((*sizes.values(), 8), np.float32)
+        expected = -x.transpose(order).reshape(targets(*sizes.values())[-1])
+        np.testing.assert_array_equal(run(model, x), expected)
 
 
 def test_other_dimensions_may_be_computed_along() -> None:

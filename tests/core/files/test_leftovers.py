@@ -161,9 +161,17 @@ def test_nothing_else_makes_temporary_files_with_a_name() -> None:
     assert found == []
 
 
+def lowest_free_descriptor() -> int:
+    descriptor = os.dup(0)
+    os.close(descriptor)
+    return descriptor
+
+
 def test_what_this_process_holds_stays_until_it_lets_go(tmp_path: Path) -> None:
     file, folder = hold_file(tmp_path), hold_folder("test", tmp_path)
+    before = lowest_free_descriptor()
     sweep(tmp_path)
+    assert lowest_free_descriptor() == before
     assert sorted(tmp_path.iterdir()) == sorted([file, folder])
     release(file)
     release(folder)
@@ -198,7 +206,9 @@ def test_what_belongs_to_another_user_stays(
     release(folder)
     release(file)
     monkeypatch.setattr("os.geteuid", lambda: folder.stat().st_uid + 1)
+    before = lowest_free_descriptor()
     sweep(tmp_path)
+    assert lowest_free_descriptor() == before
     assert folder.exists()
     assert file.exists()
 

@@ -19,6 +19,7 @@ from dld_tui.core.files.writer import (
     write_set,
     write_text,
 )
+from dld_tui.core.process.confinement import confined_to
 
 
 def test_an_output_that_exists_is_refused_without_force(tmp_path: Path) -> None:
@@ -104,6 +105,24 @@ def test_moving_replaces_only_what_was_agreed_to(tmp_path: Path) -> None:
     move(source, target)
     assert target.read_text() == "new"
     assert not source.exists()
+
+
+@pytest.mark.parametrize(
+    "put", [lambda path: move(path.parent.parent / "new", path), lambda path: write_text(path, "")]
+)
+def test_a_confined_process_writes_in_its_folders_alone(
+    put: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "new").write_text("new")
+    for name in ("mine", "yours"):
+        (tmp_path / name).mkdir()
+    for name, value in confined_to([tmp_path / "mine"]).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match="outside the allowed folders"):
+        put(tmp_path / "yours" / "out")
+    assert not (tmp_path / "yours" / "out").exists()
+    put(tmp_path / "mine" / "out")
+    assert (tmp_path / "mine" / "out").exists()
 
 
 def test_what_took_long_gets_a_free_name(tmp_path: Path) -> None:

@@ -161,9 +161,8 @@ def speed_steps(document: Document) -> Iterator[Sequence[Finding]]:
 
 def _alignment(node: Node) -> Iterator[Finding]:
     """Find weights whose channels leave a part of the Tensor Cores idle."""
-    names = node.inputs
-    weight = _stored_type(node) if len(names) > 1 else None
-    if not _is_stored(node, 1) or weight is None or weight.dims is None or not weight.dtype:
+    weight = _stored_type(node) if _is_stored(node, 1) else None
+    if weight is None or weight.dims is None or not weight.dtype:
         return
     multiple = _MULTIPLES.get(weight.dtype)
     sizes = [dim for dim in weight.dims if isinstance(dim, int)]
