@@ -35,5 +35,8 @@ def test_what_a_model_of_the_folder_uses_stays(tmp_path: Path) -> None:
     other.write_bytes(b"\x08\x99broken")
     assert remove_unused(data, model) == [], "who cannot be read may need it"
     other.unlink()
-    assert remove_unused(data, model) == data
+    link, gone = tmp_path / "link", tmp_path / "gone"
+    link.symlink_to(data[0])
+    assert remove_unused([*data, link, gone], model) == data
     assert not data[0].exists()
+    assert link.is_symlink()

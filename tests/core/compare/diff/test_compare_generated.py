@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import random
+from typing import Any, NamedTuple
 
+import numpy as np
 import onnx
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -137,3 +140,94 @@ def test_any_two_models_compare_and_both_ways_say_the_same(
     counts = found.counts().get("node", {})
     assert len(partners) - len(matched) == counts.get("removed", 0)
     assert len(second.graph.node) - len(matched) == counts.get("added", 0)
+
+
+class _Step(NamedTuple):
+    number: int
+    """What stays the same through all edits."""
+    op_type: str
+    inputs: tuple[int, ...]
+    """Numbers of the steps; of weights from 1000 on, -1 is the input."""
+
+
+def _network(draw: random.Random) -> list[_Step]:
+    """Return blocks in a row: some with a weight of their own, some with a way around."""
+    steps: list[_Step] = []
+    last = -1
+    for _ in range(draw.randint(3, 7)):
+        before = last
+        for op_type in draw.choice([("MatMul", "Relu"), ("MatMul", "Add", "Neg"), ("Abs",)]):
+            number = len(steps)
+            more = (1000 + number,) if op_type in ("MatMul", "Add") else ()
+            steps.append(_Step(number, op_type, (last, *more)))
+            last = number
+        if draw.random() < 0.5:
+            steps.append(_Step(len(steps), "Mul", (last, before)))
+            last = len(steps) - 1
+    return steps
+
+
+def _edited(steps: list[_Step], kind: str, draw: random.Random) -> list[_Step]:
+    at = draw.randrange(len(steps))
+    number, _, (first, *more) = steps[at]
+    if kind == "changed":
+        other = "Tanh" if not more else "Sub"
+        return [*steps[:at], _Step(number, other, (first, *more)), *steps[at + 1 :]]
+    new, old = (first, number) if kind == "deleted" else (500, first)
+    after = [
+        step._replace(inputs=tuple(new if one == old else one for one in step.inputs))
+        for step in steps[at + (kind == "deleted") :]
+    ]
+    return [*steps[:at], *([_Step(500, "Neg", (first,))] if kind == "added" else []), *after]
+
+
+def _model(steps: list[_Step], naming: str) -> onnx.ModelProto:
+    places = {step.number: at for at, step in enumerate(steps)}
+    weights = [one for step in steps for one in step.inputs if one >= 1000]
+
+    def name(number: int) -> str:
+        if number == -1:
+            return "x"
+        if naming == "numbered":
+            return f"w{weights.index(number)}" if number in weights else f"v{places[number]}"
+        return f"{naming}{number}"
+
+    make = onnx.helper.make_tensor_value_info
+    nodes = [
+        onnx.helper.make_node(
+            op_type, [*map(name, inputs)], [name(number)],
+            "" if naming == "other" else f"{op_type}_{name(number)}",
+        )
+        for number, op_type, inputs in steps
+    ]  # fmt: skip
+    stored = [
+        onnx.numpy_helper.from_array(np.full((2, 2), one, np.float32), name(one)) for one in weights
+    ]
+    outputs = [make(nodes[-1].output[0], 1, [2, 2])]
+    graph = onnx.helper.make_graph(nodes, "g", [make("x", 1, [2, 2])], outputs, stored)
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)])
+
+
+@pytest.mark.parametrize(
+    ("naming", "kind", "most"),
+    [
+        ("v", "deleted", 0), ("v", "added", 0), ("v", "changed", 0),
+        ("numbered", "deleted", 37), ("numbered", "added", 6), ("numbered", "changed", 0),
+        ("other", "deleted", 0), ("other", "added", 3), ("other", "changed", 0),
+    ],
+)  # fmt: skip
+def test_nodes_are_found_again_whatever_their_names(naming: str, kind: str, most: int) -> None:
+    """Where blocks are alike, another one may be taken for the one that was edited."""
+    wrong = 0
+    for seed in range(40):
+        draw = random.Random(seed)
+        steps = _network(draw)
+        edited = _edited(steps, kind, draw)
+        places = {step.number: at for at, step in enumerate(edited)}
+        before = _model(steps, "v" if naming == "other" else naming)
+        partners = compare(before, _model(edited, naming)).scopes[0].partners
+        wrong += sum(
+            partner != places.get(step.number, -1)
+            for step, partner in zip(steps, partners, strict=True)
+        )
+    assert wrong <= most
