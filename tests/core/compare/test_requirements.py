@@ -102,7 +102,7 @@ def test_files_for_pipelines_hold_each_verdict_and_no_markup() -> None:
         Outcome.FAIL, ["PASS", "FAIL", "UNDECIDED"]
     )  # fmt: skip
     assert [
-        [column.style(one) for one in judged if column.style is not None]
+        [column.style(one) for one in judged if callable(column.style)]
         for column in requirements_bars(result).columns[:4:2]
     ] == [[VERDICT_STYLES[one.outcome.value] for one in judged]] * 2
     suite = ElementTree.fromstring(requirements_junit(result))

@@ -131,3 +131,6 @@ def test_the_node_that_makes_most_is_known_where_sequences_hide_it(tmp_path: Pat
     assert largest is not None
     assert largest.op_type == "ConstantOfShape"
     assert forecast.largest(1 << 29) is None
+    exact = 4 * max(need.elements for need in forecast.needs)
+    assert forecast.largest(exact) is largest
+    assert forecast.largest(exact + 1) is None
