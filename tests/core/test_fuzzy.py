@@ -69,12 +69,6 @@ def test_added_texts_are_found_by_the_same_query() -> None:
     assert list(index.search("relu")) == [0, 1]
 
 
-def test_a_boost_decides_between_equals() -> None:
-    index = FuzzyIndex(["Add one", "Add two"])
-    assert list(index.search("add")) == [0, 1]
-    assert list(index.search("add", lambda at: 10 * at)) == [1, 0]
-
-
 def test_of_many_matches_those_that_begin_so_come_first() -> None:
     texts = [f"layer{number}/conv" for number in range(2000)] + ["conv_last", "a conv"]
     assert FuzzyIndex(texts).search("conv")[0] == 2000

@@ -11,7 +11,6 @@ import onnx
 import pytest
 
 from dld_tui.core.document.samples import demo_classifier, demo_transformer, write_demo_models
-from dld_tui.core.errors import SaveError, UsageError
 
 BOTH = pytest.mark.parametrize("make", [demo_classifier, demo_transformer])
 Make = Callable[[], onnx.ModelProto]
@@ -120,10 +119,3 @@ def test_both_models_are_written(tmp_path: Path) -> None:
         "demo_classifier.onnx",
         "demo_transformer.onnx",
     ]
-
-
-def test_models_that_are_there_are_kept_on_request(tmp_path: Path) -> None:
-    (tmp_path / "demo_classifier.onnx").write_bytes(b"mine")
-    with pytest.raises((SaveError, UsageError)):
-        write_demo_models(tmp_path, overwrite=False)
-    assert (tmp_path / "demo_classifier.onnx").read_bytes() == b"mine"

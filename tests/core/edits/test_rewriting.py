@@ -102,13 +102,12 @@ def test_an_attribute_that_the_operator_set_lacks_is_refused() -> None:
     assert "DequantizeLinear has no attribute axis in opset 12" in next(iter(done.refused))
 
 
-def test_one_hit_can_be_chosen_and_previewed() -> None:
+def test_hits_are_previewed_and_one_can_be_chosen() -> None:
     model = small("{ [a] r = Relu(x) [b] s = Neg(r) [c] t = Relu(s) [d] y = Neg(t) }")
     document = Document(copy_of(model))
-    done = preview(document, "Neg(Relu(x)) => Elu(x)", at=[[[], "b"]])
-    assert done.hits == [
-        ("rule", (), ["r = Relu(x)", "s = Neg(r)"], ["s = Elu(x)"]),
-    ]
+    done = preview(document, "Neg(Relu(x)) => Elu(x)")
+    assert ("rule", (), ["r = Relu(x)", "s = Neg(r)"], ["s = Elu(x)"]) in done.hits
+    assert len(done.hits) == 2
     assert saved(document) == saved(Document(copy_of(model)))
     assert not document.history.done
     transaction = document.apply("rewrite", rules="Neg(Relu(x)) => Elu(x)", at=[[[], "b"]])

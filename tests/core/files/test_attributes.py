@@ -14,7 +14,13 @@ from dld_tui.core.files import attributes
 from dld_tui.core.files.attributes import limited, mode_of
 from dld_tui.core.files.blobs import ByteCount
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.writer import StagedFile, put_in_place, write_bytes, write_text
+from dld_tui.core.files.writer import (
+    StagedFile,
+    put_in_place,
+    write_bytes,
+    write_pieces,
+    write_text,
+)
 from dld_tui.core.report.store import ReportWriter
 
 pytestmark = pytest.mark.usefixtures("replaces_all")
@@ -149,7 +155,7 @@ def test_what_cannot_be_kept_is_said_and_opens_nothing(
 def test_a_copy_grants_no_more_than_the_list_of_its_source(shared: Path, tmp_path: Path) -> None:
     old = os.umask(0)
     try:
-        write_bytes(tmp_path / "copy", b"", like=Source.open(shared))
+        write_pieces(tmp_path / "copy", [b""], like=Source.open(shared))
     finally:
         os.umask(old)
     assert mode(tmp_path / "copy") == 0o600

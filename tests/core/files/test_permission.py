@@ -16,6 +16,7 @@ from dld_tui.core.files.writer import (
     StagedFile,
     move,
     write_bytes,
+    write_pieces,
     write_set,
     write_text,
 )
@@ -160,7 +161,7 @@ def test_a_file_made_by_somebody_meanwhile_is_not_overwritten(
         (tmp_path / "f").write_bytes(b"theirs")
 
     with pytest.raises(SaveError, match="the file exists"):
-        write_bytes(tmp_path / "f", b"ours", verify=somebody)
+        write_pieces(tmp_path / "f", [b"ours"], verify=somebody)
     assert (tmp_path / "f").read_bytes() == b"theirs"
     assert sorted(os.listdir(tmp_path)) == ["f"]
     (tmp_path / "f").unlink()

@@ -66,7 +66,7 @@ def test_a_new_file_made_from_a_private_one_is_private(tmp_path: Path) -> None:
         (tmp_path / "from").chmod(mode)
         old = os.umask(0o022)
         try:
-            write_bytes(tmp_path / f"to{mode:o}", b"", like=Source.open(tmp_path / "from"))
+            write_pieces(tmp_path / f"to{mode:o}", [b""], like=Source.open(tmp_path / "from"))
         finally:
             os.umask(old)
         assert stat.S_IMODE((tmp_path / f"to{mode:o}").stat().st_mode) == expected
@@ -263,10 +263,10 @@ def test_what_cannot_be_read_back_is_not_put_in_place(tmp_path: Path) -> None:
         raise CorruptFileError("protobuf ends early")
 
     with pytest.raises(SaveError, match="cannot be read back: protobuf ends early"):
-        write_bytes(tmp_path / "f", b"new", verify=verify)
+        write_pieces(tmp_path / "f", [b"new"], verify=verify)
     assert (tmp_path / "f").read_bytes() == b"old"
     with pytest.raises(SaveError, match="cannot be read back"):
-        write_bytes(tmp_path / "f", b"no protobuf", verify=verify_model)
+        write_pieces(tmp_path / "f", [b"no protobuf"], verify=verify_model)
     assert names(tmp_path) == ["f"]
 
 

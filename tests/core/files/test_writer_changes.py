@@ -39,13 +39,13 @@ def test_a_file_that_somebody_changed_is_not_replaced(tmp_path: Path) -> None:
     source = Source.open(path)
     path.write_bytes(b"theirs")
     with pytest.raises(FileChangedError, match="changed by another program"):
-        write_bytes(path, b"new", like=source)
+        write_pieces(path, [b"new"], like=source)
     assert path.read_bytes() == b"theirs"
     write_bytes(path, b"new")  # on purpose
     assert path.read_bytes() == b"new"
     path.unlink()  # a file that is gone is not in the way
-    write_bytes(path, b"again", like=source)
-    write_bytes(tmp_path / "other", b"x", like=source)
+    write_pieces(path, [b"again"], like=source)
+    write_pieces(tmp_path / "other", [b"x"], like=source)
     assert names(tmp_path) == ["f", "other"]
 
 
@@ -54,7 +54,9 @@ def test_a_change_while_writing_is_noticed(tmp_path: Path) -> None:
     path.write_bytes(b"ours")
     source = Source.open(path)
     with pytest.raises(FileChangedError):
-        write_bytes(path, b"new", like=source, verify=lambda _: void(path.write_bytes(b"theirs")))
+        write_pieces(
+            path, [b"new"], like=source, verify=lambda _: void(path.write_bytes(b"theirs"))
+        )
     assert path.read_bytes() == b"theirs"
     assert names(tmp_path) == ["f"]
 

@@ -123,13 +123,6 @@ def test_a_function_call_and_a_function_body() -> None:
     assert Kind.OUTPUT in body.graph.kinds
 
 
-def test_types_on_links_only_when_asked() -> None:
-    document = opened(models.CHAIN)
-    assert {net.label for net in graph_of(document.main).graph.nets} == {""}
-    labelled = graph_of(document.main, types=True).graph
-    assert next(net.label for net in labelled.nets if net.name == "x") == "f32[N,4]"
-
-
 BROKEN = """
 <ir_version: 10, opset_import: ["" : 18]>
 broken (float[4] x) => (float[4] y, float[4] nowhere)

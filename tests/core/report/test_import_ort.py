@@ -131,7 +131,7 @@ def test_cancel_keeps_what_was_read(tmp_path: Path, profile: Path) -> None:
 
 def test_progress(tmp_path: Path, profile: Path) -> None:
     seen: list[tuple[int, int]] = []
-    report_from_ort_profile(profile, None, lambda done, total: seen.append((done, total)))
+    report_from_ort_profile(profile, lambda done, total: seen.append((done, total)))
     assert seen[-1] == (profile.stat().st_size,) * 2
 
 

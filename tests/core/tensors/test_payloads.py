@@ -28,6 +28,7 @@ from dld_tui.core.tensors.payloads import (
     reference,
     resolve,
     sweep,
+    write_payload,
 )
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -131,7 +132,7 @@ def test_cancelling_and_a_blocked_folder_leave_nothing(
 ) -> None:
     document = opened(tmp_path)
     with pytest.raises(CancelledError):
-        reference(document, LARGE, cancelled=lambda: True)
+        write_payload(document, iter((LARGE,)), len(LARGE), cancelled=lambda: True)
     assert files() == []
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -221,15 +221,13 @@ class Engine:
         """The outputs, in the engine's order."""
         return tuple(binding for binding in self.bindings if not binding.is_input)
 
-    def layer_information(self, context: trt.IExecutionContext | None = None) -> str:
+    def layer_information(self) -> str:
         """Return what the library's inspector says of the layers, as JSON text.
 
         Raises:
             ActivityError: It says nothing.
         """
         inspector = self.engine.create_engine_inspector()
-        if context is not None:
-            inspector.execution_context = context
         text = inspector.get_engine_information(trt.LayerInformationFormat.JSON)
         if not text:
             raise running_problem(self.log.errors, "Reading the layers", self.where)

@@ -52,7 +52,7 @@ from dld_tui.core.edits.casting import (
 from dld_tui.core.edits.initializers import list_as_input
 from dld_tui.core.edits.nodes import carry_out, free_node_name, new_cast
 from dld_tui.core.edits.tensors import location_of, put_payload, without_values
-from dld_tui.core.errors import CancelledError, UsageError
+from dld_tui.core.errors import UsageError
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.inputs.shapes import numpy_dtype
 from dld_tui.core.operators.categories import SIZE_OPERATORS
@@ -61,7 +61,6 @@ from dld_tui.core.shapes.inference import TypeSource
 from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encode_elements
 from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import visible
-from dld_tui.core.types import CancelCheck
 
 _FLOATS = ("float32", "float64", "bfloat16")
 
@@ -138,7 +137,6 @@ def convert_weights(
     stored: dict[str, StoredWeight],
     narrow: NarrowType,
     losses: list[WeightLoss],
-    cancelled: CancelCheck | None,
 ) -> Iterator[tuple[int, int]]:
     """Convert weights; a converted weight replaces the old one where nothing else uses that.
 
@@ -161,7 +159,7 @@ def convert_weights(
         put_payload(
             copy,
             proto,
-            _halves(tensor, narrow, loss, cancelled),
+            _halves(tensor, narrow, loss),
             location=location_of(tensor.proto),
         )
         if loss.overflow or loss.underflow:
@@ -182,12 +180,8 @@ class _Tally:
     largest: float = 0.0
 
 
-def _halves(
-    tensor: Tensor, narrow: NarrowType, loss: _Tally, cancelled: CancelCheck | None
-) -> Iterator[bytes]:
+def _halves(tensor: Tensor, narrow: NarrowType, loss: _Tally) -> Iterator[bytes]:
     for start in range(0, tensor.element_count, PART_ELEMENTS):
-        if cancelled is not None and cancelled():
-            raise CancelledError
         values = tensor.read(start, PART_ELEMENTS)
         if values.dtype.kind == "V" or values.dtype.itemsize < 4:
             values = values.astype(np.float32)
@@ -480,7 +474,7 @@ class Fp16Model:
 
 
 def fp16_steps(
-    document: Document, options: Fp16Options, cancelled: CancelCheck | None = None
+    document: Document, options: Fp16Options
 ) -> Generator[tuple[int, int], None, Fp16Model]:
     """Make a copy of a model in float16; yields bytes of weights done and in all.
 
@@ -489,7 +483,6 @@ def fp16_steps(
     Args:
         document: The model; it stays as it is, and open until the copy is closed.
         options: What stays in float32. Nodes with another layer precision also do.
-        cancelled: Asked between parts of weights.
 
     Returns:
         The copy.
@@ -498,7 +491,6 @@ def fp16_steps(
         UsageError: A blocked node is not there.
         InputError: The values of a weight cannot be read.
         SaveError: There is no room for the new weights.
-        CancelledError: `cancelled` said so.
     """
     with working_copy(document) as copy:
         result = Fp16Model(copy, inlined=inline_calls(copy))
@@ -527,9 +519,7 @@ def fp16_steps(
             )
         elif not options.keep_io_types:
             result.notes += halve_borders(copy, transaction, options.narrow, options.borders)
-        yield from convert_weights(
-            copy, transaction, stored, options.narrow, result.losses, cancelled
-        )
+        yield from convert_weights(copy, transaction, stored, options.narrow, result.losses)
         redeclare(copy, (), options.narrow)
         join_casts(copy, transaction, borders)
         result.weights = len(stored)

@@ -186,10 +186,10 @@ class QuantizationPlan:
             quantized.update(ask.tensor for ask in asks)
         return requests
 
-    def points(self, kept: Collection[str] = ()) -> list[Point]:
-        """Return the tensors that are quantized when some nodes stay in floating point."""
+    def points(self) -> list[Point]:
+        """Return the tensors that are quantized."""
         nodes, kinds = defaultdict[str, "dict[str, None]"](dict), dict[str, str]()
-        for node, ask in self.asks(kept):
+        for node, ask in self.asks(()):
             nodes[ask.tensor][node] = None
             kind = "activation" if ask.kind == "same" else ask.kind
             kinds[ask.tensor] = kind if kinds.get(ask.tensor, kind) == "activation" else "weight"

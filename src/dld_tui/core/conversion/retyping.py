@@ -39,7 +39,7 @@ from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.tensors.elements import plan_conversion
 from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import shortened, visible
-from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.core.types import JSON
 
 Spec: TypeAlias = "tuple[str, str]"
 """The name of a node, or a pattern, and a precision."""
@@ -275,18 +275,14 @@ def _assign_patterns(document: Document, specs: Sequence[Spec]) -> set[Node]:
     return set(assigned)
 
 
-def losses(retyping: RetypedModel, cancelled: CancelCheck | None = None) -> Iterator[CastLoss]:
-    """Yield the losses of casts of weights; reads all of them.
-
-    Raises:
-        CancelledError: `cancelled` returned True.
-    """
+def losses(retyping: RetypedModel) -> Iterator[CastLoss]:
+    """Yield the losses of casts of weights; reads all of them."""
     for cast in retyping.plan.casts:
         tensor = _weight(cast) if cast.stored else None
         if tensor is None:
             continue
         try:
-            report = plan_conversion(tensor, cast.dtype, cancelled=cancelled)
+            report = plan_conversion(tensor, cast.dtype)
         except (EditError, InputError):
             continue  # values that cannot be read are the build's to tell
         if not report.lossless:

@@ -138,7 +138,7 @@ _VOCABULARY, _POSITIONS, _HIDDEN, _HEADS, _FEED_FORWARD = 256, 128, 64, 4, 256
 _LAYERS = 2
 
 
-def write_demo_models(folder: Path, *, overwrite: bool = True) -> list[Path]:
+def write_demo_models(folder: Path) -> list[Path]:
     """Write both models into an existing folder and return their paths, the classifier first.
 
     Raises:
@@ -148,7 +148,7 @@ def write_demo_models(folder: Path, *, overwrite: bool = True) -> list[Path]:
     paths = []
     for name, make in models:
         path = folder / name
-        write_bytes(path, make().SerializeToString(deterministic=True), overwrite=overwrite)
+        write_bytes(path, make().SerializeToString(deterministic=True), overwrite=True)
         paths.append(path)
     return paths
 

@@ -161,13 +161,11 @@ def _endless(names: Sequence[str]) -> EditError:
     )
 
 
-def preview(
-    document: Document, rules: str, at: Sequence[Sequence[JSON]] | None = None
-) -> RewriteResult:
+def preview(document: Document, rules: str) -> RewriteResult:
     """Return what rules would do; the document is unchanged and no listener is notified."""
     scratch = Transaction("rewrite", {})
     try:
-        return rewrite_document(document, scratch, rules, at=at, lines=True)
+        return rewrite_document(document, scratch, rules, lines=True)
     finally:
         scratch.roll_back()
 

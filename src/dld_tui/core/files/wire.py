@@ -617,7 +617,7 @@ def cut(
         raise
 
 
-def verify_model(path: str | os.PathLike[str], *, cancelled: CancelCheck | None = None) -> None:
+def verify_model(path: str | os.PathLike[str]) -> None:
     """Check that a file can be opened again, by walking its structure; payloads are not read.
 
     Raises:
@@ -625,7 +625,7 @@ def verify_model(path: str | os.PathLike[str], *, cancelled: CancelCheck | None 
     """
     source = Source.open(path)
     try:
-        cut(source, BlobTable(), cancelled=cancelled)
+        cut(source, BlobTable())
     finally:
         source.close()
 

@@ -486,16 +486,9 @@ def _ignores_case(path: str) -> bool:
         return False
 
 
-def write_bytes(
-    path: str | os.PathLike[str],
-    data: bytes,
-    *,
-    overwrite: bool = False,
-    like: Source | None = None,
-    verify: Callable[[Path], None] | None = None,
-) -> list[str]:
+def write_bytes(path: str | os.PathLike[str], data: bytes, *, overwrite: bool = False) -> list[str]:
     """Write a small file in one atomic step; see :func:`write_pieces`."""
-    return write_pieces(path, [data], overwrite=overwrite, like=like, verify=verify)
+    return write_pieces(path, [data], overwrite=overwrite)
 
 
 def write_text(

@@ -42,7 +42,6 @@ def graph_of(
     *,
     constants: bool = False,
     exceptions: frozenset[Node] = frozenset(),
-    types: bool = False,
     texts: NodeTexts | None = None,
 ) -> ScopeGraph:
     """Return the graph of a scope.
@@ -54,7 +53,6 @@ def graph_of(
         scope: What to draw.
         constants: Also draw constants and values computed from constants alone.
         exceptions: Those of them that are drawn where the others are not, or the other way round.
-        types: Label the links with types and shapes.
         texts: The texts of its nodes, if they have been read already.
     """
     texts = texts if texts is not None else scope.texts()
@@ -64,7 +62,7 @@ def graph_of(
         left_out = _constant_places(scope, texts, set(fixed))
         excepted = {place for place in left_out if texts.nodes[place] in exceptions}
         left_out = frozenset(excepted) if constants else left_out - excepted
-    builder = _Builder(scope, fixed, left_out, types, texts)
+    builder = _Builder(scope, fixed, left_out, texts)
     return ScopeGraph(scope, builder.graph, builder.subjects)
 
 
@@ -96,7 +94,6 @@ class _Builder:
         scope: Scope,
         fixed: set[str],
         left_out: frozenset[int],
-        types: bool,
         texts: NodeTexts,
     ) -> None:
         self.scope = scope
@@ -114,11 +111,11 @@ class _Builder:
             vertex = self._add(name, name, Kind.OUTPUT, name)
             self._uses[name] = (*self._uses.get(name, ()), vertex)
         self._add_outer_values()
-        self._link(_type_label if types else None)
+        self._link()
 
-    def _add(self, label: str, name: str, kind: str, subject: Node | str, of: str = "") -> int:
+    def _add(self, label: str, name: str, kind: str, subject: Node | str) -> int:
         self.subjects.append(subject)
-        return self.graph.add(label, name, kind, of)
+        return self.graph.add(label, name, kind)
 
     def _add_nodes(self, texts: NodeTexts, left_out: frozenset[int]) -> None:
         """Add the nodes, but for those at some places."""
@@ -174,7 +171,7 @@ class _Builder:
             if name in self._uses and name not in self._makers and not weight:
                 self._makers[name] = self._add(name, name, Kind.OUTER, name)
 
-    def _link(self, label_of: Callable[[Scope, str], str] | None) -> None:
+    def _link(self) -> None:
         """Add the nets, in the order in which their values come into being."""
         uses, nets = self._uses, self.graph.nets
         for name, source in self._makers.items():
@@ -182,8 +179,7 @@ class _Builder:
             if targets is None:
                 continue
             distinct = tuple(dict.fromkeys(targets) if len(targets) > 1 else targets)
-            label = label_of(self.scope, name) if label_of is not None else ""
-            nets.append(Net(name, source, distinct, label))
+            nets.append(Net(name, source, distinct))
 
 
 def _constant_places(scope: Scope, texts: NodeTexts, fixed: set[str]) -> frozenset[int]:
@@ -224,11 +220,6 @@ def _weights(scope: Scope) -> set[str]:
         for field in ("initializer", "sparse_initializer")
         for record in scope.records[field]
     }
-
-
-def _type_label(scope: Scope, name: str) -> str:
-    known = scope.value_type(name)
-    return known.short if known is not None else ""
 
 
 _MOST_CHARS = 24

@@ -732,10 +732,6 @@ class Overview:
         # The head of an open fold starts where the first row inside does, which comes after it.
         return bisect_right(self.rows, row, key=lambda seen: seen.start) - 1
 
-    def vertex(self, row: OverviewRow) -> int | None:
-        """Return the vertex of a row; None for a fold."""
-        return self.rails.order[row.start] if row.fold is None else None
-
     def seen(self) -> tuple[Graph, Rails]:
         """Return the graph of the rows that are seen and its rails.
 

@@ -885,7 +885,7 @@ def temporary_report(
 
 
 _READERS = {
-    FileKind.ORT_PROFILE: "import_ort:open_ort_profile",
+    FileKind.ORT_PROFILE: "import_ort:report_from_ort_profile",
     FileKind.ENGINE_PROFILE: "trtexec_files:report_from_trtexec_profile",
     FileKind.ENGINE_TIMES: "trtexec_files:report_from_trtexec_times",
     FileKind.TRACE: "chrome_trace:report_from_trace",

@@ -19,7 +19,7 @@ from dld_tui.core.document.parts.extraction import imports_of
 from dld_tui.core.document.traversal import topological_order
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.shapes.call import Call, Demands
-from dld_tui.core.shapes.rules import WITHOUT_RULE, rule_of
+from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import UNKNOWN, Size, number_of, size_of
 from dld_tui.core.shapes.value import NOTHING, Dims, Value, alike, in_common, scalar, sequence
 
@@ -66,14 +66,6 @@ class Frame:
                 return known
             frame = frame.outer
         return NOTHING
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Why a node's results are not known in full although its inputs are."""
-
-    node: Node
-    reason: str
 
 
 class Evaluation:
@@ -134,28 +126,6 @@ class Evaluation:
                     others = (frame.values.get(name, NOTHING).dims for frame in same[1:])
                     if dims is not None and all(_numbers(other) == dims for other in others):
                         yield scope, variant, name, dims
-
-    def gaps(self) -> Iterator[Gap]:
-        """Yield the nodes at which knowledge ends: their inputs are known, their results not."""
-        for scope, frames in self.frames.items():
-            for node in self._orders.get(scope, ()):
-                for frame in frames[:1]:
-                    if any(not frame.get(name).is_known for name in node.inputs if name):
-                        continue
-                    made = [frame.values.get(name, NOTHING) for name in node.outputs if name]
-                    if all(value.is_known for value in made):
-                        continue
-                    yield Gap(node, self._gap_at(node))
-
-    def _gap_at(self, node: Node) -> str:
-        told = WITHOUT_RULE.get(node.domain, {}).get(node.op_type)
-        if told is not None:
-            return told
-        if node.op_type in _WITH_SUBGRAPHS or call_of(node) in self._functions:
-            return "what is in its graph is not known"
-        if rule_of(node.domain, node.op_type) is None:
-            return "the operator has no rule for shapes"
-        return "the sizes depend on the data"
 
     def _seen(self, node: Node, inputs: Sequence[Value]) -> None:
         """Look at a node before its rule does; for those who collect more."""

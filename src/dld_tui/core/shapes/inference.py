@@ -96,15 +96,11 @@ class Inference:
     """Remarks on conflicts in the model."""
     failed: bool = False
     """Whether inference rejected the whole model: the copy has no additional types."""
-    own_names: frozenset[str] = frozenset()
-    """Names of dimensions of inputs and outputs that the model had before."""
     held: Mapping[str, LocatedMessage] = field(default_factory=dict)
     """Nodes that were left out, by their labels, because onnx takes too much for them, and why."""
 
 
-def infer(
-    model: onnx.ModelProto, before: Inference | None = None, extra_types: TypeSource | None = None
-) -> Inference:
+def infer(model: onnx.ModelProto, extra_types: TypeSource | None = None) -> Inference:
     """Infer the types of a model; never fails.
 
     Where a declared shape of what a node makes differs from the inferred one, the declared one is
@@ -114,7 +110,6 @@ def infer(
         model: The model, whose payloads may be cut out. It is changed: it gets the imports that it
             lacks, labels as names of its nodes, and loses declared shapes that are wrong, and
             dimensions that are negative.
-        before: What an earlier inference found, where the model comes from there.
         extra_types: Supplies types that onnx cannot infer, from which inference continues.
     """
     from dld_tui.core.shapes.naming import (  # lazy: NumPy
@@ -123,10 +118,9 @@ def infer(
         shapes_of_others,
     )
 
-    own_names = _declared_names(model.graph) if before is None else before.own_names
-    if before is None:
-        _forget_negative(model)
-    inference = _infer(model, before)
+    own_names = _declared_names(model.graph)
+    _forget_negative(model)
+    inference = _infer(model, None)
     forget_cut_dimensions(inference.model)
     name_dimensions(inference.model, own_names)
     for _ in range(0 if inference.failed else _MOST_TOLD):
@@ -140,7 +134,6 @@ def infer(
         inference = _infer(inference.model, inference)
         forget_cut_dimensions(inference.model)
         name_dimensions(inference.model, own_names)
-    inference.own_names = own_names
     return inference
 
 

@@ -249,16 +249,12 @@ def plan_conversion(
     tensor: Tensor,
     dtype: str,
     *,
-    saturate: bool = True,
-    progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> ConversionReport:
     """Return what converting a tensor would lose; nothing is changed.
 
     Args:
         dtype: The element type to convert to.
-        saturate: See :data:`SATURATING`.
-        progress: Called with elements done and elements in all.
         cancelled: Asked before each part.
 
     Raises:
@@ -267,7 +263,7 @@ def plan_conversion(
         CancelledError: `cancelled` said so.
     """
     report = ConversionReport()
-    for _ in _converted(tensor, dtype, saturate, report, progress, cancelled):
+    for _ in _converted(tensor, dtype, True, report, None, cancelled):
         pass
     return report
 
@@ -276,7 +272,6 @@ def prepare_conversion(
     tensor: Tensor,
     dtype: str,
     *,
-    saturate: bool = True,
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> ConversionReport:
@@ -290,14 +285,14 @@ def prepare_conversion(
     """
     assert tensor.document is not None
     report = ConversionReport()
-    parts = _converted(tensor, dtype, saturate, report, progress, cancelled)
+    parts = _converted(tensor, dtype, True, report, progress, cancelled)
     # A file of its own: edits may be writing to the document's meanwhile.
     blob = SpillFile().append(encode_elements(part, dtype) for part in parts)
-    tensor.document.prepared[conversion_key(tensor, dtype, saturate)] = blob
+    tensor.document.prepared[conversion_key(tensor, dtype, saturate=True)] = blob
     return report
 
 
-def conversion_key(tensor: Tensor, dtype: str, saturate: bool) -> str:
+def conversion_key(tensor: Tensor, dtype: str, *, saturate: bool) -> str:
     """Return a key of a conversion of the present state of a tensor."""
     payload = tensor.payload_key()
     return json.dumps(["convert", payload, tensor.dtype, list(tensor.shape), dtype, saturate])
@@ -313,7 +308,7 @@ def converted_payload(
     """
     require_convertible(tensor.dtype, dtype)
     if tensor.document is not None and tensor.document.prepared:
-        known = tensor.document.prepared.pop(conversion_key(tensor, dtype, saturate), None)
+        known = tensor.document.prepared.pop(conversion_key(tensor, dtype, saturate=saturate), None)
         if known is not None:
             return known
     parts = _converted(tensor, dtype, saturate, None, None, None)

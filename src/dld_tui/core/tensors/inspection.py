@@ -144,13 +144,6 @@ class TensorWindow:
         """Return the place in row order of a cell, as ``set_elements`` takes it."""
         return self._base(plane) + row * self._step(plane.rows) + column * self._step(plane.columns)
 
-    def coordinates(self, index: int) -> tuple[int, ...]:
-        """Return the indices of an element by its place in row order."""
-        coordinates = []
-        for size, stride in zip(self.shape, self._strides, strict=True):
-            coordinates.append(index // stride % size)
-        return tuple(coordinates)
-
     def cells(
         self, plane: Slice, row: int, rows: int, column: int = 0, columns: int | None = None
     ) -> Array:
@@ -247,11 +240,6 @@ class Histogram:
     negative_infinities: int
     positive_infinities: int
     statistics: TensorStatistics
-
-    def edge(self, index: int) -> float:
-        """Return where bin `index` begins; the end of the last one for one more."""
-        share = index / len(self.counts)
-        return self.low * (1 - share) + self.high * share
 
 
 def tensor_histogram(

@@ -93,7 +93,7 @@ class PayloadStore:
                 f"cannot hold the data of an edit: {reason(error)}", where=str(payload_dir())
             ) from error
 
-    def adopt(self, path: Path, sha256: str, cancelled: CancelCheck | None = None) -> Source | None:
+    def adopt(self, path: Path, sha256: str) -> Source | None:
         """Return a payload file that a journal refers to; None when its content differs.
 
         Raises:
@@ -103,7 +103,7 @@ class PayloadStore:
         source = Source.open(path)
         fcntl.flock(source.descriptor, fcntl.LOCK_SH)
         whole = Blob(source, 0, source.size, "raw_data")
-        if _digest(whole, cancelled) != sha256:
+        if _digest(whole, None) != sha256:
             source.close()
             return None
         self._held[sha256] = source
@@ -287,13 +287,7 @@ class PayloadOwner(Protocol):
         """A short name. Untrusted text."""
 
 
-def reference(
-    document: PayloadOwner,
-    payload: bytes | Blob,
-    *,
-    progress: ProgressCallback | None = None,
-    cancelled: CancelCheck | None = None,
-) -> JSON:
+def reference(document: PayloadOwner, payload: bytes | Blob) -> JSON:
     """Return a payload as an argument of an edit.
 
     Up to :data:`INLINE_LIMIT` bytes are ``{"raw": BASE64}``. More are written to a file that lives
@@ -303,12 +297,9 @@ def reference(
     Args:
         document: The document that the edit is for.
         payload: What to refer to.
-        progress: Called with bytes done and bytes in all.
-        cancelled: Asked now and then.
 
     Raises:
         SaveError: The file cannot be written.
-        CancelledError: `cancelled` said so.
     """
     field = payload.field if isinstance(payload, Blob) else "raw_data"
     tail: dict[str, JSON] = {} if field == "raw_data" else {"field": field}
@@ -317,7 +308,7 @@ def reference(
         data = payload.read() if isinstance(payload, Blob) else payload
         return {"raw": base64.b64encode(data).decode("ascii"), **tail}
     parts = payload.chunks(CHUNK) if isinstance(payload, Blob) else iter((payload,))
-    return write_payload(document, parts, length, progress=progress, cancelled=cancelled) | tail
+    return write_payload(document, parts, length) | tail
 
 
 def write_payload(
@@ -330,7 +321,12 @@ def write_payload(
 ) -> dict[str, JSON]:
     """Write a payload that comes in parts to a file and return the reference to it.
 
-    See :func:`reference` for the other arguments.
+    Args:
+        document: The document that the edit is for.
+        parts: Its bytes.
+        length: How many they are in all, for `progress`.
+        progress: Called with bytes done and bytes in all.
+        cancelled: Asked now and then.
 
     Raises:
         SaveError: The file cannot be written.
@@ -355,9 +351,7 @@ def journaled_file(
     return {"file": str(source.path), "offset": 0, "length": source.size, "sha256": sha256}
 
 
-def resolve(
-    document: PayloadOwner, reference: JSON, *, cancelled: CancelCheck | None = None
-) -> bytes | Blob:
+def resolve(document: PayloadOwner, reference: JSON) -> bytes | Blob:
     """Return the payload that a reference stands for. Large ones stay in their file.
 
     A file elsewhere, which a script may name, is copied: it could change later.
@@ -365,7 +359,6 @@ def resolve(
     Raises:
         EditError: It is no reference, the file is gone, or it has another content.
         SaveError: There is no room for a copy.
-        CancelledError: `cancelled` said so.
     """
     if isinstance(reference, dict) and isinstance(reference.get("raw"), str):
         try:
@@ -375,7 +368,7 @@ def resolve(
     name, start, length, sha256, field = _checked(reference)
     source = document.payloads.held(sha256) if sha256 else None
     if source is None:
-        source, start = _opened(document, name, start, length, sha256, cancelled)
+        source, start = _opened(document, name, start, length, sha256)
     elif source.size == length:
         start = 0
     if source.size < start + length:
@@ -425,13 +418,12 @@ def _opened(
     start: int,
     length: int,
     sha256: str | None,
-    cancelled: CancelCheck | None,
 ) -> tuple[Source, int]:
     """Return the file with a payload and where in it the payload begins."""
     path = Path(name)
     try:
         if sha256 is not None and path.parent == payload_dir() and path.name == sha256:
-            source = document.payloads.adopt(path, sha256, cancelled)
+            source = document.payloads.adopt(path, sha256)
             if source is None:
                 raise _gone(name, "has another content")
             return source, start
@@ -439,7 +431,7 @@ def _opened(
         if outside.size < start + length:
             raise _gone(name, f"has {fmt.size(outside.size)}, not {fmt.size(start + length)}")
         blob = Blob(outside, start, length, "raw_data")
-        digest, copy = document.payloads.write(blob.chunks(CHUNK), cancelled=cancelled)
+        digest, copy = document.payloads.write(blob.chunks(CHUNK))
         outside.close()
     except EditError:
         raise

@@ -7,7 +7,7 @@ are narrowed key by key, and only the candidates that can come first are scored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 _MATCH = 16
 _GAP_START = -3
@@ -167,13 +167,12 @@ class FuzzyIndex:
         self._lowered += [_lower(text) for text in new]
         self._query, self._found = "", range(len(self._texts))
 
-    def search(self, query: str, boost: Callable[[int], int] | None = None) -> Sequence[int]:
+    def search(self, query: str) -> Sequence[int]:
         """Return the places of the texts that fit a query, the best first.
 
         Args:
-            query: Words at blanks; an empty query gives everything in its own order.
-            boost: What to add to the score of the text at a place; ties keep the shorter text
-                before the longer one, then the order of the texts.
+            query: Words at blanks; an empty query gives everything in its own order. Ties keep the
+                shorter text before the longer one, then the order of the texts.
         """
         query = query.lower()
         words = query.split()
@@ -184,9 +183,9 @@ class FuzzyIndex:
         self._query = query
         if not words:
             return self._found
-        return self._ranked(words, boost)
+        return self._ranked(words)
 
-    def _ranked(self, words: Sequence[str], boost: Callable[[int], int] | None) -> list[int]:
+    def _ranked(self, words: Sequence[str]) -> list[int]:
         first, rest = self._best_candidates(words[0])
         texts = self._texts
 
@@ -194,7 +193,7 @@ class FuzzyIndex:
             text = texts[at]
             points = sum(_word_score(word, text) or 0 for word in words)
             points += _beginning(words[0], self._lowered[at])
-            return -(points + (boost(at) if boost else 0)), len(text)
+            return -points, len(text)
 
         return sorted(first, key=key) + rest
 

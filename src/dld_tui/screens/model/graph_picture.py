@@ -39,17 +39,13 @@ class PictureWriter:
     pane: GraphPane
     work: Work
 
-    def save(self, start: str = "") -> None:
-        """Ask for a file and write.
-
-        Args:
-            start: The path to begin with; empty for one beside the model.
-        """
+    def save(self) -> None:
+        """Ask for a file and write."""
         if self.pane.model is None:
             self.page.notify("The graph is being arranged", timeout=3)
             return
 
-        self.page.tasks.start(self._save(start or self._start()), "dialog")
+        self.page.tasks.start(self._save(self._start()), "dialog")
 
     async def _save(self, start: str) -> None:
         ask = self.page.tasks.ask

@@ -49,6 +49,20 @@ class MarksChanged(Message, namespace="line_view"):
     marks: set[Hashable]
 
 
+@dataclass
+class _OfRow(Message):
+    """Something about one row of a line view."""
+
+    view: LineView
+    index: int
+    key: Hashable
+
+    @property
+    def control(self) -> LineView:
+        """Return the view, for ``@on`` selectors."""
+        return self.view
+
+
 @dataclass(frozen=True)
 class ListPlace:
     """Where the cursor and the marks of a list were."""
@@ -118,31 +132,11 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
     _last_mark: Hashable | None = None
     cursor: reactive[int] = reactive(0, repaint=False, init=False)
 
-    @dataclass
-    class CursorMoved(Message):
+    class CursorMoved(_OfRow):
         """The cursor is on another row, or the rows under it changed."""
 
-        view: LineView
-        index: int
-        key: Hashable
-
-        @property
-        def control(self) -> LineView:
-            """Return the view, for ``@on`` selectors."""
-            return self.view
-
-    @dataclass
-    class Activated(Message):
+    class Activated(_OfRow):
         """Enter or a double click on a row."""
-
-        view: LineView
-        index: int
-        key: Hashable
-
-        @property
-        def control(self) -> LineView:
-            """Return the view, for ``@on`` selectors."""
-            return self.view
 
     @dataclass
     class MenuAsked(Message):

@@ -668,7 +668,7 @@ class ScopeRows:
         return [
             *self._header(),
             *self._terminals("Inputs", self._plain_inputs()),
-            *self._terminals("Outputs", self.scope.outputs),
+            *self._terminals("Outputs", self.scope.outputs, is_input=False),
             *self._dimensions(),
             *self._defaulted(),
             *self._captured(),

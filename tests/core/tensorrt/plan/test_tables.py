@@ -20,8 +20,8 @@ from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import distribution, groups, matching, summary_lines
-from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table, tensor_text
-from tests.support.plans import layer, plan, tensor
+from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
+from tests.support.plans import layer, plan
 
 CONV = layer(
     0, "conv", of="int8", to="fp16", time_ms=3.0, percent=75.0, weights_bytes=100, tactic="t",
@@ -108,7 +108,6 @@ def test_cells() -> None:
     assert SHORT.shown(2_500_000) == "2.5 M"
     assert FINE_MS.shown(0.5) == "0.5000"
     assert RATIO.shown(1234.5) == "1,234"
-    assert tensor_text([tensor("fp16", (1, -1)), tensor("", None)]) == "fp16[1,-1], ?[…]"
 
 
 def test_summary() -> None:

@@ -630,36 +630,27 @@ def add_ort_profile(
 
 
 def report_from_ort_profile(
-    json_path: str | os.PathLike[str],
-    document: Document | None = None,
+    path: Path,
     progress: ProgressCallback | None = None,
     cancelled: CancelCheck | None = None,
 ) -> Report:
-    """Return a profile as a report, whose temporary file is deleted when it is closed.
+    """Return a profile as a report without links to a model; its temporary file goes with it.
 
     Raises:
         InputError: The file cannot be read, is empty, or is not such a profile.
         CancelledError: `cancelled` returned True.
         SaveError: The folder for temporary files is full.
     """
-    path = Path(json_path)
     name = _FILE_NAME.match(path.stem)
 
     def fill(writer: ReportWriter) -> None:
-        summary = add_ort_profile(writer, path, document, None, progress, cancelled)
+        summary = add_ort_profile(writer, path, None, None, progress, cancelled)
         writer.set_fact("backend", f"ONNX Runtime {summary.version}".rstrip())
         writer.set_fact("execution_provider", ", ".join(summary.providers))
         writer.set_fact("created", _created(name))
 
     network = (name.group(1) if name else "") or path.name
     return temporary_report(path, fill, network=network, backend="ONNX Runtime")
-
-
-def open_ort_profile(
-    path: Path, progress: ProgressCallback | None = None, cancelled: CancelCheck | None = None
-) -> Report:
-    """Return a profile as a report, without links to a model; see above."""
-    return report_from_ort_profile(path, None, progress, cancelled)
 
 
 def _created(name: re.Match[str] | None) -> str:

@@ -30,23 +30,6 @@ RULES: dict[str, dict[str, Rule]] = {
     "ai.onnx.preview.training": sequences.TRAINING,
 }
 """By domain and operator. Those of nodes with subgraphs are in :mod:`..evaluation`."""
-WITHOUT_RULE: dict[str, dict[str, str]] = {
-    "": {},
-    "com.microsoft": {
-        "BeamSearch": "how long the sequences become is known after the run",
-        "GreedySearch": "how long the sequences become is known after the run",
-        "Sampling": "how long the sequences become is known after the run",
-        "WhisperBeamSearch": "how long the sequences become is known after the run",
-        "BifurcationDetector": "how many tokens are merged depends on the data",
-        "WordConvEmbedding": "its definition does not say the shape",
-    },
-    "ai.onnx.ml": {
-        "CastMap": "a map has no shape",
-        "DictVectorizer": "a map has no shape",
-        "ZipMap": "a map has no shape",
-    },
-}
-"""Operators whose results have no shape before a run, and why."""
 
 
 def rule_of(domain: str, operator: str) -> Rule | None:

@@ -24,7 +24,6 @@ from dld_tui.core.tensorrt.plan.lint import FLOATS, QUANTIZED, is_heavy
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 
 if TYPE_CHECKING:
-    from dld_tui.core.tensorrt.plan.lint import PlanFinding
     from dld_tui.core.tensorrt.plan.mapping import LayerNodes
 
 
@@ -157,18 +156,16 @@ def matching(
     plan: EnginePlan,
     text: str,
     mapping: Mapping[int, LayerNodes] | None = None,
-    findings: Iterable[PlanFinding] = (),
 ) -> list[EngineLayer]:
     """Return the layers that pass a filter, in order.
 
     Args:
         text: The filter; an empty one passes all.
         mapping: The ONNX nodes of the layers; by default from the file itself.
-        findings: Those of the lint, for ``findings>0``.
     """
     if not text.split():
         return list(plan.layers)
-    records = layer_records(plan, map_plan(plan) if mapping is None else mapping, findings)
+    records = layer_records(plan, map_plan(plan) if mapping is None else mapping)
     return [plan.layers[at] for at in select(records, text, engine=True)]
 
 

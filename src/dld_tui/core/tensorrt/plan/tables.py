@@ -403,13 +403,6 @@ def finding_table(
     return Table(columns, [*grouped(plan, findings)])
 
 
-def tensor_text(tensors: Sequence[EngineTensor]) -> str:
-    """Return tensors in short, e.g. ``fp16[1,64,56,56]``. Free of untrusted text."""
-    return ", ".join(
-        f"{tensor.dtype or '?'}{fmt.shape(tensor.dims).replace(' ', '')}" for tensor in tensors
-    )
-
-
 # Columns of layers. Wide and less useful ones are dropped first in narrow terminals.
 
 
