@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -25,11 +26,11 @@ def sweeps(tmp_path: Path) -> list[Path]:
 
 
 def test_points_are_compared(dld: Dld, sweeps: list[Path], tmp_path: Path) -> None:
-    csv, html = tmp_path / "c.csv", tmp_path / "c.html"
-    done = dld("compare", *sweeps, "--csv", csv, "--html", html)
+    table, html = tmp_path / "c.csv", tmp_path / "c.html"
+    done = dld("compare", *sweeps, "--csv", table, "--html", html)
     assert done.status == 0
     assert "0 faster and 2 slower" in done.out
-    assert csv.read_text().splitlines()[0].startswith("key,time_ms_A,time_ms_B,delta_ms_B")
+    assert table.read_text().splitlines()[0].startswith("key,time_ms_A,time_ms_B,delta_ms_B")
     assert "batch 2" in html.read_text()
     document = dld("compare", *sweeps, "--json").json
     assert [row["ratios"][1] for row in document["rows"]] == pytest.approx([2.0, 2.0])
@@ -52,6 +53,11 @@ def test_a_sweep_is_printed_and_written(dld: Dld, sweeps: list[Path], tmp_path: 
     )
     assert "Lowest latency" in files[1].read_text()
     assert "| batch |" in files[2].read_text()
-    assert dld("report", sweeps[0], "--json").json["points"][0]["at"] == [1]
+    document = dld("report", sweeps[0], "--json").json
+    rows = [*csv.DictReader(table)]
+    for point, row in zip(document["points"], rows, strict=True):  # one value in all formats
+        known = {"batch": point["at"][0], **{key: point[key] for key in row if key != "batch"}}
+        assert {key: float(cell) for key, cell in row.items()} == pytest.approx(known)
+    assert document["lines"] == done.out.splitlines()[: len(document["lines"])]
     assert dld(sweeps[0]).out == dld("report", sweeps[0]).out
     assert "--by" in dld.fails(2, "report", sweeps[0], "--by", "op")

@@ -106,6 +106,25 @@ def test_throughputs_of_other_sizes_are_not_compared() -> None:
     assert any(line.startswith("4 more sizes") for line in sweep_lines(many))
 
 
+def test_a_best_point_is_certain_only_where_no_other_reaches_into_its_interval() -> None:
+    def line(*turns: tuple[float, ...]) -> str:
+        points = tuple(SweepPoint((at,), some) for at, some in enumerate(turns, 1))
+        axes = (SweepAxis(BATCH, tuple(range(1, len(turns) + 1))),)
+        return sweep_lines(Sweep("m.onnx", "ONNX Runtime", axes, points))[0]
+
+    steady, rough = (0.4,) * 6, (0.75, 15.0, 0.9, 10.0, 13.0, 0.84)
+    assert line(steady, (0.9,) * 6) == (
+        "Lowest latency 0.400 ms at batch 1; highest throughput 2,500 items/s at batch 1."
+    )
+    assert line(steady, rough) == (
+        "Lowest latency 0.400 ms at batch 1;"
+        " highest throughput 2,500 items/s at batch 1 (not certain)."
+    )
+    assert line(steady, (0.4,) * 5 + (0.39,)).startswith(
+        "Lowest latency 0.400 ms at batch 1 (not certain); highest"
+    )
+
+
 def test_threads_have_a_knee_where_the_batch_has_none() -> None:
     sweep = grid({(1,): 8.0, (2,): 4.1, (4,): 4.0}, SweepAxis(THREADS, (1, 2, 4)))
     assert [(knee.axis, knee.at) for knee in knees(sweep)] == [(THREADS, 2)]

@@ -56,6 +56,7 @@ from dld_tui.core.report.provider_support import ProvidersResult, support_lines,
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.startup import SessionStartup, node_table, stage_table, startup_lines
 from dld_tui.core.report.sweep import Sweep
+from dld_tui.core.report.sweep_export import sweep_document
 from dld_tui.core.statistics import PERCENTILES
 from dld_tui.core.tables.table import BYTES, COUNT, RATIO, Column, Table
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
@@ -218,7 +219,7 @@ def show_refit(result: Result, as_json: bool) -> None:
 def show_sweep(result: Sweep, as_json: bool) -> None:
     """Print the best points and a row for each."""
     if as_json:
-        write_json(result)
+        write_json(sweep_document(result))
     else:
         print_sweep(result)
 

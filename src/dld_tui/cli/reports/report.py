@@ -43,6 +43,7 @@ from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.sharing import sharing_note
 from dld_tui.core.report.sweep import Sweep, load_sweep
 from dld_tui.core.report.sweep_export import (
+    sweep_document,
     sweep_lines,
     sweep_markdown,
     sweep_page,
@@ -146,7 +147,7 @@ def _sweep(asked: Request) -> None:
     if asked.markdown is not None:
         write_text(asked.markdown, sweep_markdown(sweep))
     if asked.as_json:
-        write_json(sweep)
+        write_json(sweep_document(sweep))
     else:
         print_sweep(sweep)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from dld_tui.core import fmt
+from dld_tui.core.codec import encode
 from dld_tui.core.report.sweep import (
     BATCH,
     THREADS,
@@ -19,7 +20,10 @@ from dld_tui.core.tables.html_page import Bar, Section, bars, page, paragraphs
 from dld_tui.core.tables.rendering import html_of, markdown_of, markdown_plain
 from dld_tui.core.tables.table import BYTES, COUNT, MS, NOTE, RATE, TEXT, Column, Table, ratio_text
 from dld_tui.core.text import visible
+from dld_tui.core.types import JSON
 
+_FIGURES = ("first_ms", "ms", "low_ms", "high_ms", "per_second")
+"""Columns that JSON has, too."""
 _MOST_SERIES = 16
 """Combinations in a picture."""
 _MOST_LINES = 3
@@ -73,6 +77,26 @@ def sweep_table(sweep: Sweep) -> Table[SweepPoint]:
     return Table(tuple(shown), sweep.points, name="sweep", title="Points")
 
 
+def sweep_document(sweep: Sweep) -> dict[str, JSON]:
+    """Return what ``--json`` prints: the sweep with its lines, and with the figures of its table.
+
+    Those are ``ms``, ``low_ms`` and ``high_ms``, ``per_second``, ``first_ms`` of decoders, and
+    whether a point is a ``knee``.
+    """
+    turning = {knee.point for knee in knees(sweep)}
+    figures = [column for column in sweep_table(sweep).columns if column.key in _FIGURES]
+    points = [
+        encode(point)
+        | {column.key: column.value(point) for column in figures}
+        | {"knee": point in turning}
+        for point in sweep.points
+    ]
+    document: dict[str, JSON] = {
+        **encode(sweep), "points": points, "lines": [*sweep_lines(sweep)]
+    }  # fmt: skip
+    return document
+
+
 def sweep_lines(sweep: Sweep) -> list[str]:
     """Return the answer first: the best points and the knees; then what failed and how it ran."""
     groups = [*sweep.same_work.items()]
@@ -106,7 +130,10 @@ def sweep_lines(sweep: Sweep) -> list[str]:
 def _best(
     sweep: Sweep, work: tuple[tuple[str, int | str], ...], points: Sequence[SweepPoint]
 ) -> str:
-    """Return the lowest latency and the highest throughput among items of the same work."""
+    """Return the lowest latency and the highest throughput among items of the same work.
+
+    Each is called not certain where the interval of another point reaches into its own.
+    """
     names = [name for name, _ in work]
     fastest = min(points, key=lambda point: point.ms or 0.0)
     most = max(points, key=lambda point: sweep.throughput(point) or 0.0)
@@ -114,12 +141,29 @@ def _best(
     text = f"At {at}: lowest latency" if at else "Lowest latency"
     text += f" {fmt.milliseconds(fastest.ms or 0.0)} ms{' a token' if sweep.tokens else ''}"
     text += f" at {others}" if others else ""
+    text += _doubt(points, fastest, lambda point: 1)
     if fastest.first_ms is not None:
         text += f" (first token after {fmt.milliseconds(fastest.first_ms)} ms)"
     if any(axis.name == BATCH for axis in sweep.axes):
         rate = _rate(sweep, sweep.throughput(most) or 0.0)
         text += f"; highest throughput {rate} at {place_text(sweep.others(most, *names))}"
+        text += _doubt(points, most, sweep.items)
     return f"{text}."
+
+
+def _doubt(
+    points: Sequence[SweepPoint], best: SweepPoint, items: Callable[[SweepPoint], int]
+) -> str:
+    """Return that another point may be as good as the best one, by the intervals of both.
+
+    Args:
+        points: The best one among them.
+        best: Takes the least time for an item.
+        items: Returns how many a pass is to count for.
+    """
+    limit = (best.high_ms or 0.0) / items(best)
+    others = (point for point in points if point is not best and point.low_ms is not None)
+    return " (not certain)" if any((p.low_ms or 0.0) / items(p) < limit for p in others) else ""
 
 
 def _knee_line(sweep: Sweep, knee: Knee) -> str:
