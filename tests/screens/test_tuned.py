@@ -153,7 +153,12 @@ def test_each_speedup_is_one_figure_with_its_interval(tmp_path: Path) -> None:
     assert tune_bars(result).column("first").shown_text(rows["threads-1"]) == "0.62×"
     assert column.value(rows["fp16"]) is None
     assert tune_bars(result).column("state").shown_text(rows["as it is"]) == "12.0 ms"
+    assert column.value(rows["as it is"]) == (1.0, 1.0, 1.0)
+    assert column.shown_text(rows["as it is"]) == "1.00× (1.00 to 1.00)"
     assert result.headline == "Dynamic int8 is faster: 2.00× (at least 1.96×)"
+    many = replace(result, title=", ".join(["tanh GELU"] * 9))
+    assert many.headline.endswith(" is faster: 2.00× (at least 1.96×)")
+    assert len(many.headline) < NARROW[0] - 8
     none = replace(result, confirmed=None)
     assert none.headline == "No candidate is measurably faster"
 

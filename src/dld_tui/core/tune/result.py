@@ -108,7 +108,7 @@ class Speedup:
 
         Only the interval where that holds both faster and slower.
         """
-        if self.low <= 1 <= self.high:
+        if self.low <= 1 <= self.high and self.low < self.high:
             return f"{self.interval}×"
         return f"{self.claim} ({self.interval})"
 
@@ -272,6 +272,10 @@ class Code:
     command: str
 
 
+_TITLE_CELLS = 30
+"""Of the changes in a headline: its figure is never cut."""
+
+
 @dataclass(frozen=True)
 class TuneResult:
     """The result of the activity ``tune``."""
@@ -334,7 +338,7 @@ class TuneResult:
     @property
     def headline(self) -> str:
         """The outcome in a few words; the title is untrusted text."""
-        speedup, title = self.speedup, self.title
+        speedup, title = self.speedup, clip(visible(self.title), _TITLE_CELLS)
         if speedup is None:
             return "No candidate is measurably faster"
         return f"{title[:1].upper()}{title[1:]} is faster: {speedup.title}"
@@ -425,8 +429,10 @@ def _style(one: Candidate) -> str:
 
 
 def _estimate(one: Candidate) -> Estimate | None:
-    """Return a confirmed speedup; those of the first comparison have no place on its axis."""
+    """Return a confirmed speedup, or 1 of the original model; others have no place on the axis."""
     speedup = one.speedup
+    if speedup is None and one.claim is not None:
+        return Estimate(1.0, 1.0, 1.0)
     return None if speedup is None else Estimate(speedup.factor, speedup.low, speedup.high)
 
 
