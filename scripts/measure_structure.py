@@ -1,4 +1,4 @@
-"""Measures of the structure of ``src``, as benchmarks/log/structure.md has them.
+"""Measures of the structure of ``src``, as docs/project/architecture.md has them.
 
 ``python -m scripts.measure_structure [FOLDER]`` prints one Markdown row a measure, of this checkout
 or of the one in another folder. Everything is read from the syntax trees; nothing is imported.

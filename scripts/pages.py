@@ -51,7 +51,8 @@ RUN = ("sh", "python")
 """Languages of blocks that are run."""
 READ = ("json", "jsonl", "toml")
 """Languages of blocks that are read."""
-KNOWN = (*RUN, *READ, "text", "screen", "syntax", "yaml", "sql", "c", "cpp", "dockerfile", "diff")
+KNOWN = (*RUN, *READ, "text", "screen", "syntax", "yaml", "sql", "c", "cpp", "dockerfile", "diff",
+         "mermaid")  # fmt: skip
 _OF_BLOCKS = {"not run", "exit", "measured", "file"}
 _OF_PAGES = {"files", "setup"}
 _FENCE = re.compile(r"^( *)(```+)\s*([\w+-]*)\s*$")

@@ -157,7 +157,7 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
         " differ, above all that of thread settings"
     ]
     assert result.inputs == "random values"  # no size was guessed, and no file given
-    document = tune_document(result)
+    document: Any = tune_document(result)
     assert document["best"] == {
         "key": "simplified+threads-1", "title": "simplified graph, 1 thread",
         "settings": {"provider": "CPU", "threads": 1}, "latency_ms": pytest.approx(0.4),

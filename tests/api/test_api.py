@@ -275,7 +275,7 @@ def test_a_finding_has_the_edit_that_repairs_it(tmp_path: Path) -> None:
         fixes = {one.rule: one.fix for one in document.check() if one.fix is not None}
         assert set(fixes) == {"missing-type", "unused-initializer"}
         for fix in fixes.values():
-            document.apply(fix.edit, **fix.arguments)
+            document.apply(fix)
         assert document.check() == []
 
 

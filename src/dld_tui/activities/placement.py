@@ -522,9 +522,12 @@ class _Searching:
         self._request, self._document, self._quantizer = request, document, quantizer
         self._runner, self._folder = runner, folder
         settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
-        facts = search_facts(settings, document, [request.inputs, request.calibration])
         # Times of another backend or another machine are not those of this one.
-        facts |= {"backend": runner.title, "cpu": cpu_name(), "threads": usable_threads()}
+        machine: dict[str, JSON] = {
+            "backend": runner.title, "cpu": cpu_name(), "threads": usable_threads(),
+        }  # fmt: skip
+        inputs = [request.inputs, request.calibration]
+        facts = search_facts(settings, document, inputs, **machine)
         self._journal: Journal[Comparison] = Journal.of(
             Comparison, "placement", facts, again=request.again
         )

@@ -332,15 +332,19 @@ class _Searching:
                 shutil.rmtree(folder, ignore_errors=True)
             yield Finished(self._told(isolation, list(isolation.builds), avoid, engine))
 
-    def _facts(self) -> dict[str, JSON]:
+    def _facts(self) -> Mapping[str, JSON]:
         """Return what the builds of this very search depend on."""
         from dld_tui.core.conversion.search_key import search_facts
 
         request, library = self._request, self._library
         settings: Mapping[str, Any] = to_json(request)
         matter = {name: value for name, value in settings.items() if name not in _NO_MATTER}
-        facts = search_facts(matter, self._document, [request.inputs])
-        return {**facts, "library": [library.facts.title, library.facts.path]}
+        return search_facts(
+            matter,
+            self._document,
+            [request.inputs],
+            library=[library.facts.title, library.facts.path],
+        )
 
     def _cost(self, build: Build) -> Log:
         from dld_tui.core.accuracy.tactics import cost_text, expected_builds

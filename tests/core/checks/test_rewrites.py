@@ -23,9 +23,9 @@ def test_a_rule_is_named_where_it_would_change_something(name: str) -> None:
         parse(HEAD % opset + body).SerializeToString()), None)[0])  # fmt: skip
     named = {rule for step in rewrite_steps(document) for found in step for rule in found.rules}
     assert name in named
-    document.apply("rewrite", rules=next(
+    document.apply(next(
         finding.fix for step in rewrite_steps(document) for finding in step
         if finding.rules == (name,) and finding.fix is not None
-    )[1]["rules"])  # fmt: skip
+    ))  # fmt: skip
     left = {rule for step in rewrite_steps(document) for found in step for rule in found.rules}
     assert name not in left

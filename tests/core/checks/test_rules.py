@@ -24,6 +24,7 @@ from dld_tui.core.checks.findings import (
     settled,
 )
 from dld_tui.core.document import Document
+from dld_tui.core.edits.repairs import repair_of
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.operators.native import infer_shapes
 from dld_tui.core.process.child import RefusedError
@@ -222,7 +223,7 @@ def test_a_repair_makes_its_finding_go_away_and_is_one_step(
         assert not (rule in REPAIRED and findings_of(document, rule) == [])
         return
     before = bytes_of(document)
-    document.apply("repair", steps=repair_steps(found))
+    document.apply(repair_of(repair_steps(found)))
     left = [finding.message for finding in findings_of(document, rule)]
     assert not {finding.message for finding in found} & set(left)
     document.undo()
@@ -248,7 +249,7 @@ def test_a_fix_is_promised_where_it_does_away_with_the_finding_and_nowhere_else(
         steps = repair_steps([finding])
         assert bool(steps) == (finding.is_fixable and finding.repair is not None)
         if steps:
-            document.apply("repair", steps=steps)
+            document.apply(repair_of(steps))
             left = {_known_as(other) for other in check(document)}
             assert _known_as(finding) not in left, finding.message
             document.undo()
@@ -482,7 +483,7 @@ def test_outputs_of_a_function(tmp_path: Path) -> None:
     document.close()
     document = opened(tmp_path, models.parse(text.format("a, b")))
     (finding,) = findings_of(document, "outer-output")
-    document.apply("repair", steps=repair_steps([finding]))
+    document.apply(repair_of(repair_steps([finding])))
     assert findings_of(document, "outer-output") == []
     assert document.functions[0].outputs == ("a_copy", "b")
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)

@@ -14,6 +14,7 @@ from dld_tui.core.checks.findings import SPEED_RULES, repair_steps
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.edits.repairs import repair_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.shapes.inference import infer_types, store_types
 from tests.support import models
@@ -201,7 +202,7 @@ def test_a_rule_is_carried_out_where_it_is_asked_for_alone(tmp_path: Path) -> No
     x = np.linspace(-3, 3, 4, dtype=np.float32)
     (before,) = run(document, x=x)
     assert finding.fix is not None
-    document.apply(finding.fix[0], **finding.fix[1])
+    document.apply(finding.fix)
     assert [node.op_type for node in document.main.nodes] == ["Gelu"]
     np.testing.assert_allclose(run(document, x=x)[0], before, atol=1e-6)
     assert speed_findings(document) == []
@@ -211,7 +212,7 @@ def test_repairs_of_transposes_keep_the_results(tmp_path: Path) -> None:
     document = opened(tmp_path, models.TRANSPOSES)
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     before = run(document, x=x)
-    document.apply("repair", steps=repair_steps(speed_findings(document)))
+    document.apply(repair_of(repair_steps(speed_findings(document))))
     assert [f for f in speed_findings(document) if f.repair is not None] == []
     for mine, theirs in zip(run(document, x=x), before, strict=True):
         np.testing.assert_array_equal(mine, theirs)

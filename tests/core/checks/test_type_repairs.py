@@ -38,7 +38,7 @@ def test_a_cast_repairs_types_that_do_not_fit(text: str, casts: list[int]) -> No
         for _ in casts:
             fix = next(one.fix for one in check(document) if one.level == "error")
             assert fix is not None
-            document.apply(fix.edit, **fix.arguments)
+            document.apply(fix)
         assert not [one for one in check(document) if one.level == "error"]
         made = [node for scope in document.scopes() for node in scope.nodes_of_type("Cast")]
         assert [node.integer("to", 0) for node in made] == casts
@@ -65,7 +65,7 @@ def test_an_output_of_known_rank_gets_unknown_dimensions() -> None:
         fix = finding.fix
         assert finding.is_fixable
         assert fix is not None
-        document.apply(fix.edit, **fix.arguments)
+        document.apply(fix)
         shape = (
             onnx.ModelProto.FromString(bytes_of(document)).graph.output[0].type.tensor_type.shape
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from dld_tui.core.types import JSON
 from tests.support import models
 
 
-def facts(path: Path, settings: dict[str, JSON], inputs: Path | None = None) -> dict[str, JSON]:
+def facts(path: Path, settings: dict[str, JSON], inputs: Path | None = None) -> Mapping[str, JSON]:
     with closing(Document.open(path)) as document:
         return search_facts(settings, document, [inputs])
 

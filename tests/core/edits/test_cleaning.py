@@ -100,7 +100,7 @@ def test_findings_offer_what_they_are_about() -> None:
         for rule in ("initializer-is-input", "unused-function"):
             fix = found[rule]
             assert fix is not None
-            document.apply(fix.edit, **fix.arguments)
+            document.apply(fix)
         assert document.main.inputs == ("x", "choice")
         assert not {"initializer-is-input", "unused-function"} & {f.rule for f in check(document)}
 

@@ -45,9 +45,9 @@ def test_what_the_file_has_without_a_type_stays(tmp_path: Path) -> None:
     assert [(f.level, f.value) for f in findings] == [("warning", "y")]
     fix = findings[0].fix
     assert fix is not None
-    edit, arguments = fix
-    assert (edit, arguments["dtype"], arguments["dims"]) == ("set_value_type", "float32", ["N", 4])
-    document.apply(edit, **arguments)
+    assert fix.name == "set_value_type"
+    assert (fix.arguments["dtype"], fix.arguments["dims"]) == ("float32", ["N", 4])
+    document.apply(fix)
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
 
 
@@ -61,7 +61,7 @@ def test_a_wrong_type_of_an_output_is_repaired_by_the_inferred_one(tmp_path: Pat
     staleness.clear()
     (finding,) = [f for f in check(document) if f.rule == "type-conflict"]
     assert finding.fix is not None
-    document.apply(finding.fix[0], **finding.fix[1])
+    document.apply(finding.fix)
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -348,15 +348,16 @@ class _Search:
             Expectation(runner.feeds, runner.reference, runner.tolerances),
         )
 
-    def _facts(self, library: Library | None) -> dict[str, JSON]:
+    def _facts(self, library: Library | None) -> Mapping[str, JSON]:
         from dld_tui.core.conversion.search_key import search_facts
 
         request = self._request
         settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
-        facts = search_facts(settings, self._document, [request.inputs, request.calibration])
+        used: dict[str, JSON] = {}
         if library is not None:
-            facts["library"] = [library.facts.title, library.facts.path]
-        return facts
+            used["library"] = [library.facts.title, library.facts.path]
+        inputs = [request.inputs, request.calibration]
+        return search_facts(settings, self._document, inputs, **used)
 
     def _nodes(self, kept: Subset) -> list[Node]:
         return [self._keys[key] for key in kept]

@@ -16,7 +16,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.transactions import Transaction
+    from dld_tui.core.document.transactions import Edit, Transaction
 
 _IS_NMS = when("step", "nms")
 
@@ -88,14 +88,15 @@ class Request(EditRequest):
         applies=_IS_NMS,
     )  # fmt: skip
 
-    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
-        """Return the edit that does it, and its arguments."""
-        return "append_processing", {
-            "step": self.step, "output": self.source, "scores": self.scores, "axis": self.axis,
-            "k": self.k, "keep": self.keep, "centres": self.boxes == "centres",
-            "objectness": self.objectness, "iou": self.iou, "threshold": self.threshold,
-            "most": self.most,
-        }  # fmt: skip
+    def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
+        """Return the edit that does it."""
+        from dld_tui.core.edits.processing import append_processing
+
+        return append_processing(
+            step=self.step, output=self.source, scores=self.scores, axis=self.axis, k=self.k,
+            keep=self.keep, centres=self.boxes == "centres", objectness=self.objectness,
+            iou=self.iou, threshold=self.threshold, most=self.most,
+        )  # fmt: skip
 
 
 def run(request: Request) -> Iterator[Event]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.transactions import Edit
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import OneOf, param
@@ -76,9 +77,11 @@ class Request(EditRequest):
         if not self.passes():
             raise UsageError("choose at least one pass", hint="Such as --remove-unused")
 
-    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
-        """Return the edit that does the same, and its arguments."""
-        return "clean", {"passes": [*self.passes()]}
+    def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
+        """Return the edit that does the same."""
+        from dld_tui.core.edits import cleaning
+
+        return cleaning.clean(passes=[*self.passes()])
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -103,7 +106,7 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         result = stack.enter_context(contextlib.closing(copy_of(document)))
         yield Progress(0, None, stage="Cleaning")
-        counts = cleaned(result, Transaction(*request.as_edit(str)), request.passes())
+        counts = cleaned(result, Transaction.of(request.as_edit(str)), request.passes())
         verdict, notes = yield from verified(
             # Weights that are no inputs are folded, and sums are then in another order.
             request, document, result, request.output, same_arithmetic(document),

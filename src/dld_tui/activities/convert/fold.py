@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.transactions import Edit
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
@@ -32,9 +33,11 @@ class Request(EditRequest):
         metavar="STEP",
     )
 
-    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
-        """Return the edit that does the same, and its arguments."""
-        return "fold_nodes", {"nodes": [[[*self.scope], name] for name in self.node]}
+    def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
+        """Return the edit that does the same."""
+        from dld_tui.core.edits.folding import fold_nodes
+
+        return fold_nodes(nodes=[[[*self.scope], name] for name in self.node])
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -55,8 +58,7 @@ def run(request: Request) -> Iterator[Event]:
     with contextlib.closing(open_model(request.model)) as document, contextlib.ExitStack() as stack:
         result = stack.enter_context(contextlib.closing(copy_of(document)))
         yield Progress(0, None, stage="Folding")
-        name, arguments = request.as_edit(str)
-        transaction = result.apply(name, **arguments)
+        transaction = result.apply(request.as_edit(str))
         verdict, notes = yield from verified(
             request, document, result, request.output, same_arithmetic(document)
         )

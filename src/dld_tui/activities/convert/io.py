@@ -16,7 +16,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.transactions import Transaction
+    from dld_tui.core.document.transactions import Edit, Transaction
     from dld_tui.core.edits.terminals import ChangedTerminal
 
 _KEEP = "keep"
@@ -88,32 +88,34 @@ class Request(EditRequest):
             UsageError: Nothing is asked for, or something is no pair.
         """
         super().require()
-        _, arguments = self.as_edit(str)
+        arguments = self.as_edit(str).arguments
         if not arguments["types"] and not arguments["layouts"]:
             raise UsageError(
                 "a type or layout is needed: --integers, --floats, --images, --type or --layout"
             )
 
-    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
-        """Return the edit that does it, and its arguments.
+    def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
+        """Return the edit that does it.
 
         Raises:
             UsageError: Something is no pair.
         """
-        types: dict[str, JSON] = {}
+        from dld_tui.core.edits.terminals import convert_terminals
+
+        types: dict[str, str] = {}
         for to in (self.integers, self.floats):
             types.update(dict.fromkeys(_FROM.get(to, ()), to))
         types.update(_pairs("--type", self.type))
         layouts: dict[str, JSON] = {} if self.images == _KEEP else {"images": self.images}
         for name, text in _pairs("--layout", self.layout).items():
-            axes = str(text).split(",")
+            axes = text.split(",")
             is_list = all(axis.strip().isdecimal() for axis in axes)
             layouts[name] = [int(axis) for axis in axes] if is_list else text
-        return "convert_terminals", {"types": types, "layouts": layouts, "side": self.side}
+        return convert_terminals(types=types, layouts=layouts, side=self.side)
 
 
-def _pairs(flag: str, texts: tuple[str, ...]) -> dict[str, JSON]:
-    pairs: dict[str, JSON] = {}
+def _pairs(flag: str, texts: tuple[str, ...]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
     for text in texts:
         name, sign, value = text.rpartition("=")
         if not sign or not name or not value:

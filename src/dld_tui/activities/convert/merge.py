@@ -10,6 +10,7 @@ from typing import Any
 
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.transactions import Edit
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param, put_once, split_pair
@@ -65,12 +66,14 @@ class Request(EditRequest):
             raise UsageError("another model is needed")
         self.as_edit(str)
 
-    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
-        """Return the edit that does it, and its arguments.
+    def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
+        """Return the edit that does it.
 
         Raises:
             UsageError: A link is no pair.
         """
+        from dld_tui.core.conversion.edits.merging import merge_models
+
         made, inputs = self._names() if any("=" in text for text in _rests(self)) else ([], [])
         links: dict[str, JSON] = {}
         for pair in self.map:
@@ -87,14 +90,14 @@ class Request(EditRequest):
             name, new = split_pair(text, made.__contains__)
             put_once(kept, name, new or name, "--keep")
         models = [keep(path) for path in self.others]
-        arguments: dict[str, JSON] = {"models": models}
+        arguments: dict[str, Any] = {}
         if links:
             arguments["links"] = links
         if self.prefix:
             arguments["prefixes"] = [*self.prefix]
         if kept:
             arguments["keep"] = kept
-        return "merge_models", arguments
+        return merge_models(models=models, **arguments)
 
     def _names(self) -> tuple[list[str], list[str]]:
         """Return the values of all models, and the inputs of those that are added."""
@@ -141,9 +144,9 @@ def run(request: Request) -> Iterator[Event]:
         first = documents[0]
         yield Progress(0, None, stage="Merging")
         result = stack.enter_context(contextlib.closing(copy_of(first)))
-        edit, arguments = request.as_edit(lambda path: {"file": str(path)})
-        given: dict[str, Any] = {"links": {}, "prefixes": [], "keep": None, **arguments}
-        added = merge_into(result, Transaction(edit, arguments), **given)
+        edit = request.as_edit(lambda path: {"file": str(path)})
+        given: dict[str, Any] = {"links": {}, "prefixes": [], "keep": None, **edit.arguments}
+        added = merge_into(result, Transaction.of(edit), **given)
         kept = given["keep"] or {}
         stages = [Stage.of(first)]
         for document, one in zip(documents[1:], added, strict=True):

@@ -17,7 +17,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
-    from dld_tui.core.document.transactions import Transaction
+    from dld_tui.core.document.transactions import Edit, Transaction
 
 _KEEP = "keep"
 
@@ -114,26 +114,27 @@ class Request(EditRequest):
         super().require()
         self.as_edit(str)
 
-    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
-        """Return the edit that does it, and its arguments.
+    def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
+        """Return the edit that does it.
 
         Raises:
             UsageError: Something is no number.
         """
-        chosen: dict[str, JSON] = {
-            "input": self.input,
-            "dtype": "" if self.dtype == _KEEP else self.dtype,
-            "layout": "" if self.layout == _KEEP else self.layout,
-            "resize": [int(number) for number in _numbers("--resize", self.resize, "x")],
-            "antialias": self.antialias,
-            "crop": [int(number) for number in _numbers("--crop", self.crop, "x")],
-            "reverse": self.bgr,
-            "normalize": self.normalize,
-            "scale": next(iter(_numbers("--scale", self.scale)), None),
-            "mean": [*_numbers("--mean", self.mean)],
-            "deviation": [*_numbers("--std", self.std)],
-        }
-        return "prepend_processing", chosen
+        from dld_tui.core.edits.processing import prepend_processing
+
+        return prepend_processing(
+            input=self.input,
+            dtype="" if self.dtype == _KEEP else self.dtype,
+            layout="" if self.layout == _KEEP else self.layout,
+            resize=[int(number) for number in _numbers("--resize", self.resize, "x")],
+            antialias=self.antialias,
+            crop=[int(number) for number in _numbers("--crop", self.crop, "x")],
+            reverse=self.bgr,
+            normalize=self.normalize,
+            scale=next(iter(_numbers("--scale", self.scale)), None),
+            mean=[*_numbers("--mean", self.mean)],
+            deviation=[*_numbers("--std", self.std)],
+        )
 
 
 def _numbers(flag: str, text: str, separator: str = ",") -> list[float]:

@@ -130,8 +130,8 @@ def write_changed(
         result = stack.enter_context(contextlib.closing(copy_of(document)))
         if stage:
             yield Progress(0, None, stage=stage)
-        edit, arguments = request.as_edit(str)
-        changed = change(document, result, Transaction(edit, arguments), arguments)
+        edit = request.as_edit(str)
+        changed = change(document, result, Transaction.of(edit), edit.arguments)
         verified = yield from compared_in_turn(
             request, result, request.output, [changed.original], {}, changed.inner
         )

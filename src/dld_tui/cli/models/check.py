@@ -231,7 +231,7 @@ def _repair(
         if not steps:
             break
         try:
-            transaction = document.apply(repairs.repair(steps=steps))
+            transaction = document.apply(repairs.repair_of(steps))
         except EditError as error:
             narrate(f"not fixed: {visible(error.message)}")
             break

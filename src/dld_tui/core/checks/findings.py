@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.locations import LocatedMessage, node_at, scope_at
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
+from dld_tui.core.document.transactions import Edit
 from dld_tui.core.rewrite import command_of
 from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.text import clip, visible
@@ -141,13 +142,6 @@ class Repair:
     """Whether it changes what a caller may feed, so that it has to be asked for by its rule."""
 
 
-class EditCall(NamedTuple):
-    """An edit and its arguments, as a script has them."""
-
-    edit: str
-    arguments: dict[str, JSON]
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that is wrong or odd in a model."""
@@ -179,12 +173,12 @@ class Finding:
         return not self.repair.typed or self._inferred is not None
 
     @property
-    def fix(self) -> EditCall | None:
-        """The edit that repairs it and its arguments as of now, or None."""
+    def fix(self) -> Edit | None:
+        """The edit that repairs it as of now, or None."""
         if self.repair is None and self.rules:
             from dld_tui.core.rewrite.rule import rules_of, text_of_rules
 
-            return EditCall("rewrite", {"rules": text_of_rules(rules_of(self.rules))})
+            return Edit("rewrite", {"rules": text_of_rules(rules_of(self.rules))})
         if self.repair is None:
             return None
         arguments: dict[str, JSON] = {}
@@ -198,7 +192,7 @@ class Finding:
             arguments["scope"] = [] if self.scope is None else list(self.scope.path)
         if self.repair.node and self.node is not None:
             arguments["node"] = self.node.ref
-        return EditCall(self.repair.edit, {**arguments, **self.repair.arguments})
+        return Edit(self.repair.edit, {**arguments, **self.repair.arguments})
 
     @property
     def _inferred(self) -> ValueType | None:
@@ -210,8 +204,9 @@ class Finding:
             return None
         return known if self.scope.kind != "graph" or known.dims is not None else None
 
-    def to_json(self) -> dict[str, JSON]:
+    def to_json(self) -> JSON:
         """Return the finding as ``dld check --json`` prints it."""
+        fix = self.fix
         return {
             "level": self.level,
             "rule": self.rule,
@@ -220,7 +215,7 @@ class Finding:
             "node": None if self.node is None else self.node.ref,
             "value": self.value,
             "rewrite": self.command,
-            "fix": None if self.fix is None else self.fix._asdict(),
+            "fix": None if fix is None else {"edit": fix.name, "arguments": fix.arguments},
         }
 
 
@@ -438,33 +433,32 @@ def safe(findings: Iterable[Finding]) -> list[Finding]:
     return [one for one in findings if one.repair is None or not one.repair.interface]
 
 
-def repair_steps(findings: Iterable[Finding]) -> list[JSON]:
+def repair_steps(findings: Iterable[Finding]) -> list[Edit]:
     """Return the steps of the edit ``repair`` for all findings that can be repaired.
 
     Repairs of the same kind and scope become one; inner scopes come before outer ones. Rules of
     ``dld rewrite`` are no repairs: fused operators and quantized layers compute other values, by a
     little, or by more.
     """
-    merged: dict[str, tuple[tuple[int, int], str, dict[str, JSON]]] = {}
+    merged: dict[str, tuple[tuple[int, int], Edit]] = {}
     for finding in findings:
         fix = finding.fix if finding.repair is not None else None
         if fix is None:
             continue
-        edit, arguments = fix
+        arguments = fix.arguments
         lists = {name: value for name, value in arguments.items() if _is_names(name, value)}
         rest = {name: value for name, value in arguments.items() if name not in lists}
-        key = json.dumps([edit, rest, sorted(lists)], sort_keys=True)
+        key = json.dumps([fix.name, rest, sorted(lists)], sort_keys=True)
         depth = len(finding.scope.path) if finding.scope is not None else 0
-        _, _, known = merged.setdefault(
-            key, ((_ORDER.get(edit, 0), -depth), edit, {**rest, **{n: [] for n in lists}})
-        )
+        empty = Edit(fix.name, {**rest, **{name: [] for name in lists}})
+        _, known = merged.setdefault(key, ((_ORDER.get(fix.name, 0), -depth), empty))
         for name, values in lists.items():
-            present = known[name]
+            present = known.arguments[name]
             assert isinstance(present, list)
             assert isinstance(values, list)
             present += [value for value in values if value not in present]
     ordered = sorted(merged.values(), key=lambda step: step[0])
-    return [[edit, arguments] for _, edit, arguments in ordered]
+    return [edit for _, edit in ordered]
 
 
 def _is_names(name: str, value: JSON) -> bool:

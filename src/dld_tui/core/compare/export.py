@@ -315,7 +315,7 @@ def precision_table(comparison: Comparison) -> Table[tuple[str, PrecisionFigures
 
 def comparison_json(
     comparison: Comparison, by: str = "layer", rows: Sequence[ComparisonRow] | None = None
-) -> dict[str, JSON]:
+) -> JSON:
     """Return the document of ``dld compare --json``. Fields may be added, never renamed.
 
     Args:

@@ -97,7 +97,7 @@ class RequirementState:
         old = ", before the model changed" if self.is_old else ""
         return f"{self.outcome}, {self.measured} ({day}{old})"
 
-    def to_json(self) -> dict[str, JSON]:
+    def to_json(self) -> JSON:
         """Return the entry of ``dld inspect --json``."""
         return {
             "requirement": self.requirement, "outcome": self.outcome or None,

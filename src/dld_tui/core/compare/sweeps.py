@@ -162,7 +162,7 @@ def point_table(
     return table.pick([key for key in table.keys if not key.startswith(parts)])
 
 
-def sweeps_json(compared: SweepComparison, rows: Sequence[ComparisonRow]) -> dict[str, JSON]:
+def sweeps_json(compared: SweepComparison, rows: Sequence[ComparisonRow]) -> JSON:
     """Return the comparison as a JSON document."""
     return {
         "sweeps": [subject.path for subject in compared.subjects],

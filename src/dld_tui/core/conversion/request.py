@@ -9,6 +9,7 @@ from typing import Any
 
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.transactions import Edit
 from dld_tui.core.errors import UsageError
 from dld_tui.core.inputs.settings import VERIFIED_HELP, InputSettings
 from dld_tui.core.params import OneOf, like, param, when
@@ -69,8 +70,8 @@ class PreviewedRequest(_Files):
         spellings=("--in-place",),
     )
 
-    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]] | None:
-        """Return the edit that does the same and its arguments, where there is one.
+    def as_edit(self, keep: Callable[[Path], JSON]) -> Edit | None:
+        """Return the edit that does the same, where there is one.
 
         Otherwise the result replaces the model.
 
@@ -138,8 +139,8 @@ class EditRequest(ValueVerification, ConversionRequest, ABC):
     """Of conversions that make one edit of a document."""
 
     @abstractmethod
-    def as_edit(self, keep: Callable[[Path], JSON]) -> tuple[str, dict[str, JSON]]:
-        """Return the edit and its arguments."""
+    def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
+        """Return the edit."""
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,11 @@ _PACKAGES = ("dld-tui", "onnx", "onnxruntime", "onnxruntime-gpu")
 
 
 def search_facts(
-    settings: Mapping[str, JSON], document: Document, inputs: Iterable[Path | None] = ()
-) -> dict[str, JSON]:
+    settings: Mapping[str, JSON],
+    document: Document,
+    inputs: Iterable[Path | None] = (),
+    **others: JSON,
+) -> Mapping[str, JSON]:
     """Return what the trials of a search depend on.
 
     The model counts by its content, not by its file: a model with edits that are not saved is
@@ -26,6 +29,7 @@ def search_facts(
     Args:
         settings: Those that matter to a trial.
         inputs: Input files, and folders of such.
+        others: What else matters, by name.
     """
     files = (
         file
@@ -38,4 +42,5 @@ def search_facts(
         "model": content_digest(document),
         "files": stamps(files),
         "packages": {name: package_version(name) for name in _PACKAGES},
+        **others,
     }

@@ -275,7 +275,7 @@ class Document:
 
         if isinstance(edit, str):
             edit = Edit(edit, arguments)
-        transaction = Transaction(edit.name, edit.arguments)
+        transaction = Transaction.of(edit)
         run_edit(self, transaction)
         if transaction.primitives:
             self.history.add(transaction)

@@ -36,6 +36,11 @@ class Edit:
     name: str
     arguments: dict[str, JSON]
 
+    @property
+    def edit(self) -> str:
+        """The name, as scripts and ``dld check --json`` call it."""
+        return self.name
+
 
 def plain(value: Any) -> JSON:
     """Return an argument of an edit as JSON data: tuples are lists."""
@@ -252,6 +257,11 @@ class Transaction:
     title: str = ""
     """What it did, for people, e.g. ``rename conv1 to conv2``. Holds untrusted text."""
     primitives: list[Primitive] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(cls, edit: Edit) -> Transaction:
+        """Return the transaction of an edit that is still to be made."""
+        return cls(edit.name, edit.arguments)
 
     def do(self, primitive: Primitive) -> None:
         """Make a change as part of this transaction."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -13,7 +13,14 @@ from dld_tui.core.document.node import node_proto, permutation
 from dld_tui.core.document.opset_imports import ensure_known_import
 from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
 from dld_tui.core.document.scripting.arguments import check_arguments
-from dld_tui.core.document.transactions import SetAttribute, SetLinks, SetText, Splice, Transaction
+from dld_tui.core.document.transactions import (
+    Edit,
+    SetAttribute,
+    SetLinks,
+    SetText,
+    Splice,
+    Transaction,
+)
 from dld_tui.core.document.traversal import live_nodes, topological_order
 from dld_tui.core.edits.attributes import attribute_proto, find_attribute
 from dld_tui.core.edits.nodes import delete_from, free_node_name, remove_records
@@ -29,6 +36,11 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
 
 _NO_STEPS = frozenset({"repair", "restore"})
+
+
+def repair_of(edits: Iterable[Edit]) -> Edit:
+    """Return the edit that makes several as one step."""
+    return repair(steps=[[one.name, one.arguments] for one in edits])
 
 
 @edit

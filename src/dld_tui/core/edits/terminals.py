@@ -222,9 +222,6 @@ class _Change:
         assert node is not None
         return node
 
-    def cast_to(self, dtype: str | None) -> dict[str, JSON]:
-        return {"to": dtype_number(dtype or "")}
-
     @property
     def other_type(self) -> bool:
         return self.terminal.before.dtype != self.terminal.after.dtype
@@ -289,7 +286,7 @@ class _Input(_Change):
 
     def _cast(self, value: str) -> None:
         before, after = self.terminal.before.dtype or "", self.terminal.after.dtype or ""
-        cast = self._behind(value, "Cast", **self.cast_to(before))
+        cast = self._behind(value, "Cast", to=dtype_number(before))
         lossless = is_lossless(after, before)
         for user in self._nodes(cast.outputs[0]):
             self._spare(user, cast, value, after, lossless=lossless)
@@ -336,11 +333,11 @@ class _Output(_Change):
         after = self.terminal.after.dtype or ""
         if user is None:
             source = rename_before_output(self.transaction, self.home, self.name)
-            cast = self.add("Cast", source, self.name, **self.cast_to(after))
+            cast = self.add("Cast", source, self.name, to=dtype_number(after))
         else:
             source = user.inputs[0]
             cast = self.add(
-                "Cast", source, free_name(self.home, f"{self.name}_cast"), **self.cast_to(after)
+                "Cast", source, free_name(self.home, f"{self.name}_cast"), to=dtype_number(after)
             )
             self.transaction.do(SetLinks(self.home, user, "input", cast.outputs[:1]))
         before = self.home.producer(source)

@@ -84,7 +84,7 @@ class CachedEngine:
         rows += [("shapes" if not at else "", one.text) for at, one in enumerate(self.ranges)]
         return rows
 
-    def to_json(self) -> dict[str, JSON]:
+    def to_json(self) -> JSON:
         """Return the fields of ``dld inspect --json``. Fields may be added, never renamed."""
         return {
             "engine": None if self.header is None else self.header.text, "bytes": self.bytes,

@@ -10,7 +10,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from dld_tui.core.files import permission
 from dld_tui.core.files.temporary import discard, hold_folder
@@ -64,12 +64,15 @@ class Journal:
 
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
         given = (settings.get(name) for name in ("inputs", "calibration", "dataset", "labels"))
-        facts = search_facts(
-            kept, document, [Path(text) for text in given if isinstance(text, str)]
-        )
         # Times and candidates of other versions or fewer processors are not those of this run.
-        facts |= {name: package_version(name) for name in _PACKAGES}
-        facts |= {"cpu": cpu_name(), "threads": usable_threads()}
+        facts = search_facts(
+            kept,
+            document,
+            [Path(text) for text in given if isinstance(text, str)],
+            **{name: package_version(name) for name in _PACKAGES},
+            cpu=cpu_name(),
+            threads=usable_threads(),
+        )
         path = cache_dir() / "tune" / search_name(facts)
         lock = _locked(path.with_suffix(".lock"))
         if lock is None:  # another run has the journal: this one leaves nothing for the next
@@ -132,7 +135,7 @@ class Journal:
 
     def add_round(self, stage: str, keys: Sequence[str], figures: Mapping[str, float]) -> None:
         """Keep a round."""
-        self._add({"race": _race(stage, keys), "ms": cast("JSON", dict(figures))})
+        self._add({"race": _race(stage, keys), "ms": {**figures}})
 
     def _add(self, data: Mapping[str, JSON]) -> None:
         with contextlib.suppress(OSError):

@@ -556,7 +556,7 @@ def result_lines(result: TuneResult) -> list[str]:
     return [f"{name}: {text}" if name else text for name, text in result_parts(result)]
 
 
-def tune_document(result: TuneResult) -> dict[str, JSON]:
+def tune_document(result: TuneResult) -> JSON:
     """Return what ``dld tune --json`` prints: the result with the best candidate in full."""
     data = encode(result)
     assert isinstance(data, dict)

@@ -439,6 +439,6 @@ def _folder(request: Request, library: Library, document: Document, knobs: Knobs
     from dld_tui.core.trials import search_name
 
     matter = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}
-    facts = search_facts(matter, document, [request.inputs])
-    facts["library"] = [library.facts.title, library.facts.path, knobs.version]
+    used: list[JSON] = [library.facts.title, library.facts.path, knobs.version]
+    facts = search_facts(matter, document, [request.inputs], library=used)
     return cache_dir() / "route-search" / search_name(facts)

@@ -9,7 +9,7 @@ from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, ClassVar
 
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
@@ -304,10 +304,7 @@ class Checks(Controller):
         size = sum(len(scope.nodes) for scope in document.scopes())
 
         def make() -> Transaction:
-            if len(steps) > 1:
-                return document.apply(repairs.repair(steps=steps))
-            edit, arguments = cast("tuple[str, dict[str, JSON]]", steps[0])
-            return document.apply(edit, **arguments)
+            return document.apply(steps[0] if len(steps) == 1 else repairs.repair_of(steps))
 
         self.history.change("Repairing", [make], large=size > _LARGE)
 

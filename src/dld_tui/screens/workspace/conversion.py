@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dld_tui.core.conversion.quantization_plan import Point
     from dld_tui.core.conversion.result import ConversionResult, Preview, VerifiedResult
     from dld_tui.core.document import Document, Transaction
+    from dld_tui.core.document.transactions import Edit
 
 _AGAIN_S = 0.1
 _EDITED = "The model was edited meanwhile, so the result was not applied to it."
@@ -48,7 +49,7 @@ class Result:
         self.aside = aside
         self.model: JSON = None
         """The result as an argument of edits, once it is there and found to be sound."""
-        self.edit: tuple[str, dict[str, JSON]] | None = None
+        self.edit: Edit | None = None
         """The edit that does the same to the document, where there is one."""
         self._document = document
 
@@ -80,8 +81,7 @@ class Result:
         from dld_tui.core.edits import model_swap
 
         if self.edit is not None:
-            name, arguments = self.edit
-            return self._document.apply(name, **arguments)
+            return self._document.apply(self.edit)
         return self._document.apply(model_swap.replace_model(model=self.model, title=self.title))
 
     def keep(self, path: Path, cancelled: CancelCheck) -> JSON:

@@ -31,6 +31,7 @@ from dld_tui.widgets.shell.page import host
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Transaction
     from dld_tui.core.document.parts.fragment import Fragment
+    from dld_tui.core.document.transactions import Edit
     from dld_tui.screens.workspace.editing import Editing
     from dld_tui.widgets.dialogs.nodes import TypeGroup
     from dld_tui.widgets.explorer.node_filter import NodeFilter
@@ -366,7 +367,6 @@ class NodeSelection(Controller):
 
     def edit_many(self) -> None:
         """Set the attributes that the marked nodes share."""
-        from dld_tui.core.edits import attributes
         from dld_tui.widgets.dialogs.nodes import BatchDialog, groups_of
 
         nodes = self.model.chosen_nodes
@@ -374,11 +374,11 @@ class NodeSelection(Controller):
             return
         groups: list[TypeGroup] = []
 
-        def changed(changes: list[dict[str, JSON]] | None) -> None:
-            if changes and all(is_alive(node) for node in nodes):
+        def changed(edit: Edit | None) -> None:
+            if edit is not None and all(is_alive(node) for node in nodes):
                 self.history.change(
                     "Setting attributes",
-                    [lambda: self.document.apply(attributes.set_attributes(changes=changes))],
+                    [lambda: self.document.apply(edit)],
                     large=len(nodes) > MANY,
                 )
 

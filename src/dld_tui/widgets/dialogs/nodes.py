@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
@@ -16,7 +16,8 @@ from textual.widgets import Input
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Attribute
-from dld_tui.core.edits.attributes import SETTABLE_KINDS
+from dld_tui.core.document.transactions import Edit
+from dld_tui.core.edits.attributes import SETTABLE_KINDS, set_attributes
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.operators.attribute_words import integer_word
@@ -125,9 +126,9 @@ def groups_of(nodes: Iterable[Node]) -> list[TypeGroup]:
     return ordered
 
 
-def changes_of(groups: Sequence[TypeGroup]) -> list[dict[str, JSON]]:
-    """Return the argument of the edit ``set_attributes``."""
-    changes: list[dict[str, JSON]] = []
+def edit_of(groups: Sequence[TypeGroup]) -> Edit | None:
+    """Return the edit that sets what was typed; None if nothing was."""
+    changes: list[Mapping[str, JSON]] = []
     for group in groups:
         attributes: dict[str, JSON] = {
             item.name: None if item.removed else {"kind": item.kind, "value": item.value}
@@ -137,7 +138,7 @@ def changes_of(groups: Sequence[TypeGroup]) -> list[dict[str, JSON]]:
         if attributes:
             nodes: list[JSON] = [[list(node.scope.path), node.ref] for node in group.nodes]
             changes.append({"nodes": nodes, "attributes": attributes})
-    return changes
+    return set_attributes(changes=changes) if changes else None
 
 
 def _shared(nodes: Sequence[Node]) -> list[SharedAttribute]:
@@ -231,8 +232,8 @@ class _Rows:
         ]
 
 
-class BatchDialog(Dialog[list[dict[str, JSON]]]):
-    """Gives the changes for the edit ``set_attributes``, or None.
+class BatchDialog(Dialog[Edit]):
+    """Gives the edit ``set_attributes``, or None.
 
     Args:
         groups: What the nodes share; what is typed is noted in it.
@@ -319,9 +320,9 @@ class BatchDialog(Dialog[list[dict[str, JSON]]]):
         self._changed()
 
     def action_apply(self) -> None:
-        changes = changes_of(self.groups)
-        if changes:
-            self.dismiss(changes)
+        edit = edit_of(self.groups)
+        if edit is not None:
+            self.dismiss(edit)
         else:
             self._say("No changes yet: Enter edits a value")
 
