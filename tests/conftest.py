@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from dld_tui.core.files import permission
 from dld_tui.core.process import interpreter, plugins
-from tests.support import fork_server, quick_textual
+from tests.support import fork_server, quick_forks, quick_textual
 
 # Else each process that a test starts would compile all that it imports.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -164,6 +164,13 @@ def quick_workers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     """Fork the workers of jobs from a process that has imported what they need."""
     if request.node.get_closest_marker("real_workers") is None:
         fork_server.apply(monkeypatch)
+
+
+@pytest.fixture(autouse=True)
+def quick_forks_of_onnx(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Call onnx in this process: a fork of one that holds all tests takes 40 ms."""
+    if request.node.get_closest_marker("real_forks") is None:
+        quick_forks.apply(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -20,6 +20,8 @@ from dld_tui.core.operators import native
 from dld_tui.core.process.child import Limits, RefusedError
 from dld_tui.core.shapes import inference
 
+pytestmark = pytest.mark.real_forks
+
 HEAD = '<ir_version: 9, opset_import: ["": 17, "f": 1]>\n'
 SMALL = Limits(1, 128 << 20)
 
