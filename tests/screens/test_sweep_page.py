@@ -68,6 +68,7 @@ async def test_a_file_opens_with_its_points_and_a_chart(
         assert "knees at 4, 8" in screen_text(app)
         assert "items/s over batch" in screen_text(app)
         assert ("ms over batch" in screen_text(app)) is (size[0] > 80)
+        assert (page.query_one("#plot").outer_size.height == 8) is (size[1] < 36)
         assert page.result.plot.beside is not None
         assert [marks.ys for marks in page.result.plot.beside.marks] == [
             [point.ms for point in points] for points in result(*AXES).alike(BATCH).values()

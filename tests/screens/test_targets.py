@@ -10,10 +10,10 @@ import pytest
 from dld_tui.app import DldApp
 from dld_tui.core.settings import saved_targets, secrets
 from dld_tui.core.settings.saved_targets import Connection
-from dld_tui.core.settings.secrets import SECRETS
+from dld_tui.core.settings.secrets import BAD, SECRETS, ConnectionStep
 from dld_tui.screens.activity.form import ActivityScreen
-from dld_tui.screens.base_pages import AboutRow
-from dld_tui.screens.targets import TargetFormScreen, TargetsScreen
+from dld_tui.screens.base_pages import LABEL, AboutRow
+from dld_tui.screens.targets import TargetFormScreen, TargetsScreen, _step_lines
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, SecretDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.support.sshd import Sshd, free_port, make_key
@@ -188,6 +188,15 @@ async def test_the_app_asks_for_jobs_with_hostile_questions_too() -> None:
         await until(pilot, lambda: not thread.is_alive())
         assert answers == ["x", False]
     assert secrets.current().secret("after the end") is None
+
+
+def test_the_texts_of_a_step_stand_below_each_other() -> None:
+    lines = _step_lines(
+        ConnectionStep("host key", BAD, "a long answer " * 4, "a long fix " * 4), 20
+    )
+    columns = {sum(len(text) for text, _ in line[:-1]) for line in lines}
+    assert len(lines) > 4
+    assert columns == {LABEL + 2}
 
 
 async def test_long_lines_of_a_test_are_broken(sshd: Sshd, tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 import onnx
 
-from dld_tui.screens.activity.document_forms import WRITE, ConvertForm
+from dld_tui.core.document import Document
+from dld_tui.screens.activity.document_forms import WRITE, ConvertForm, lists_of
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
@@ -64,6 +66,19 @@ async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
         assert "opset 1 is too old" in session.text.replace("\n", " ")
         assert not session.screen.document.dirty
         assert list(tmp_path.glob("*opset*")) == []
+
+
+def test_tensors_of_one_name_are_offered_once(tmp_path: Path) -> None:
+    branch = (
+        "{0} () => (float[2] t) <float[2] {1} = {{1, 2}}, float[2] {2} = {{1, 2}}>"
+        " {{ t = Add({1}, {2}) }}"
+    )
+    text = f"""<ir_version: 10, opset_import: ["" : 21]> g (bool c) => (float[2] y)
+        {{ y = If (c) <then_branch = {branch.format("yes", "a", "b")},
+                      else_branch = {branch.format("no", "a", "z")}> }}"""
+    with contextlib.closing(Document.open(models.write(tmp_path, text))) as document:
+        offered = lists_of(document, "convert_tensors")["filter"]({})
+        assert [item.key for item in offered] == ["a", "b", "z"]
 
 
 async def test_the_result_is_applied_as_one_edit(tmp_path: Path) -> None:

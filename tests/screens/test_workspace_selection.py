@@ -198,6 +198,27 @@ async def test_an_extract_that_is_not_valid_is_told(
         assert "buttheresultisnotvalid:no[kernel]." in flat_text(session.app)
 
 
+async def test_folding_says_what_becomes_of_the_nodes(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y)
+        <float[2] b> {
+            [one] a = Constant<value = float[2] {1, 2}>() [two] b = Neg(a) [add] y = Add(x, b)
+        }"""
+    async with opened(models.write(tmp_path, text)) as session:
+        for key, left in (("k", ["one", "two", "add"]), ("f", ["add"])):
+            await mark(session, "one", "two")
+            session.screen.selection.fold()
+            await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+            known = session.screen.document.main.value_type("b")
+            assert known is not None
+            assert f"b  {known.text}" in session.text
+            await session.press(key)
+            await session.until(lambda: not session.screen.tasks.is_working)
+            assert names(session) == left
+            session.screen.explorer.list.set_marks(set())
+        await session.press("u")
+        assert names(session) == ["one", "two", "add"]
+
+
 async def extract_a_name_scope(session: Session) -> None:
     rows = session.screen.explorer.list
     rows.cursor = next(at for at in range(len(rows.lines)) if "/b" in rows.lines.text(at))

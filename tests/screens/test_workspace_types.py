@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ import onnx
 import pytest
 
 from dld_tui.core.checks.findings import INFERENCE
-from dld_tui.core.document import DocumentChange
+from dld_tui.core.document import Document, DocumentChange
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
@@ -222,6 +223,14 @@ async def nothing_is_asked_while_a_thread_may_edit(session: Session) -> None:
     screen.tasks._cancel = None
     await session.until(lambda: screen.model.has_fresh_types)
     assert not event.is_set()
+
+
+def test_the_runtime_is_asked_of_a_snapshot(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    with contextlib.closing(Document.open(path)) as document:
+        answer, told = inference.ask_runtime(document, path, lambda: False)
+    assert (answer.asked, answer.loaded, answer.reason) == (True, True, "")
+    assert told == []
 
 
 async def test_types_after_edits(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from dld_tui.core.report.generation import GenerationFigures, generation_story, llm_json
 
 
@@ -24,6 +26,14 @@ def test_figures_by_phase() -> None:
         "kv_bytes": 64,
     }
     assert llm_json([]) is None
+
+
+@pytest.mark.parametrize(
+    ("decode_ms", "text"), [(2.0, "3,000"), (60.0, "100"), (60.1, "99.8"), (0.0, "0.0")]
+)
+def test_the_rate_as_people_read_it(decode_ms: float, text: str) -> None:
+    row = GenerationFigures(2, 8, 3, 10.0, 12.0, decode_ms, (), 64)
+    assert row.rate_text == text
 
 
 def test_the_story_compares_prompts_and_batches() -> None:
