@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dld_tui.core.compare.comparison import Comparison
 from dld_tui.core.compare.export import compare_table
 from dld_tui.core.text import cell_width
@@ -60,6 +62,14 @@ def test_the_text_fits_its_width_and_begins_with_the_times_and_how_fair_they_are
         warning = next(i for i, text in enumerate(texts) if "Whether the model" in text)
         assert 2 < warning < texts.index("threads  0 / 1")
         assert max(cell_width(text) for text in texts if "ms" not in text) <= width
+
+
+@pytest.mark.parametrize(("factor", "style"), [(2.0, "bad"), (0.5, "good"), (1.25, "dim")])
+def test_only_a_sure_difference_of_the_sums_has_a_colour(factor: float, style: str) -> None:
+    comparison = compared(1.0, factor)
+    key = comparison.layer_sum.key
+    (line,) = [line for line in about_lines(comparison, 190) if line and line[0][0].startswith(key)]
+    assert line[-1][1] == style
 
 
 def test_the_end_of_a_long_path_is_shown_with_what_made_the_report() -> None:
