@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -18,6 +18,7 @@ from dld_tui.core import fmt
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log
+from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.reading.first_lines import headline
@@ -397,6 +398,11 @@ def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
         for one in phases
     ]  # fmt: skip
     assert shapes == [{(1, 1, 64)}, {(1, 8, 64)}]
+    told = [
+        {one["name"]: one["shape"] for one in cast("Any", report.facts[INPUTS])}
+        for report in phases
+    ]
+    assert [inputs["input_ids"] for inputs in told] == [[1, 1], [1, 8]]
 
 
 def test_the_session_is_as_the_configuration_says(tmp_path: Path) -> None:

@@ -150,12 +150,20 @@ def test_every_option_of_a_message_becomes_an_argument(name: str) -> None:
             assert setting.name in text
 
 
-def test_a_command_in_a_message_stays() -> None:
-    settings = settings_of(registry.load("profile_onnxruntime").request)
-    text = "`dld profile m.onnx --shape x:1` does, --shape X:1 too, and --warp"
-    assert python_words(text, settings) == (
-        "`dld profile m.onnx --shape x:1` does, shape=… too, and --warp"
-    )
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("`dld build m.onnx --fp16` does", "`dld build m.onnx --fp16` does"),
+        ("--device GPU too, and --warp", "device=… too, and --warp"),
+        ("an unknown --warp speed, or --no-warp 3", "an unknown --warp speed, or --no-warp 3"),
+        ("--force, or --no-fp16 then", "force=True, or fp16=False then"),
+        ("--noTF32 is off, --strongly-typed on", "tf32=False is off, typing='strong' on"),
+        ("--typing=strong or --typing none", "typing='strong' or typing none"),
+    ],
+)
+def test_a_message_in_the_words_of_python(text: str, words: str) -> None:
+    settings = settings_of(registry.load("build_tensorrt").request)
+    assert python_words(text, settings) == words
 
 
 def test_a_document_is_measured_as_it_is(network: Path) -> None:
