@@ -8,6 +8,7 @@ import inspect
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,17 @@ def test_each_command_that_runs_a_job_is_a_function() -> None:
     }
     assert words <= set(api.__all__) == set(dir(api))
     assert set(commands.activities()) - words == BY_HAND
+
+
+def test_an_activity_of_another_package_is_a_function_of_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    doctor = registry.find("doctor")
+    known = registry.find("profile_tensorrt")
+    assert known.command is not None
+    other = replace(known, id="theirs", command=replace(known.command, words=("run", "their-job")))
+    monkeypatch.setattr(registry, "activities", lambda: [doctor, other])
+    assert commands.activities() == {"doctor": "doctor", "their_job": "theirs"}
 
 
 @pytest.mark.parametrize("name", sorted(commands.activities()))
