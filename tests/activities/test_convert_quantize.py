@@ -16,7 +16,7 @@ from onnx import numpy_helper
 
 from dld_tui.activities.convert import quantize
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
-from dld_tui.backends.conversion import verification
+from dld_tui.backends.conversion import quantization, verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.triage import is_full_precision, is_quantizable
@@ -174,6 +174,21 @@ def test_weights_in_constant_nodes_are_quantized_too(tmp_path: Path) -> None:
     assert result["notes"] == ["1 Constant node made initializers"]
     after = cast("dict[str, dict[str, int]]", result["after"])
     assert after["weights_by_type"]["int8"] >= 16
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "is_large"),
+    [(60, 30, False), (60, 50, True), (10, 100, True), (110, 0, True)],
+)
+def test_a_model_is_large_with_the_data_beside_it(
+    model: int, data: int, is_large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quantization, "_ONE_FILE", 100)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(bytes(model))
+    path.with_name("m.onnx.data").write_bytes(bytes(data))
+    path.with_name("other.onnx").write_bytes(bytes(200))
+    assert quantization.is_large(path) is is_large
 
 
 def test_nothing_to_quantize_is_said(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def _quantize(source: str, target: str, options: Options, sets: _Sets | None) ->
         "per_channel": options.per_channel,
         "reduce_range": options.reduce_range,
         "weight_type": types.from_string(_type(options.weights)),
-        "use_external_data_format": Path(source).stat().st_size + _data(source) > _ONE_FILE,
+        "use_external_data_format": is_large(Path(source)),
     }
     if sets is None:
         inside = {"EnableSubgraph": True, "MatMulConstBOnly": True}
@@ -434,9 +434,7 @@ def _quantize_weights(source: str, target: str, options: Options) -> None:
     for at in reversed(range(len(result.graph.initializer))):
         if result.graph.initializer[at].name in unused:
             del result.graph.initializer[at]
-    quantizer.model.save_model_to_file(
-        target, Path(source).stat().st_size + _data(source) > _ONE_FILE
-    )
+    quantizer.model.save_model_to_file(target, is_large(Path(source)))
 
 
 def _used(model: onnx.ModelProto) -> set[str]:
@@ -534,8 +532,10 @@ def _type(name: str) -> str:
     return f"Q{name.replace('uint', 'UInt').replace('int', 'Int', not name.startswith('u'))}"
 
 
-def _data(source: str) -> int:
-    return sum(path.stat().st_size for path in Path(source).parent.glob(f"{Path(source).name}.*"))
+def is_large(source: Path) -> bool:
+    """Return whether a model with the data beside it is too large for one file."""
+    files = [source, *source.parent.glob(f"{source.name}.*")]
+    return sum(path.stat().st_size for path in files) > _ONE_FILE
 
 
 class _Sets:
