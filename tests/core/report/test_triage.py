@@ -2,8 +2,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import Report
+from dld_tui.core.report.triage import slow_first_ms
 from tests.support.profiles import start_report, told, write_report
 
 
@@ -29,6 +32,31 @@ def test_noise_is_told_and_silence_means_quiet(tmp_path: Path) -> None:
     quiet = lines_of(tmp_path / "quiet")
     assert not any("varies" in line or "p99 of" in line for line in quiet)
     assert quiet[-1] == "No layer was timed."
+
+
+@pytest.mark.parametrize("is_timed", [True, False])
+@pytest.mark.parametrize(
+    ("times", "slow"),
+    [
+        ([10.0, *[1.0] * 30], 10.0),
+        ([10.0, 9.0, *[1.0] * 30], None),
+        ([1.0, 10.0, *[1.0] * 30], None),
+        ([1.0, *[1.0, 2.0] * 30], None),
+        ([10.0], None),
+    ],
+)
+def test_only_a_first_pass_that_is_slow_alone_is_a_warm_up(
+    times: list[float], slow: float | None, is_timed: bool, tmp_path: Path
+) -> None:
+    with start_report(tmp_path / "r") as writer:
+        if is_timed:
+            writer.add_latencies(times)
+        else:
+            for index, took in enumerate(times):
+                writer.add_pass(index, 20_000 * index, 1000 * took)
+    with Report.open(tmp_path / "r") as report:
+        assert report.latency is not None
+        assert slow_first_ms(report, report.latency) == slow
 
 
 def test_profiling_that_slows_the_model(tmp_path: Path) -> None:
