@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core import fmt
 from dld_tui.core import preview as previews
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.preview import Preview, preview
 from dld_tui.core.report.report import Report
+from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, load_sweep, sweep_text
+from dld_tui.core.report.sweep_export import sweep_lines
 from tests.support import models
+from tests.support.plans import write_layers
 from tests.support.report_files import make_report
 
 
@@ -55,6 +59,42 @@ def test_a_report_is_told_by_the_types_of_its_layers(tmp_path: Path) -> None:
     assert parts[0][2] == 1
     for (_, _, share), group in zip(parts, groups, strict=False):
         assert share == group.percent / groups[0].percent
+
+
+@pytest.mark.parametrize(("is_whole", "is_measured"), [(True, True), (True, False), (False, True)])
+def test_a_report_is_told_alone_and_beside_its_model(
+    is_whole: bool, is_measured: bool, tmp_path: Path
+) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    path, other = tmp_path / "r.dldprof", tmp_path / "absent.dldprof"
+    count = 20 if is_measured else 0
+    make_report(path, passes=0, latencies=count, finish=is_whole, model=model)
+    with Report.open(path) as report:
+        assert (report.latency is not None) is is_measured
+        figure = "nothing was measured"
+        if report.latency is not None:
+            figure = f"{fmt.milliseconds(report.latency.median)} ms on CPU"
+    lines = preview(str(path), "REPORT", never).lines
+    assert ("median", figure) in lines
+    assert (("", "stopped before its end") in lines) is not is_whole
+    beside = dict(preview(str(model), "ONNX", never, [str(other), str(path)]).lines)
+    assert beside["profile"] == f"{figure}, just now: r.dldprof"
+
+
+def test_an_engine_and_a_sweep_are_told_by_their_parts(tmp_path: Path) -> None:
+    layers = [
+        {"Name": str(at), "LayerType": type} for at, type in enumerate(("Gemm", "Cast", "Gemm"))
+    ]
+    engine = write_layers(tmp_path / "m.trt.json", layers)
+    found = dict(preview(str(engine), "ENGINE_LAYERS", never).lines)
+    assert found["layers"] == "3: Gemm 2  Cast 1"
+    points = (SweepPoint((1,), (1.0,) * 6), SweepPoint((2,), problem="no memory"))
+    sweep = Sweep("m.onnx", "b", (SweepAxis(BATCH, (1, 2)),), points)
+    path = tmp_path / "m.sweep.json"
+    path.write_text(sweep_text(sweep))
+    (name, model), *lines = preview(str(path), "SWEEP", never).lines
+    assert (name, model) == ("swept", "m.onnx")
+    assert [text for _, text in lines] == sweep_lines(load_sweep(path))
 
 
 @pytest.mark.parametrize(

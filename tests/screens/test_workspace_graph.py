@@ -132,6 +132,8 @@ async def the_focus_view_and_the_way_back(session: Session) -> None:
     assert "v overview rail canvas focus 2" in session.text
     await session.press("right_parenthesis")
     assert "v overview rail canvas focus 3" in session.text
+    await session.press("left_parenthesis", "left_parenthesis")
+    assert "v overview rail canvas focus 1" in session.text
     await session.press("escape")
     assert view(session) is GraphView.FOLDED
     assert at(session) == "/layers.3/gate"
