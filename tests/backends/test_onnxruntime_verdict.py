@@ -15,6 +15,7 @@ from dld_tui.activities.check.full import Request, Result, run
 from dld_tui.backends.onnxruntime import verdict
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
+from dld_tui.core.inputs.shapes import InputSpec
 from dld_tui.core.process.child import CrashError
 from tests.support import models
 from tests.support.bombs import write_bomb
@@ -260,6 +261,31 @@ def test_a_crash_of_a_model_that_is_too_large_is_told_as_a_limit(
     small = asked(models.write(tmp_path, HEAD + "g (float[2] x) => (y) { y = Neg(x) }"))
     assert {rule for _, rule, _, _ in told(large)} == {"onnxruntime:limit"}
     assert {rule for _, rule, _, _ in told(small)} == {"onnxruntime:crash"}
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dims", "tried", "is_varied"),
+    [
+        ("int64", (1,), [(1,)], False),
+        ("int64", ("N",), [(1,), (1,)], False),
+        ("int64", (2,), [(2,)], True),
+        ("uint8", None, [(1,), (1, 1)], False),
+        ("float32", (1,), [(1,)], True),
+        ("float32", ("N", 2), [(1, 2)], False),
+        ("float32", ("N", 2), [(1, 2), (3, 2)], True),
+        ("float32", ("N", "M"), [(1, 2), (3, 2)], False),
+        ("float32", None, [(1,), (1,)], False),
+        ("float32", None, [(1,), (2,)], True),
+    ],
+)
+def test_a_failure_is_certain_where_every_free_size_was_varied(
+    dtype: str,
+    dims: tuple[int | str, ...] | None,
+    tried: list[tuple[int, ...]],
+    is_varied: bool,
+) -> None:
+    shapes = [{"x": shape, "other": (len(tried),)} for shape in tried]
+    assert verdict._is_varied(InputSpec("x", dtype, dims), shapes) is is_varied
 
 
 def test_a_model_that_nothing_can_be_fed_to_is_not_run(tmp_path: Path) -> None:
