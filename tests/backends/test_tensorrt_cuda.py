@@ -116,7 +116,10 @@ def test_without_a_driver_it_says_so() -> None:
 
 
 class Driver:
-    """A driver whose every call succeeds, but for those that are told to fail."""
+    """A driver whose every call succeeds, but for those that are told to fail.
+
+    It has a text for the status 719 only.
+    """
 
     def __init__(self, **fails: int) -> None:
         self.fails = fails
@@ -125,6 +128,10 @@ class Driver:
     def __getattr__(self, name: str) -> Any:
         def call(*_arguments: Any) -> int:
             self.calls.append(name)
+            if name == "cuGetErrorString":
+                status, text = _arguments
+                text._obj.value = b"launch failed" if status == 719 else None
+                return 0 if status == 719 else 1
             return self.fails.get(name, 0)
 
         return call
@@ -137,12 +144,13 @@ class Driver:
         ({"cuDeviceGet": 101}, UnavailableError, "there is no GPU with this number"),
         ({"cuMemAlloc_v2": 2}, ActivityError, "the GPU has no memory left for 5,000 bytes"),
         ({"cuMemAlloc_v2": 700}, ActivityError, "CUDA failed: error 700"),
+        ({"cuMemAlloc_v2": 719}, ActivityError, "CUDA failed: launch failed"),
     ],
 )
 def test_what_the_driver_refuses_is_one_line(
     monkeypatch: pytest.MonkeyPatch, fails: dict[str, int], kind: type[Exception], message: str
 ) -> None:
-    driver = Driver(**fails, cuGetErrorString=1)
+    driver = Driver(**fails)
     monkeypatch.setattr(tensorrt_cuda, "_load", lambda: driver)
 
     with pytest.raises(kind, match=message):

@@ -31,6 +31,22 @@ BARE = str(Path(getattr(sys, "_base_executable", sys.executable)).resolve())
 """A Python without the packages of the tests."""
 
 
+@pytest.mark.parametrize(
+    ("there", "state", "found"),
+    [
+        ({}, MISSING, "not there"),
+        ({"onnx": "1.14.9"}, MISSING, "1.14.9, older than 1.15"),
+        ({"onnx": "1.15"}, GOOD, "1.15"),
+        ({"onnx": ""}, GOOD, "there"),
+    ],
+)
+def test_what_is_said_of_a_package(there: dict[str, str], state: str, found: str) -> None:
+    check = deploy._check(Need("onnx", ("onnx",), "1.15"), there)
+    assert (check.name, check.state, check.found) == ("onnx", state, found)
+    assert bool(check.fix) is (state == MISSING)
+    assert deploy._check(Need("onnx", ("onnx",), fix="ask"), {}).fix == "ask"
+
+
 @pytest.fixture
 def wheel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of wheels, the only place where the pip here looks."""
