@@ -194,6 +194,21 @@ def test_each_form_of_a_dataset_gives_the_same(form: str, labels: str, tmp_path:
     assert max(len(b.labels) for b in batches) <= 40
 
 
+def test_a_set_whose_inputs_have_other_first_sizes_is_one_sample(tmp_path: Path) -> None:
+    specs = [*X, InputSpec("z", "float32", ("k",))]
+    for at in range(2):
+        folder = tmp_path / "d" / f"test_data_set_{at}"
+        folder.mkdir(parents=True)
+        for name, shape in (("input_0", (3, 2)), ("input_1", (5,)), ("output_0", (3,))):
+            data = numpy_helper.from_array(np.full(shape, at, np.float32)).SerializeToString()
+            (folder / f"{name}.pb").write_bytes(data)
+    batches = read_dataset(tmp_path / "d", None, specs)
+    assert [[np.shape(label) for label in one.labels] for one in batches] == [[(3,)], [(3,)]]
+    file = tmp_path / "y.txt"
+    file.write_text("1\n2\n")
+    assert [len(one.labels) for one in read_dataset(tmp_path / "d", file, specs)] == [1, 1]
+
+
 def test_datasets_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     x = np.zeros((10, 2), np.float32)
     folder = tmp_path / "d"

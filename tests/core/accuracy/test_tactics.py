@@ -29,7 +29,7 @@ from dld_tui.core.accuracy.tactics import (
 )
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.tensorrt.tactics import Tactic
-from dld_tui.core.trials import Answer, Journal, Limits, Trials
+from dld_tui.core.trials import Answer, Journal, Limits, Trials, expected_trials
 
 LAYERS = [f"layer{number}" for number in range(40)]
 OFFERS = {layer: (Tactic(1, ms=0.1), Tactic(2, ms=0.2), Tactic(3, ms=0.3)) for layer in LAYERS}
@@ -76,6 +76,7 @@ def test_wrong_tactics_are_isolated_with_few_builds() -> None:
     assert all(one.confirmed for one in found.culprits)
     assert {layer for layer, one in found.right.items() if one.tactic != 1} == {"layer7", "layer31"}
     assert len(plans) <= expected_builds(4, len(LAYERS))[1]
+    assert expected_builds(4, 9) == (4, 8 + expected_trials(9, 2)[1] + 1)
     assert set(found.suspects) >= {"layer7", "layer31"}
 
 

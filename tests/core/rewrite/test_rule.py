@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.rewrite.expression import Reader
 from dld_tui.core.rewrite.rule import own_rules, parse_rules, text_of_rules
 
 
@@ -56,3 +57,13 @@ def test_file_has_rules_below_their_names() -> None:
 def test_unfit_rule_is_refused(text: str, reason: str) -> None:
     with pytest.raises(UsageError, match=reason):
         parse_rules(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [("where", True), (" where x", True), ("where(", True), ("wherever", False),
+     ("where_", False), ("where9", False), ("wher", False)],
+)  # fmt: skip
+def test_a_word_is_taken_whole(text: str, is_there: bool) -> None:
+    assert Reader(text).take("where") is is_there
+    assert Reader("=>x").take("=>")

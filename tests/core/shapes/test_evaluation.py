@@ -5,10 +5,13 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import onnx
 import pytest
 
 from dld_tui.core.document import Document
+from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.evaluation import Evaluation
+from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import UNKNOWN, symbol
 from dld_tui.core.shapes.value import Value
 from tests.support import models
@@ -82,3 +85,17 @@ def test_an_index_points_into_as_many_rows_as_there_are_along_its_axis(
         shapes = {"x": Value((5, 7)), "i": Value((2, 3), source=("i", 0))}
         evaluation = Evaluation(document, shapes)
         assert [size for size, _ in evaluation.demands.bounds["i"]] == [rows]
+
+
+@pytest.mark.parametrize(
+    ("axis", "index", "kept"), [(0, (), True), (0, (1,), True), (0, (2,), False), (1, (), False)]
+)
+@pytest.mark.parametrize("dims", [(5, 7), None])
+def test_one_element_comes_from_where_the_list_does(
+    axis: int, index: tuple[int, ...], kept: bool, dims: tuple[int, ...] | None
+) -> None:
+    node = onnx.helper.make_node("Gather", ["x", "i"], ["y"], axis=axis)
+    rule = rule_of("", "Gather")
+    assert rule is not None
+    (made,) = rule(Call(node, [Value(dims, source=("x", 3)), Value(index)]))
+    assert made.source == (("x", 3) if kept else None)

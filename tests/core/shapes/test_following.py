@@ -61,6 +61,13 @@ def test_what_no_type_says_has_a_name_of_its_own() -> None:
     assert {"y", "u", "t"} <= following.asked
 
 
+@pytest.mark.parametrize("size", ["?", "unk__7", "M"])
+def test_an_open_size_is_looked_for_in_what_makes_it(size: str) -> None:
+    text = f"{HEAD} g (float[N, 4] x) => (y) <float[{size}, 4] a> {{ a = Relu (x) y = Neg (a) }}"
+    dims = Following().value(Document(parse(text)).main, "a").dims
+    assert dims == (symbol("M" if size == "M" else "N"), 4)
+
+
 def test_a_chain_without_types_ends_and_a_cycle_does() -> None:
     steps = "".join(f"v{at + 1} = Add (v{at}, v{at})" for at in range(300))
     scope = Document(parse(f"{HEAD} g (float[N, 8] v0) => (y) {{ {steps} y = Neg (v300) }}")).main

@@ -90,6 +90,14 @@ def test_separate_regions_get_the_best_of_all_placements(seed: int) -> None:
     assert len(asked) < len(every(regions)) / 3
 
 
+def test_what_is_behind_a_scheme_that_was_left_is_tried() -> None:
+    order = [Scheme.FLOAT, Scheme.PRODUCTS, Scheme.ALL]
+    search, _ = searched(
+        chain(2), lambda one: 20.0 - 3 * order.index(one[0]), lambda one: one[1] is Scheme.FLOAT
+    )
+    assert search.best == (Scheme.ALL, Scheme.FLOAT)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_borders_between_quantized_and_float_regions_cost_time(seed: int) -> None:
     drawn, regions = random.Random(seed), chain(8, mixed=False)

@@ -17,6 +17,7 @@ from dld_tui.core.document.parts.extraction import (
     extract_between,
     extract_body,
     extract_nodes,
+    imports_of,
     nodes_at,
 )
 from dld_tui.core.document.serialise import save
@@ -265,3 +266,20 @@ def test_a_model_from_before_imports_uses_the_first_operators() -> None:
     assert not [finding for finding in check(document) if finding.level == "error"]
     found = extract_nodes(document, list(document.main.nodes))
     assert found.document.opset_imports == {"": 1}
+
+
+def test_versions_of_operator_sets_are_those_of_the_function_around() -> None:
+    model = models.parse("""
+        <ir_version: 10, opset_import: ["" : 18, "local" : 1, "other" : 2]>
+        g (bool c, float[2] x) => (y) { y = local.f (c, x) }
+        <domain: "local", opset_import: ["ai.onnx" : 11, "third" : 3]> f (c, x) => (y) {
+            y = If (c) <then_branch = t () => (a) { a = Relu (x) },
+                        else_branch = e () => (b) { b = Neg (x) }>
+        }""")
+    document = Document(model)
+    own = {"": 18, "local": 1, "other": 2}
+    assert imports_of(document.main) == own
+    function = document.functions[0]
+    for scope in function.walk():
+        assert imports_of(scope) == own | {"": 11, "third": 3}
+    assert len([*function.walk()]) == 3
