@@ -14,7 +14,15 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.accuracy.datasets import read_dataset
-from dld_tui.core.accuracy.metrics import METRICS, Metric, difference, find_metric, interval
+from dld_tui.core.accuracy.metrics import (
+    METRICS,
+    Judged,
+    Metric,
+    dataset_scores,
+    difference,
+    find_metric,
+    interval,
+)
 from dld_tui.core.accuracy.scores import DatasetScores, Interval, Score, score_lines
 from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.errors import InputError, UsageError
@@ -252,3 +260,12 @@ def test_verdicts(ends: tuple[float, float], higher: bool, outcome: Outcome, sai
     assert result.outcome is outcome
     assert said in score_lines(result)[0]
     assert f"{outcome}: a loss of 1.0 is allowed" in score_lines(result)
+
+
+def test_samples_that_differ_are_counted_of_a_pair() -> None:
+    rows = np.array([[0.0, 1], [1, 1], [2, 0], [3, 3]])
+    other = rows + np.array([[0, 0], [0, 1], [1, 1], [0, 0]])
+    pair = [Judged(name, "", one) for name, one in (("a", rows), ("b", other))]
+    assert dataset_scores(METRICS["f1"], Path("d"), pair, 1.0).changed == 2
+    alone = dataset_scores(METRICS["f1"], Path("d"), pair[:1], 1.0)
+    assert (alone.changed, alone.difference) == (None, None)

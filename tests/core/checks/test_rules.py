@@ -499,6 +499,17 @@ def test_a_parameter_of_a_function_may_be_absent(tmp_path: Path) -> None:
     assert [f.level for f in findings_of(document, "missing-attribute")] == ["warning"]
 
 
+def test_a_scan_of_batches_has_no_body_to_compare_with(tmp_path: Path) -> None:
+    """Before opset 9 its first input is of lengths, and its items have no batch."""
+    for version, count in ((8, 0), (9, 1)):
+        text = f"""<ir_version: 4, opset_import: ["" : {version}]>
+        g (int64[1] n, float[1, 2] s, float[1, 3, 2] x) => (t, y) {{
+            t, y = Scan <num_scan_inputs = 1, body = b (a, i) => (o, r) {{
+                o = Add (a, i) r = Identity (o) }}> (n, s, x) }}"""
+        document = opened(tmp_path, models.parse(text))
+        assert len(findings_of(document, "subgraph-signature")) == count
+
+
 @pytest.mark.parametrize("value", ["1", "1.5", '"a"', "[1, 2]"])
 def test_a_parameter_without_a_default_takes_any_kind(value: str, tmp_path: Path) -> None:
     text = f"""<ir_version: 10, opset_import: ["" : 20, "f" : 1]>

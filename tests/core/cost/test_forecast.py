@@ -134,3 +134,22 @@ def test_the_node_that_makes_most_is_known_where_sequences_hide_it(tmp_path: Pat
     exact = 4 * max(need.elements for need in forecast.needs)
     assert forecast.largest(exact) is largest
     assert forecast.largest(exact + 1) is None
+
+
+def test_of_what_is_loaded_constants_alone_count(tmp_path: Path) -> None:
+    _, document = _open(
+        tmp_path,
+        "(float[2, 3] y, float[N] z) <int64[1] n = {2000000000}> { y = Exp (x)"
+        " c = ConstantOfShape (n) z = Neg (c) }",
+    )
+    with contextlib.closing(document):
+        excess = Forecast(document).beyond(_LIMITS, loading=True)
+    assert excess is not None
+    assert (excess.what, excess.node.op_type if excess.node else "") == (
+        "memory",
+        "Neg",
+    )
+    large = _HEAD.replace("[2,3]", "[2000000000]") + "(float[2000000000] y) { y = Neg (x) }"
+    with contextlib.closing(Document(parser.parse_model(large))) as document:
+        assert Forecast(document).beyond(_LIMITS, loading=True) is None
+        assert Forecast(document).beyond(_LIMITS) is not None

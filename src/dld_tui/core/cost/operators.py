@@ -561,7 +561,6 @@ def _fourier(call: Call) -> Work:
         axis = -2
     else:
         axis = call.number("axis", 1)
-    axis %= len(shape)
     length = _integer(call, 1) if call.has(1) else _whole(shape[axis])
     # The last dimension holds real and imaginary parts.
     signals = math.prod((*shape[:axis], *shape[axis + 1 : -1]))

@@ -81,6 +81,12 @@ def test_initializer_values_shape_and_name() -> None:
     assert fields(only(found)) == [("shape", "[4]", "[2]")]
 
 
+def test_another_initializer_is_a_changed_input() -> None:
+    text = models.CHAIN.replace("float[2] unused = {5, 6}", "float[4] v = {5, 6, 7, 8}")
+    found = changed(text, ("Add(a, w)", "Add(a, v)"))
+    assert fields(only(found)) == [("input 1", "w", "v")]
+
+
 def test_without_weights_values_are_not_compared() -> None:
     old, new = models.parse(models.CHAIN), models.parse(models.CHAIN)
     new.graph.initializer[0].float_data[0] = 9
