@@ -78,3 +78,12 @@ def test_the_innermost_node_of_a_complaint_of_the_checker() -> None:
     assert remark == LocatedMessage("If: unknown operator", [], 1)
     (remark,) = labels.messages("does nothing", label(0))
     assert remark == LocatedMessage("Relu: does nothing", [], 0)
+
+
+def test_a_message_is_located_by_the_place_of_its_node() -> None:
+    labels = Labels(models.parse(WRONG))
+    within = ([2, "then_branch", 0], 0)
+    for place in (([], 0), ([], 2), within, ([], 9), None):
+        found = labels.located("it is wrong", place)
+        expected = (None, None) if place in (([], 9), None) else place
+        assert (found.place, found.index) == expected

@@ -49,6 +49,11 @@ def graphs(draw: st.DrawFn) -> Document:
     return graph_of(links)
 
 
+@pytest.mark.parametrize("links", [[(9, 9), (0, 2), (9, 9)], [(9, 9), (2, 0), (9, 9)]])
+def test_each_input_of_a_node_counts(links: list[tuple[int, int]]) -> None:
+    assert not is_ordered(graph_of(links).main)
+
+
 @settings(max_examples=60)
 @given(graphs(), st.lists(st.tuples(st.integers(0, 11), st.integers(0, 14), st.booleans())))
 def test_it_is_known_after_every_edit(

@@ -86,6 +86,15 @@ def test_what_was_put_behind_a_weight_goes_without_a_trace(tmp_path: Path) -> No
     assert [(node.name, node.inputs) for node in document.main.nodes] == before
 
 
+def test_what_is_put_in_brings_the_operator_set_that_is_asked_for(tmp_path: Path) -> None:
+    for opset, imported in ((3, 3), (None, 1)):
+        document = opened(tmp_path, models.CHAIN)
+        document.apply(
+            "insert_node", scope=[], value="b", op_type="Mine", domain="acme", opset=opset
+        )
+        assert document.opset_imports.get("acme") == imported
+
+
 def test_users_move_behind_a_value_that_comes_later(tmp_path: Path) -> None:
     text = models.PLAIN_BRANCHES.replace("y = If", "c = If").replace(
         "    >\n", "    >\n    [late] z = Neg(x)\n    [last] y = Add(c, z)\n"

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dld_tui.core.operators import provider_tables
 from dld_tui.core.operators.provider_tables import (
     Call,
     Cause,
@@ -193,3 +194,22 @@ def test_pages_are_read() -> None:
         "rank": [3, 4], "constant": ["B"],
     }  # fmt: skip
     assert entry("Something else must hold.", types) == {"note": "Something else must hold"}
+
+
+@pytest.mark.parametrize(
+    ("demands", "support"),
+    [
+        ({"values": {"absent": [0, 0], "K": [0, 9]}}, Support.NOT),
+        ({"values": {"K": [0, 9]}}, Support.NOT),
+        ({"values": {"K": [10, 10]}}, Support.TAKEN),
+        ({"values": {"open": [0, 9], "K": [0, 9]}}, Support.PARTLY),
+        ({"constant": ["absent", "open"]}, Support.NOT),
+        ({"constant": ["absent", "K"]}, Support.TAKEN),
+        ({"attributes": {"none": [1], "way": ["b"]}}, Support.NOT),
+        ({"attributes": {"none": [1], "way": ["a", "b"]}}, Support.TAKEN),
+    ],
+)
+def test_each_demand_of_a_row_is_looked_at(demands: dict[str, Any], support: Support) -> None:
+    inputs = operand("K", "int64", constant=(10,)), operand("open", "int64")
+    asked = call("TopK", 11, *inputs, attributes={"way": "a"})
+    assert provider_tables._by_demands(demands, asked).support is support
