@@ -499,6 +499,19 @@ def test_a_parameter_of_a_function_may_be_absent(tmp_path: Path) -> None:
     assert [f.level for f in findings_of(document, "missing-attribute")] == ["warning"]
 
 
+@pytest.mark.parametrize(
+    ("call", "level"),
+    [("LayerNormalization <a = 1> (x, w)", "warning"), ("Relu <a = 1> (x)", "error")],
+)
+def test_an_attribute_that_onnx_runtime_ignores_is_a_warning(
+    call: str, level: str, tmp_path: Path
+) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2, 3] x, float[3] w) => (y) {{ y = {call} }}"""
+    (found,) = findings_of(opened(tmp_path, models.parse(text)), "unknown-attribute")
+    assert found.level == level
+
+
 def test_a_scan_of_batches_has_no_body_to_compare_with(tmp_path: Path) -> None:
     """Before opset 9 its first input is of lengths, and its items have no batch."""
     for version, count in ((8, 0), (9, 1)):

@@ -82,8 +82,9 @@ def test_the_innermost_node_of_a_complaint_of_the_checker() -> None:
 
 def test_a_message_is_located_by_the_place_of_its_node() -> None:
     labels = Labels(models.parse(WRONG))
-    within = ([2, "then_branch", 0], 0)
-    for place in (([], 0), ([], 2), within, ([], 9), None):
+    within: tuple[list[int | str], int] = ([2, "then_branch", 0], 0)
+    places: list[tuple[list[int | str], int] | None] = [([], 0), ([], 2), within, ([], 9), None]
+    for place in places:
         found = labels.located("it is wrong", place)
         expected = (None, None) if place in (([], 9), None) else place
         assert (found.place, found.index) == expected

@@ -75,3 +75,12 @@ def test_values_can_be_given_where_no_guess_runs(tmp_path: Path) -> None:
     with pytest.raises(ActivityError) as caught:
         first_that_runs(candidate_guesses(input_specs(document), document), 0, run)
     assert "--inputs DIR" in str(caught.value.hint)
+
+
+def test_options_fix_each_size_that_was_guessed_once(tmp_path: Path) -> None:
+    text = """<ir_version: 9, opset_import: ["" : 17]>
+    g (float[n, m] x, float[n, m] y, float[n, k] z, float[2] w) => (float[] s) {
+        a = ReduceSum (x) b = ReduceSum (y) c = ReduceSum (z) d = Add (a, b) s = Add (c, d) }"""
+    document = Document.open(models.write(tmp_path, text))
+    guess = next(iter(candidate_guesses(input_specs(document), document, {})))
+    assert [one.partition(":")[0] for one in guess.options] == ["x", "z"]

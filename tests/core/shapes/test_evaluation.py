@@ -99,3 +99,15 @@ def test_one_element_comes_from_where_the_list_does(
     assert rule is not None
     (made,) = rule(Call(node, [Value(dims, source=("x", 3)), Value(index)]))
     assert made.source == (("x", 3) if kept else None)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_of_what_no_rule_knows_the_file_is_believed(named: bool) -> None:
+    text = """
+        <ir_version: 10, opset_import: ["" : 18, "acme" : 1]>
+        g (float[N, 4] x) => (float[M, 8] y, seq(float[3]) z) { y, z, u = acme.Mine (x) }
+    """
+    document = Document(models.parse(text))
+    evaluation = Evaluation(document, {"x": Value((2, 4))}, named=named)
+    found = [evaluation.value(document.main, name).dims for name in "yzu"]
+    assert found == [(symbol("M") if named else UNKNOWN, 8), None, None]
