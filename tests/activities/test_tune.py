@@ -400,6 +400,22 @@ def test_a_race_compares_what_the_confirmation_compares(
             assert ratios == pytest.approx([0.9, 0.5])  # other threads take another share
 
 
+def test_what_ran_in_one_round_is_confirmed_last(tmp_path: Path) -> None:
+    """A busy machine showed 10.65x in a single round, and the confirmation was spent on that."""
+    with contextlib.closing(Document.open(write(tmp_path, DEEP, "deep.onnx"))) as document:
+        tuning = course.Tuning(Request(model=tmp_path / "deep.onnx", again=True), document)
+        base = tuning.subject.base
+        known = {one.id: one for one in CHANGES}
+        once, slower, faster = (base.with_change(known[id]) for id in ("basic", "gelu", "extended"))
+        often = Race([base.key, slower.key, faster.key])
+        for _ in range(2):
+            often.add_round({base.key: 10.0, slower.key: 9.0, faster.key: 8.0})
+        lucky = Race([base.key, once.key])
+        lucky.add_round({base.key: 10.0, once.key: 1.0})
+        tuning.found.races = [often, lucky]
+        assert tuning._ranked([once, slower, faster]) == [faster, slower, once, base]
+
+
 def test_new_sessions_take_a_small_share_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -134,14 +134,18 @@ class Tuning:
     def _ranked(self, raced: Sequence[Setup]) -> list[Setup]:
         """Return set-ups that won a race, the fastest first, and the original model last.
 
-        A series of races that had no time for all of them does not undo those before it.
+        A series of races that had no time for all of them does not undo those before it. Whoever
+        ran in one round only comes last: on a busy machine a single ratio can be 10 for what is
+        alike, and a confirmation takes long.
         """
-        ratios = ratios_of(self.found.races)
+        ratios, races = ratios_of(self.found.races), self.found.races
+        rounds = {key: sum(len(race.figures.get(key, ())) for race in races) for key in ratios}
         chosen = {
             one.key: one for one in raced if one.changes and one.key not in self.found.problems
         }
         faster = [one for one in chosen.values() if ratios.get(one.key, 1.0) < 1]
-        return [*sorted(faster, key=lambda one: ratios[one.key]), self.subject.base]
+        faster.sort(key=lambda one: (rounds[one.key] < 2, ratios[one.key]))
+        return [*faster, self.subject.base]
 
     def _must_prove(self, leader: Setup) -> bool:
         """Return whether later there would be no time to confirm the one that leads."""
