@@ -272,7 +272,15 @@ def test_the_result_says_what_was_decided() -> None:
     )  # fmt: skip
     lines = placement_lines(result)
     assert (
-        lines[0] == "1.25× faster (1.23 to 1.27) with 1 of 2 regions quantized: 10.000 to 8.000 ms."
+        lines[0] == "1.25× faster (1.23 to 1.27) with 1 of 2 regions quantized: 10.000 → 8.000 ms."
+    )
+    # One unit for what is compared, and no times whose ratio is not claimed.
+    all_of_it = GateRow("end to end", 10.0, 9.0, -10.0, -12.0, -8.0, Verdict.FASTER)
+    said = placement_lines(replace(result, everything=all_of_it))
+    assert "Quantized everywhere: speedup 1.11× (1.09 to 1.14)." in said
+    vague = replace(result, confirmed=replace(row, low_percent=-90.0))
+    assert placement_lines(vague)[0] == (
+        "at least 1.23× faster (1.23 to 10.00) with 1 of 2 regions quantized."
     )
     assert [r["decision"] for r in rows_of(result)] == ["quantized", "float"]
     undone = replace(result, confirmed=replace(row, verdict=Verdict.NO_DIFFERENCE))

@@ -23,7 +23,7 @@ from dld_tui.core.tables.table import COUNT, MS, NOTE, PERCENT, TEXT, Column, Es
 from dld_tui.core.text import clip, visible
 from dld_tui.core.trials import LimitReachedError, Outcome
 from dld_tui.core.tune.regions import Pattern, Regions, Scheme
-from dld_tui.core.tune.result import speedup_of
+from dld_tui.core.tune.result import speedup_of, times_text
 
 Placement: TypeAlias = "tuple[Scheme, ...]"
 """The scheme of each pattern."""
@@ -295,19 +295,17 @@ def placement_lines(result: PlacementResult) -> list[str]:
     row = result.confirmed
     if result.is_faster and row is not None:
         speedup = speedup_of(row)
-        lines = [
-            f"{speedup.claim} faster ({speedup.interval}) with {share}"
-            f": {fmt.milliseconds(row.base_ms)} to {fmt.milliseconds(row.new_ms)} ms."
-        ]
+        lines = [f"{speedup.claim} faster ({speedup.interval}) with {share}{times_text(row)}."]
         if result.accuracy:
             lines.append(f"Outputs: {visible(result.accuracy)}; limit {visible(result.tolerance)}.")
         lines.append(f"Model: {visible(near(result.output or ''))}")
     elif row is not None:
-        lines = [f"No faster: with {share} the confirmation says {row.text}. Nothing is written."]
+        said = speedup_of(row).text
+        lines = [f"No faster: with {share} the confirmation says {said}. Nothing is written."]
     else:
         lines = ["No faster: no region is faster quantized. Nothing is written."]
     if result.everything is not None:
-        lines.append(f"Quantized everywhere: {result.everything.text}.")
+        lines.append(f"Quantized everywhere: speedup {speedup_of(result.everything).text}.")
     elif result.everything_problem:
         lines.append(f"Quantized everywhere: {clip(visible(result.everything_problem), 160)}.")
     if not result.is_whole:

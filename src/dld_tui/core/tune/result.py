@@ -119,6 +119,13 @@ def speedup_of(row: GateRow) -> Speedup:
     return Speedup(*(100 / (100 + percent) for percent in percents))
 
 
+def times_text(row: GateRow) -> str:
+    """Return both times behind a colon; empty where their ratio says nothing of the speedup."""
+    if speedup_of(row).is_vague:
+        return ""
+    return f": {fmt.milliseconds(row.base_ms)} → {fmt.milliseconds(row.new_ms)} ms"
+
+
 @dataclass(frozen=True)
 class Closeness:
     """How close outputs are to those of the original model."""
@@ -352,9 +359,7 @@ class TuneResult:
         if row is None or speedup is None:
             rejected = f"{self.title} rejected: " if self.asked and row is not None else ""
             return f"{rejected}no candidate is measurably faster; {count}"
-        ms = fmt.milliseconds
-        times = "" if speedup.is_vague else f": {ms(row.base_ms)} → {ms(row.new_ms)} ms"
-        return f"speedup {speedup.text} with {self.title}{times}; {count}"
+        return f"speedup {speedup.text} with {self.title}{times_text(row)}; {count}"
 
 
 def _ms(one: Candidate) -> float | None:
