@@ -36,6 +36,18 @@ def test_a_stage_below_zero_is_explained() -> None:
     )
 
 
+def test_the_longest_stage_is_told_where_it_is_longer_by_more_than_the_noise() -> None:
+    """A busy machine left -25.6 ms to a stage, and called another one of 62.6 ms the longest."""
+    names = ("parsing", "basic optimisation", "layout optimisation")
+    for last_ms, line in (
+        (62.6, "Which stage is the longest is not certain: they are off by 25.600 ms or more."),
+        (70.0, "The longest stage is layout optimisation: 70.000 ms, 82 %."),
+    ):
+        times = (37.9, -25.6, last_ms)
+        stages = tuple(Stage(name, ms) for name, ms in zip(names, times, strict=True))
+        assert startup_lines(replace(FOUND, stages=stages, session_ms=85.0))[1] == line
+
+
 def test_nodes_that_are_elsewhere_come_first() -> None:
     assert [row["node"] for row in json_of(node_table(FOUND))] == ["b", "a"]
     assert [one.node for one in FOUND.elsewhere] == ["b"]

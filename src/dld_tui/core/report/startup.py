@@ -78,18 +78,24 @@ def node_table(result: SessionStartup) -> Table[NodePlacement]:
 def startup_lines(result: SessionStartup) -> list[str]:
     """Return what takes the time, and where nodes are, in lines for people."""
     ms = fmt.milliseconds
-    worst = max(result.stages, key=lambda stage: stage.ms, default=None)
+    ordered = sorted(result.stages, key=lambda stage: -stage.ms)
+    # What is below zero is off by as much at least, and so may any other stage be.
+    noise_ms = max(0.0, -ordered[-1].ms) if ordered else 0.0
     lines = [
         f"A session takes {ms(result.session_ms)} ms, the first pass {ms(result.first_ms)} ms,"
         f" later ones {ms(result.later_ms)} ms; medians of {result.repeats},"
         f" {visible(result.backend)}."
     ]
-    if worst is not None and result.session_ms > 0 and worst.ms > 0:
+    if ordered and result.session_ms > 0 and ordered[0].ms > 0:
+        worst, second_ms = ordered[0], max((stage.ms for stage in ordered[1:]), default=0.0)
         share = 100 * worst.ms / result.session_ms
         lines.append(
             f"The longest stage is {worst.name}: {ms(worst.ms)} ms, {fmt.whole_percent(share)} %."
+            if worst.ms - second_ms > noise_ms
+            else f"Which stage is the longest is not certain: they are off by {ms(noise_ms)} ms or"
+            " more."
         )
-    if any(stage.ms < 0 for stage in result.stages):
+    if noise_ms:
         lines.append(
             "A negative stage saves others more time than it takes, or is within the noise."
         )
