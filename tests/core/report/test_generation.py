@@ -47,3 +47,23 @@ def test_the_story_compares_prompts_and_batches() -> None:
         "At a prompt of 64 a token takes 1.50× as long.",
         "A batch of 4 makes 2.0× as many tokens a second.",
     ]
+
+
+def test_a_difference_that_repetitions_do_not_show_is_not_certain() -> None:
+    def figures(batch: int, prompt: int, *repeats: float) -> GenerationFigures:
+        middle = sorted(repeats)[len(repeats) // 2]
+        return GenerationFigures(
+            batch, prompt, 2, 10.0, 12.0, middle, (middle / 2,) * 2, 64, repeats_ms=repeats
+        )
+
+    first = figures(1, 8, 2.0, 2.2, 2.6)
+    overlapping = [*generation_story([first, figures(1, 64, 2.1, 2.5, 2.9)])]
+    assert overlapping == [
+        "At a prompt of 64 a token takes 1.14× as long, which is not certain: repetitions overlap."
+    ]
+    apart = [*generation_story([first, figures(1, 64, 3.1, 3.3, 3.5)])]
+    assert apart == ["At a prompt of 64 a token takes 1.50× as long."]
+    assert [*generation_story([first, figures(4, 8, 2.0, 2.2, 2.4)])] == [
+        "A batch of 4 makes 4.0× as many tokens a second."
+    ]
+    assert "not certain" in next(generation_story([first, figures(2, 8, 3.0, 4.2, 5.4)]))

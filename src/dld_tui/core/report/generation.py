@@ -116,7 +116,10 @@ COLUMNS: tuple[Column[GenerationFigures], ...] = (
     Column("batch", "batch", lambda row: row.batch, COUNT),
     Column("prompt", "prompt", lambda row: row.prompt, COUNT, help="Tokens of each sequence."),
     Column("first_token_ms", "first token", lambda row: row.first_token_ms, MS),
-    Column("prefill_tokens_per_s", "prefill tokens/s", lambda row: row.prefill_tokens_per_s, RATIO),
+    Column("prefill_ms", "prefill", lambda row: row.prefill_ms, MS,
+           help="The run over the prompt, without its inputs and the choice of the token."),
+    Column("prefill_tokens_per_s", "prefill tokens/s", lambda row: row.prefill_tokens_per_s, RATIO,
+           help="By the time of prefill."),
     Column(
         "token_ms",
         "a token",
@@ -142,7 +145,7 @@ COLUMNS: tuple[Column[GenerationFigures], ...] = (
         MS,
         help="What a token takes more the first time that its length of the context is met.",
     ),
-)
+)  # fmt: skip
 
 
 def generation_table(figures: Sequence[GenerationFigures]) -> Table[GenerationFigures]:
@@ -224,11 +227,19 @@ def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
     longest = max((f for f in figures if f.batch == first.batch), key=lambda f: f.prompt)
     if longest.prompt > first.prompt and first.token_ms:
         times = longest.token_ms / first.token_ms
-        yield f"At a prompt of {longest.prompt:,} a token takes {times:.2f}× as long."
+        doubt = _doubt(first.rates, longest.rates)
+        yield f"At a prompt of {longest.prompt:,} a token takes {times:.2f}× as long{doubt}."
     largest = max((f for f in figures if f.prompt == first.prompt), key=lambda f: f.batch)
     if largest.batch > first.batch and first.tokens_per_s and largest.tokens_per_s:
         times = largest.tokens_per_s / first.tokens_per_s
-        yield f"A batch of {largest.batch} makes {times:.1f}× as many tokens a second."
+        doubt = _doubt(first.rates, largest.rates)
+        yield f"A batch of {largest.batch} makes {times:.1f}× as many tokens a second{doubt}."
+
+
+def _doubt(one: Sequence[float], other: Sequence[float]) -> str:
+    """Return that rates of repetitions overlap; empty where they do not, or are not known."""
+    overlap = one and other and max(min(one), min(other)) <= min(max(one), max(other))
+    return ", which is not certain: repetitions overlap" if overlap else ""
 
 
 @dataclass(frozen=True)
