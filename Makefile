@@ -10,8 +10,10 @@ COMMA := ,
 JOBS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 # Extras to install; `cpu,rtx` adds TensorRT-RTX, so that engines can be built.
 EXTRAS ?= cpu
-# The tests of each change. CI runs the slow ones, too, while its time lasts.
-FAST := not bench and not exhaustive and not slow and not models and not rtx and not ssh
+# What CI always runs. It runs the slow ones, too, while its time lasts.
+CHECKED := not bench and not exhaustive and not slow and not models and not rtx and not ssh
+# The tests to run while one works on a change.
+QUICK := not broad and $(CHECKED)
 SLOW := (slow or models or rtx or ssh) and not bench and not exhaustive
 # Failed tests run once more, alone: one of 10,000 tests with threads and processes may fail on a
 # busy machine. pytest names it both times. Such a test is flaky: fix it.
@@ -50,18 +52,18 @@ $(DEVELOPED): pyproject.toml requirements/constraints.txt requirements/tensorrt.
 demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
-test: $(DEVELOPED)  ## run the tests, except the slow tiers
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(FAST)'
+test: $(DEVELOPED)  ## run the quick tests: all of make check but those marked broad
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(QUICK)'
 
 test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
-check: $(DEVELOPED)  ## run what CI always runs: format, lint, types, import contracts and the tests of make test
+check: $(DEVELOPED)  ## run what CI always runs: format, lint, types, import contracts, and all tests but the slow tiers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(FAST)' || $(call again,$(FAST))
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CHECKED)' || $(call again,$(CHECKED))
 
 check-slow: $(DEVELOPED)  ## run the slow tests, except exhaustive ones: models, TensorRT-RTX, SSH
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(SLOW)' || $(call again,$(SLOW))

@@ -90,7 +90,10 @@ _OPENED = "deep branches"
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=() if name == _OPENED else pytest.mark.exhaustive) for name in NAMES],
+    [
+        pytest.param(name, marks=pytest.mark.broad if name == _OPENED else pytest.mark.exhaustive)
+        for name in NAMES
+    ],
 )
 def test_a_bomb_opens_in_the_workspace(programs: Programs, name: str, tmp_path: Path) -> None:
     path = write_bomb(tmp_path, name)

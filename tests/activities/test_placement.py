@@ -232,6 +232,7 @@ class Machine:
         return last.result
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     "version", [pytest.param(WEAKLY_TYPED, marks=pytest.mark.slow), STRONGLY_TYPED]
 )

@@ -64,7 +64,10 @@ def without_times(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in times}
 
 
-@pytest.mark.parametrize("count", [1, 3, 12])
+@pytest.mark.parametrize(
+    "count",
+    [pytest.param(1, marks=pytest.mark.broad), 3, pytest.param(12, marks=pytest.mark.broad)],
+)
 def test_a_repair_of_float16_that_was_killed(tmp_path: Path, count: int) -> None:
     name, model = "dld_tui.activities.convert.fp16", tmp_path / "m.onnx"
     write_attention(model)
@@ -86,6 +89,7 @@ def test_a_repair_of_float16_that_was_killed(tmp_path: Path, count: int) -> None
     assert journals() == []
 
 
+@pytest.mark.broad
 def test_a_repair_that_its_limit_ended_goes_on(tmp_path: Path) -> None:
     name, model = "dld_tui.activities.convert.fp16", tmp_path / "m.onnx"
     write_attention(model)
@@ -117,7 +121,7 @@ def test_a_repair_of_a_quantization_that_was_killed(tmp_path: Path, count: int) 
     assert journals() == []
 
 
-@pytest.mark.parametrize("count", [1, 20])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.broad), 20])
 def test_a_precision_search_that_was_killed(tmp_path: Path, count: int) -> None:
     name, model = "dld_tui.activities.accuracy.search", tmp_path / "m.onnx"
     write_attention(model)

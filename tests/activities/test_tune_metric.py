@@ -63,6 +63,7 @@ def candidate(result: TuneResult, key: str) -> Candidate:
     return next(one for one in result.candidates if one.key == key)
 
 
+@pytest.mark.broad
 def test_what_the_metric_allows_counts_though_outputs_differ(
     tmp_path: Path, fast: dict[str, float]
 ) -> None:
@@ -90,6 +91,7 @@ def test_what_the_metric_allows_counts_though_outputs_differ(
     assert candidate(both, "weights-int8").state == "failed"
 
 
+@pytest.mark.broad
 def test_what_loses_too_much_or_perhaps_does_not_count(
     tmp_path: Path, fast: dict[str, float]
 ) -> None:

@@ -33,6 +33,8 @@ VERSIONS = pytest.mark.parametrize(
     [
         pytest.param(version, marks=pytest.mark.exhaustive)
         if version.startswith(("1.5.", "1.6."))  # between 1.4 and 1.7
+        else pytest.param(version, marks=pytest.mark.broad)
+        if version not in (recorded_versions()[0], recorded_versions()[-1])
         else version
         for version in recorded_versions()
     ],

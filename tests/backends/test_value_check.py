@@ -186,9 +186,9 @@ branches (float[N, 4] x) => (float[N, 4] y)
     ("text", "nodes"),
     [
         (IN_LOOP, {"up", "cap", "down"}),
-        (IN_BRANCH_OF_LOOP, {"up", "down"}),
-        (FEEDS_TWO, {"up", "one", "two"}),
-        (BRANCHES_OVERFLOW, {"square", "variance"}),
+        pytest.param(IN_BRANCH_OF_LOOP, {"up", "down"}, marks=pytest.mark.broad),
+        pytest.param(FEEDS_TWO, {"up", "one", "two"}, marks=pytest.mark.broad),
+        pytest.param(BRANCHES_OVERFLOW, {"square", "variance"}, marks=pytest.mark.broad),
     ],
     ids=["loop", "function in a branch of a loop", "feeds two", "branches"],
 )

@@ -219,6 +219,7 @@ async def nothing_may_be_written(one: Agent, folder: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["model.onnx"]
 
 
+@pytest.mark.broad
 async def test_only_allowed_folders_are_written(tmp_path: Path) -> None:
     allowed, outside = tmp_path / "allowed", tmp_path / "outside"
     allowed.mkdir()
@@ -303,6 +304,7 @@ async def test_long_lists_are_cut_and_the_whole_is_a_resource(tmp_path: Path) ->
         assert len((await one.read(seen["resource"]))["node_list"]) == 260
 
 
+@pytest.mark.broad
 async def test_a_call_that_is_cancelled_ends_what_it_started(tmp_path: Path) -> None:
     chain(tmp_path)
     messages: list[str | None] = []
@@ -337,6 +339,7 @@ async def test_a_call_that_is_cancelled_ends_what_it_started(tmp_path: Path) -> 
     await gone("cancelled")
 
 
+@pytest.mark.broad
 async def test_the_time_limit(tmp_path: Path) -> None:
     chain(tmp_path)
     async with agent(tmp_path, "--time-limit", 3) as one:
@@ -344,6 +347,7 @@ async def test_the_time_limit(tmp_path: Path) -> None:
         assert line.startswith("sweep was stopped after 3")
 
 
+@pytest.mark.broad
 async def test_measurements_take_turns_and_others_do_not_wait(tmp_path: Path) -> None:
     chain(tmp_path)
     began: dict[str, float] = {}

@@ -42,10 +42,15 @@ def coarse(folder: Path) -> Path:
     "words",
     [
         ("fp16",),
-        ("fp16", "--library", "onnxruntime"),
-        ("precisions", "--layer-precision", "one:fp16"),
-        ("tensors", "--to", "float16", "--filter", "w"),
-        ("quantize", "--weights-only", "--weights", "int4", "--block", "32"),
+        *(
+            pytest.param(words, marks=pytest.mark.broad)
+            for words in (
+                ("fp16", "--library", "onnxruntime"),
+                ("precisions", "--layer-precision", "one:fp16"),
+                ("tensors", "--to", "float16", "--filter", "w"),
+                ("quantize", "--weights-only", "--weights", "int4", "--block", "32"),
+            )
+        ),
     ],
     ids=" ".join,
 )

@@ -19,6 +19,7 @@ from scripts.command_tree import Row, document, entries, record
 from scripts.pages import environment
 from tests.support import page_files
 from tests.support.cli import Dld
+from tests.support.tiers import first
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -95,7 +96,7 @@ def said_of(command: str) -> set[str]:
 
 
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here")
-@pytest.mark.parametrize("command", RUN)
+@pytest.mark.parametrize("command", first(4, RUN, pytest.mark.broad))
 def test_the_fields_of_a_document_are_those_that_the_page_names(
     command: str, tmp_path: Path
 ) -> None:

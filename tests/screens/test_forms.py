@@ -36,8 +36,8 @@ FORMS = [
     for about in registry.activities()
     if about.modification is not None or about.offered or about.page_command or about.of_report
 ]
-FEW = ("profile_onnxruntime", "convert_quantize", "convert_fold", "accuracy")
-"""Those of each kind that are walked every time."""
+FEW = ("convert_quantize", "profile_onnxruntime", "convert_fold", "accuracy")
+"""Those of each kind that `make check` walks; `make test` walks the first."""
 SIZES = ((80, 24), (120, 35), (60, 15), (40, 15))
 GIVEN: dict[str, dict[str, JSON]] = {
     "accuracy": {"round": "fp16"},
@@ -120,7 +120,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def few(about: Activity) -> Any:
     """Return the parameter of a test that walks only some forms unless all are asked for."""
-    return pytest.param(about, id=about.id, marks=() if about.id in FEW else pytest.mark.slow)
+    marks = [pytest.mark.broad] if about.id in FEW[1:] else []
+    return pytest.param(about, id=about.id, marks=marks if about.id in FEW else pytest.mark.slow)
 
 
 async def shown(session: Session, about: Activity, values: dict[str, JSON]) -> ActivityScreen:

@@ -72,6 +72,7 @@ async def test_a_tab_closes_behind_a_save_without_a_question(
     assert ("renamed" in _names(chain)) == (path == chain)
 
 
+@pytest.mark.broad
 async def test_several_saves_and_edits_in_one_write(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,6 +91,7 @@ async def test_several_saves_and_edits_in_one_write(
     assert _names(chain)[0] == "first"
 
 
+@pytest.mark.broad
 async def test_closing_waits_for_a_save_that_takes_long(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -106,6 +108,7 @@ async def test_closing_waits_for_a_save_that_takes_long(
     assert "renamed" in _names(chain)
 
 
+@pytest.mark.broad
 async def test_closing_asks_when_the_save_failed(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,6 +121,7 @@ async def test_closing_asks_when_the_save_failed(
         assert app.pages == [session.screen]
 
 
+@pytest.mark.broad
 async def test_commands_of_a_report_answer_the_keys_behind_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +136,7 @@ async def test_commands_of_a_report_answer_the_keys_behind_them(
         assert app.screen is screen
 
 
+@pytest.mark.broad
 async def test_keys_behind_a_jump_to_the_model_go_to_the_model(tmp_path: Path) -> None:
     model = models.write(tmp_path, models.CHAIN)
     path = make_report(tmp_path / "tiny.dldprof", model=model)
@@ -146,6 +151,7 @@ async def test_keys_behind_a_jump_to_the_model_go_to_the_model(tmp_path: Path) -
         assert isinstance(app.pages[-1], WorkspaceScreen)
 
 
+@pytest.mark.broad
 async def test_each_press_takes_the_next_overlay_of_a_large_graph(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,6 +210,7 @@ async def test_keys_typed_behind_ctrl_w_do_not_throw_edits_away(chain: Path) -> 
         assert app.is_running
 
 
+@pytest.mark.broad
 async def test_keys_typed_before_a_file_is_found_do_not_replace_it(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -220,6 +227,7 @@ async def test_keys_typed_before_a_file_is_found_do_not_replace_it(
         await session.until(lambda: other.read_bytes() != before)
 
 
+@pytest.mark.broad
 async def test_an_error_is_not_closed_by_keys_that_were_typed_before_it(tmp_path: Path) -> None:
     bad = tmp_path / "bad.onnx"
     bad.write_bytes(b"no model")

@@ -1,4 +1,4 @@
-"""Which examples of a test every run takes, and which `make test-all` alone."""
+"""Which examples of a test every run takes, and which a slower tier alone."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 
-def first(count: int, values: Iterable[Any]) -> list[Any]:
-    """Return the values of a parameter; those after the first ``count`` are marked exhaustive."""
+def first(
+    count: int, values: Iterable[Any], mark: pytest.MarkDecorator = pytest.mark.exhaustive
+) -> list[Any]:
+    """Return the values of a parameter; those after the first ``count`` get a mark."""
     return [
-        value if number < count else pytest.param(value, marks=pytest.mark.exhaustive)
+        value if number < count else pytest.param(value, marks=mark)
         for number, value in enumerate(values)
     ]

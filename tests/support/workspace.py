@@ -19,8 +19,10 @@ from dld_tui.widgets.parameters.edit_bar import EditBar
 from tests.support.tui import until
 
 NARROW, WIDE = (80, 24), (200, 50)
-SIZES = pytest.mark.parametrize("size", [NARROW, WIDE], ids=["80x24", "200x50"])
-"""Runs a test in both sizes."""
+SIZES = pytest.mark.parametrize(
+    "size", [NARROW, pytest.param(WIDE, marks=pytest.mark.broad)], ids=["80x24", "200x50"]
+)
+"""Runs a test in both sizes; tests without it are in the wide one."""
 
 
 @dataclass

@@ -306,6 +306,7 @@ def test_needs_of_every_activity_are_declared() -> None:
     assert set(NEEDS) == {info.id for info in ACTIVITIES}
 
 
+@pytest.mark.broad
 def test_every_activity_that_runs_onnxruntime_brings_it() -> None:
     for info in activities():
         needs = needs_of(info.id, {"polygraphy": True})

@@ -122,7 +122,11 @@ def _is_followed(value: Value) -> bool:
     return value.elements is not None and value.dims is not None and len(value.dims) <= 1
 
 
-@pytest.mark.parametrize("is_shared", [False, True], ids=["each its own", "one a size"])
+@pytest.mark.parametrize(
+    "is_shared",
+    [pytest.param(False, marks=pytest.mark.broad), True],
+    ids=["each its own", "one a size"],
+)
 def test_names_in_place_of_sizes_say_the_same(calls: list[_Call], is_shared: bool) -> None:
     wrong: list[object] = []
     for call in calls:
@@ -140,6 +144,7 @@ def test_names_in_place_of_sizes_say_the_same(calls: list[_Call], is_shared: boo
     assert not wrong
 
 
+@pytest.mark.broad
 def test_one_of_two_candidates_is_as_if_alone(calls: list[_Call]) -> None:
     wrong: list[object] = []
     for call in calls:

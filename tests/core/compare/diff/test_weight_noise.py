@@ -88,6 +88,7 @@ def test_errors_are_those_of_the_weights_as_run(tmp_path: Path) -> None:
         assert one.format == "4 bits, blocks of 32, MatMulNBits"
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("replaces_all")
 def test_roundings_and_smaller_blocks(tmp_path: Path) -> None:
     path = decoders.grouped(tmp_path / "float.onnx", int4=False)

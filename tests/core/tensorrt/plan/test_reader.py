@@ -172,6 +172,7 @@ def test_hostile_json_is_a_plan_or_one_error(
         group_table(plan, by)
 
 
+@pytest.mark.broad
 def test_every_real_file_set_opens(real_files: Path) -> None:
     graphs = sorted((real_files / "engines").glob("trex/**/*.graph*.json"))
     assert len(graphs) == 12
