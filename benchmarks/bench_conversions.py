@@ -268,7 +268,7 @@ def input_sets(model: Path, folder: Path) -> Path | None:
     import numpy as np
     from onnx import numpy_helper
 
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError

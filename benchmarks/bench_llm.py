@@ -32,7 +32,8 @@ import numpy as np
 from benchmarks import harness
 from dld_tui.backends.onnxruntime.generation import Generator
 from dld_tui.backends.onnxruntime.runtime import version
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_genai_options
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings, with_genai_options
 from dld_tui.core.document.document import Document
 from dld_tui.core.inputs.guess import specs_for
 from dld_tui.core.llm.feeds import Decoder, StepFeeds

@@ -103,7 +103,8 @@ def _run(command: list[str], model: Path, output: Path) -> tuple[int | None, str
 
 
 def _problem(model: Path, output: Path) -> str | None:
-    from dld_tui.backends.conversion.verification import Question, ValueCheck, same_arithmetic
+    from dld_tui.backends.conversion.value_check import Question, ValueCheck
+    from dld_tui.backends.conversion.verification import same_arithmetic
     from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
 

@@ -17,7 +17,7 @@ def precision_trials(path: str, count: str, way: str) -> dict[str, float]:
             converted model of its own.
     """
     from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.accuracy.statistics import Tolerances
     from dld_tui.core.document import Document

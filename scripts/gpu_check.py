@@ -31,7 +31,8 @@ from typing import Any
 from dld_tui.activities import registry
 from dld_tui.backends.machine.capture import HardwareSampler
 from dld_tui.backends.machine.cupti import ActivityTracer
-from dld_tui.backends.onnxruntime.session import BoundFeed, Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import BoundFeed, Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Finished, Log, Metric

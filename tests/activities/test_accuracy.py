@@ -15,7 +15,7 @@ from dld_tui.activities.accuracy import job as accuracy
 from dld_tui.activities.accuracy import search as search_precision
 from dld_tui.activities.accuracy.job import Request, run
 from dld_tui.backends.accuracy.runs import ModelSide
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
 from dld_tui.core.document import Document

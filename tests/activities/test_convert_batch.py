@@ -11,7 +11,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends.conversion import simplifiers, verification
+from dld_tui.backends.conversion import simplifiers, value_check
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Finished
@@ -268,7 +268,7 @@ def test_repair_keeps_the_operator_where_single_nodes_cannot_be_told(
     asked: dict[str, Any] = {"measure": False, "keep_io_types": True}
     wrong = values_of(convert("fp16", path, tmp_path / "a.onnx", **asked))
     assert (wrong["is_good"], wrong["first"]["op_type"]) == (False, "Mul")
-    monkeypatch.setattr(verification, "nodes_to_keep", lambda *_: {})
+    monkeypatch.setattr(value_check, "nodes_to_keep", lambda *_: {})
     found = values_of(convert("fp16", path, tmp_path / "b.onnx", repair=True, **asked))
     assert found["is_good"]
     assert {one["op_type"] for one in found["repaired"]} == {"Mul"}

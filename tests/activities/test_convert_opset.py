@@ -50,7 +50,7 @@ def test_a_comparison_that_reaches_a_limit_leaves_the_result(
     def stop(*_: object) -> None:
         raise kind("Failed to allocate memory", where="m.onnx: node >y (If)")
 
-    monkeypatch.setattr("dld_tui.backends.conversion.verification.ValueCheck.run", stop)
+    monkeypatch.setattr("dld_tui.backends.conversion.value_check.ValueCheck.run", stop)
     result = convert(Request(models.write(tmp_path, OLD), tmp_path / "out.onnx", 18))
     assert result["values"] == {
         "skipped": "the comparison was stopped: node >y (If): Failed to allocate memory"

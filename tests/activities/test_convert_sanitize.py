@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from dld_tui.activities.convert import sanitize
 from dld_tui.activities.convert.sanitize import Request, run
 from dld_tui.backends.conversion import library_file, simplifiers
-from dld_tui.backends.conversion.verification import Question, ValueCheck
+from dld_tui.backends.conversion.value_check import Question, ValueCheck
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.accuracy_criteria import SAME
 from dld_tui.core.document import Document

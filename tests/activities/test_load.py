@@ -14,7 +14,8 @@ import pytest
 from dld_tui.activities.load import Request, run
 from dld_tui.backends.onnxruntime.clients import closed_loop, open_loop
 from dld_tui.backends.onnxruntime.generation import Generator
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.tensorrt import library, outputs
 from dld_tui.backends.tensorrt.execution import Execution
 from dld_tui.backends.tensorrt.library import use

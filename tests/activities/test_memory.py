@@ -13,7 +13,7 @@ from dld_tui.activities.memory import Request, run
 from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.backends.onnxruntime.arena import measured_memory, peaks_of_runs
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.cost.memory import MeasuredMemory, MemoryPlan, memory_lines
 from dld_tui.core.events import Finished
 from dld_tui.core.report.measured_facts import measured_facts

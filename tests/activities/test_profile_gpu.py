@@ -14,7 +14,8 @@ from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.activities.profile.onnxruntime import Request, run
 from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import profiling
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress

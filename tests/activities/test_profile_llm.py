@@ -13,7 +13,7 @@ import onnx
 import pytest
 
 from dld_tui.activities.profile import llm as profile_llm
-from dld_tui.backends.onnxruntime import session
+from dld_tui.backends.onnxruntime import session_options
 from dld_tui.core import fmt
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
@@ -81,7 +81,8 @@ def test_tokens_and_logits_are_those_of_a_plain_loop(
     write: Callable[[Path], Path], shared: bool, batch: int, tmp_path: Path
 ) -> None:
     from dld_tui.backends.onnxruntime.generation import Generator
-    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
     path = write(tmp_path / "m.onnx")
     with closing(Document.open(path)) as document:
@@ -108,7 +109,8 @@ def test_a_prompt_after_a_context_gives_the_tokens_of_a_plain_loop(
     shared: bool, tmp_path: Path
 ) -> None:
     from dld_tui.backends.onnxruntime.generation import Generator
-    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
     path = decoders.grouped(tmp_path / "m.onnx")
     with closing(Document.open(path)) as document:
@@ -189,7 +191,8 @@ def test_odd_decoders_say_what_a_plain_loop_says(
     kind: str, batch: int, cache_bytes: int, tmp_path: Path
 ) -> None:
     from dld_tui.backends.onnxruntime.generation import Generator
-    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
     path = odd_layer(tmp_path, kind)
     with closing(Document.open(path)) as document:
@@ -237,7 +240,8 @@ def test_a_cache_of_any_length_makes_the_tokens_of_a_plain_loop(
     kind: str, shared: bool, tmp_path: Path
 ) -> None:
     from dld_tui.backends.onnxruntime.generation import Generator
-    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
     path = decoders.in_place(tmp_path / "m.onnx", kind)
     batch, prompt, count, length = 2, 5, 9, 17
@@ -456,26 +460,26 @@ def test_a_configuration_that_is_wrong_is_said_to_be(tmp_path: Path) -> None:
 def test_operators_run_at_once_only_where_the_user_says_so() -> None:
     """The loader of such folders sets a number of threads, and no mode of execution."""
     given: dict[str, bool | int | str] = {"inter_op_num_threads": 4, "intra_op_num_threads": 65_535}
-    plain, taken = session.with_genai_options(session.SessionSettings(), given)
+    plain, taken = session_options.with_genai_options(session_options.SessionSettings(), given)
     assert (plain.inter_threads, plain.parallel, plain.threads) == (4, False, 0)
     assert taken == {"inter_op_num_threads": 4}
-    options = session.session_options(ort, plain)
+    options = session_options.session_options(ort, plain)
     assert options.execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
-    asked = session.SessionSettings(execution_mode="parallel")
-    assert session.with_genai_options(asked, given)[0].parallel
+    asked = session_options.SessionSettings(execution_mode="parallel")
+    assert session_options.with_genai_options(asked, given)[0].parallel
 
 
 def test_what_the_user_says_of_the_session_holds() -> None:
-    own = session.SessionSettings(threads=3, config={"session.x": "own"})
+    own = session_options.SessionSettings(threads=3, config={"session.x": "own"})
     given: dict[str, bool | int | str] = {
         "intra_op_num_threads": 1,
         "session.x": "2",
         "inter_op_num_threads": -1,
         "a": True,
     }
-    assert session.with_genai_options(own, given) == (own, {})
-    options = session.session_options(
-        ort, session.with_genai_options(own, {"enable_cpu_mem_arena": False})[0]
+    assert session_options.with_genai_options(own, given) == (own, {})
+    options = session_options.session_options(
+        ort, session_options.with_genai_options(own, {"enable_cpu_mem_arena": False})[0]
     )
     assert (options.intra_op_num_threads, options.enable_cpu_mem_arena) == (3, False)
     assert options.enable_mem_pattern

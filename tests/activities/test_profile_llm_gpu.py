@@ -11,7 +11,7 @@ import pytest
 from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.backends.machine import capture
 from dld_tui.backends.onnxruntime import generation, processor_peaks
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.events import Finished, Log
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.reading.story import next_steps, request_of, trial_command

@@ -28,7 +28,11 @@ from tests.support.models import write
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
-from dld_tui.backends.onnxruntime.session import SessionSettings, processor_times_compare, spins
+from dld_tui.backends.onnxruntime.session_options import (
+    SessionSettings,
+    processor_times_compare,
+    spins,
+)
 
 _TRIES = 5
 """A busy machine may lend one version no processor for a whole short run."""

@@ -20,7 +20,7 @@ from dld_tui.activities.tune import Request, conversions, course, outcome, proof
 from dld_tui.activities.tune.budget import BOTH, PROFILE_S, PROOF, Budget
 from dld_tui.activities.tune.conversions import Conversions
 from dld_tui.backends.onnxruntime import contest, limits, runtime
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
 from dld_tui.core.document.document import Document

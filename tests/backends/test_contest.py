@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dld_tui.backends.onnxruntime.contest import Contestant
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from tests.support import models
 
 pytest.importorskip("onnxruntime")

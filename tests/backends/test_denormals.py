@@ -15,12 +15,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dld_tui.backends.onnxruntime.session import (
-    DENORMALS_ENTRY,
-    Session,
-    SessionSettings,
-    denormals_of,
-)
+from dld_tui.backends.onnxruntime.session import DENORMALS_ENTRY, Session, denormals_of
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() != "x86_64",

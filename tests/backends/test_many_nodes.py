@@ -21,7 +21,8 @@ pytest.importorskip("onnxruntime")
 from dld_tui.activities.convert import fp16
 from dld_tui.backends.conversion import verification
 from dld_tui.backends.onnxruntime import runtime, session, tensors
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings, seconds_loading
+from dld_tui.backends.onnxruntime.session import Session, seconds_loading
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import (
     TensorRunner,
     has_many_nodes,

@@ -17,10 +17,11 @@ import onnx
 import onnx.parser
 import pytest
 
-from dld_tui.backends.onnxruntime import limits, runtime, session
+from dld_tui.backends.onnxruntime import limits, runtime, session, session_options
 from dld_tui.backends.onnxruntime import session as session_module
 from dld_tui.backends.onnxruntime.limits import time_limit
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (
     ActivityError,
@@ -176,7 +177,7 @@ def test_optimisation_levels(tmp_path: Path, level: str) -> None:
 
 
 def test_threads_and_the_parallel_executor_are_set() -> None:
-    options = session.session_options(
+    options = session_options.session_options(
         runtime.load(), SessionSettings(threads=3, inter_threads=2, quiet=True)
     )
 
@@ -189,7 +190,7 @@ def test_threads_and_the_parallel_executor_are_set() -> None:
 def test_the_device_goes_to_providers_that_have_several() -> None:
     settings = SessionSettings(device_id=3)
 
-    assert session.provider_list(["CUDA", "CPU"], settings) == [
+    assert session_options.provider_list(["CUDA", "CPU"], settings) == [
         ("CUDAExecutionProvider", {"device_id": "3"}),
         "CPUExecutionProvider",
     ]

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dld_tui.backends.onnxruntime import runtime
-from dld_tui.backends.onnxruntime.session import (
-    Session,
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import (
     SessionSettings,
     options_by_provider,
     parse_pairs,

@@ -16,7 +16,7 @@ from tests.support import models
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
 
 X = np.array([[-1, 0, 1, 2]], np.float32)

@@ -12,7 +12,8 @@ import pytest
 
 from dld_tui.backends.onnxruntime import runtime
 from dld_tui.backends.onnxruntime.runtime import add_providers, devices, library_checks, register
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.errors import InputError, UnavailableError, UsageError
 from dld_tui.core.machine.health import BROKEN
 from tests.support.engines import write_model

@@ -17,7 +17,7 @@ pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.accuracy import precision_trials
 from dld_tui.backends.accuracy.precision_trials import SwitchedModel
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession
 from dld_tui.core.conversion.retyping import in_lower_precision, switchable
 

@@ -18,7 +18,7 @@ from tests.support import models
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
 OVERFLOWS = """
 <ir_version: 10, opset_import: ["" : 18]>

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.backends.onnxruntime import processor_peaks
 from dld_tui.backends.onnxruntime.processor_peaks import machine_peaks, measure_peaks
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.machine.environment import CpuWatch
 from dld_tui.core.machine.peaks import Peaks, kept_peaks
 from dld_tui.core.process import paths

@@ -21,7 +21,7 @@ from onnxruntime.quantization import quantize_static
 
 from dld_tui.backends.accuracy.precision_trials import SwitchedModel, plan_of
 from dld_tui.backends.conversion.quantizer import Quantizer
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings

@@ -29,7 +29,8 @@ from tests.support import decoders, models
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.conversion.verification import Question, ValueCheck, verify
+from dld_tui.backends.conversion.value_check import Question, ValueCheck
+from dld_tui.backends.conversion.verification import verify
 from dld_tui.core.document import Document
 from dld_tui.core.notes import texts
 

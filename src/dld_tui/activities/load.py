@@ -27,7 +27,7 @@ from dld_tui.core.tensorrt.settings import RunSettings
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.core.document.document import Document
     from dld_tui.core.llm.folder import GenaiConfig
     from dld_tui.core.report.latency import TimeCalls

@@ -267,7 +267,7 @@ def _library(request: Request) -> Library:
 
 def _feeds(request: Request, document: Document) -> Sequence[Mapping[str, Any]]:
     """Return the inputs that are compared, the first of which are also timed."""
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.inputs.feeds import load_input_sets, set_folders
 
@@ -402,7 +402,7 @@ class _Engines:
     def __init__(
         self, request: Request, document: Document, folder: Path, library: Library
     ) -> None:
-        from dld_tui.backends.onnxruntime.session import SessionSettings
+        from dld_tui.backends.onnxruntime.session_options import SessionSettings
         from dld_tui.backends.onnxruntime.tensors import TensorRunner
         from dld_tui.backends.tensorrt.network import is_strong
 

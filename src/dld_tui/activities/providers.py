@@ -327,7 +327,7 @@ def _ask(
 def _asked(request: Request, provider: _Provider, view: Path, reader: TableReader) -> _Answer:
     from dld_tui.backends.onnxruntime.assignment import assignment
     from dld_tui.backends.onnxruntime.runtime import version
-    from dld_tui.backends.onnxruntime.session import options_by_provider
+    from dld_tui.backends.onnxruntime.session_options import options_by_provider
 
     options = options_by_provider(request.provider_option, [provider.name])
     libraries = [Path(name) for name in request.ep_library]

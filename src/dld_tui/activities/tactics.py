@@ -245,7 +245,7 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
     """Return inputs, and what ONNX Runtime makes of them."""
     from dld_tui.backends.accuracy.tactic_trials import ExpectedOutputs
     from dld_tui.backends.onnxruntime.runtime import find_provider
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
     from dld_tui.core.inputs.feeds import input_feeds
     from dld_tui.core.inputs.guess import specs_for

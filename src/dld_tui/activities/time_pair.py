@@ -164,7 +164,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.activities.profile.onnxruntime import plan_of, require_memory
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
-    from dld_tui.backends.onnxruntime.session import processor_times_compare
+    from dld_tui.backends.onnxruntime.session_options import processor_times_compare
     from dld_tui.core.document.summary import summarise
     from dld_tui.core.llm.folder import open_document
     from dld_tui.core.machine.environment import environment, waited_percent
@@ -257,7 +257,7 @@ def _in_turns(
     runs: Sequence[ProfilingRun], end: float, *, new_first: bool
 ) -> Generator[Event, None, list[Turn]]:
     """Measure both in alternation, up to a time on the monotonic clock."""
-    from dld_tui.backends.onnxruntime.session import spins
+    from dld_tui.backends.onnxruntime.session_options import spins
     from dld_tui.core.report.latency import measure_in_turns
 
     base, new = runs

@@ -44,9 +44,9 @@ sys.stdin.read()
 # What makes temporary files, with the part in the middle that reports and waits.
 _KINDS = {
     "an optimised model": """
-from dld_tui.backends.onnxruntime import session
+from dld_tui.backends.onnxruntime import session, session_options
 session.Session = wait
-session.save_optimized_model(here / "m.onnx", session.SessionSettings(), here / "o.onnx", 0)
+session.save_optimized_model(here / "m.onnx", session_options.SessionSettings(), here / "o.onnx", 0)
 """,
     "a report that is read": """
 from dld_tui.core.report.report import temporary_report

@@ -140,7 +140,7 @@ def test_python_code_makes_the_session_that_was_timed(
 ) -> None:
     runtime = pytest.importorskip("onnxruntime")
     from dld_tui.activities.profile.onnxruntime import Request
-    from dld_tui.backends.onnxruntime import session as backend
+    from dld_tui.backends.onnxruntime import session_options
     from dld_tui.core.params import from_json
 
     provider = change.providers[0] if change.providers else "CPU"
@@ -155,14 +155,14 @@ def test_python_code_makes_the_session_that_was_timed(
     exec(compile(python_code("m.onnx", values), "code", "exec"), {})
     (_, options), more = made[0]
     settings = from_json(Request, {"model": "m.onnx", **values}).session_settings()
-    timed = backend.session_options(runtime, settings)
+    timed = session_options.session_options(runtime, settings)
     names = ("intra_op_num_threads", "inter_op_num_threads", "execution_mode",
              "graph_optimization_level", "enable_mem_pattern", "enable_cpu_mem_arena")  # fmt: skip
     for name in names:
         assert getattr(options, name) == getattr(timed, name), name
     for key, value in settings.config.items():
         assert options.get_session_config_entry(key) == value
-    assert more == {"providers": backend.provider_list(settings.providers, settings)}
+    assert more == {"providers": session_options.provider_list(settings.providers, settings)}
 
 
 def test_providers_of_any_spelling_and_their_own_options() -> None:

@@ -24,7 +24,7 @@ from dld_tui.core.tensorrt.settings import BuildSettings
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.runs import Comparison, OutputSource
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.document.document import Document
     from dld_tui.core.files.recognise import EngineHeader
@@ -392,7 +392,7 @@ class _Plan:
 
             return BuiltSide(document, self._library, way)
         from dld_tui.backends.accuracy.runs import ModelSide
-        from dld_tui.backends.onnxruntime.session import SessionSettings
+        from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
         assert isinstance(way, SessionSettings)
         return ModelSide(document, way, folder)
@@ -426,7 +426,7 @@ def _session(provider: str, level: str, other: str, options: Sequence[str]) -> S
         options: Of providers, as ``--provider-option`` takes them.
     """
     from dld_tui.backends.onnxruntime.runtime import find_provider
-    from dld_tui.backends.onnxruntime.session import SessionSettings, options_by_provider
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings, options_by_provider
 
     own = find_provider(provider)
     by_provider = options_by_provider(options, (find_provider(other), own))

@@ -29,7 +29,7 @@ from dld_tui.core.params import like, param, to_json
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.precision_trials import EngineTrials, PrecisionTrials, Trial
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.accuracy.search import PrecisionEdit, SearchEstimate
     from dld_tui.core.document.document import Document
@@ -303,7 +303,7 @@ def _trials(request: Request, document: Document) -> Generator[Event, None, Prec
 
 def _settings(request: Request) -> SessionSettings:
     from dld_tui.backends.onnxruntime.runtime import find_provider
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
     provider = find_provider(request.provider)
     settings = SessionSettings(providers=(provider,), quiet=True)

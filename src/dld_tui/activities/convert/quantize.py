@@ -375,7 +375,7 @@ class _Repair:
         As the precision search does: all trials share one session.
         """
         from dld_tui.backends.accuracy.precision_trials import QuantizationTrials
-        from dld_tui.backends.onnxruntime.session import SessionSettings
+        from dld_tui.backends.onnxruntime.session_options import SessionSettings
         from dld_tui.core.trials import Limits, Trials, Words, subset_key
 
         plan, terms, variant = wrong.made.plan, self._verifier.terms(), wrong.variant

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dld_tui.backends.machine.capture import GpuCapture
     from dld_tui.backends.machine.meters import Energy, RunEnergy
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.core.document.document import Document
     from dld_tui.core.llm.feeds import Decoder, StepFeeds
     from dld_tui.core.llm.folder import GenaiConfig
@@ -215,7 +215,8 @@ class _Run:
         from dld_tui.backends.machine.board_watch import BoardWatch
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.runtime import version
-        from dld_tui.backends.onnxruntime.session import Session, with_genai_options
+        from dld_tui.backends.onnxruntime.session import Session
+        from dld_tui.backends.onnxruntime.session_options import with_genai_options
         from dld_tui.core.document.identity import identify
         from dld_tui.core.inputs.guess import specs_for
         from dld_tui.core.inputs.guessed_input import INPUTS
@@ -364,17 +365,19 @@ class _Run:
         yield Finished(Result(written_path, self._figures, prefill if wants_layers else None))
 
     def _settings(self) -> SessionSettings:
-        from dld_tui.backends.onnxruntime import runtime, session
+        from dld_tui.backends.onnxruntime import runtime, session_options
 
         request = self._request
         names = [name.strip() for name in request.provider.split(",") if name.strip()] or ["CPU"]
         providers = tuple(map(runtime.find_provider, names))
-        return session.SessionSettings(
+        return session_options.SessionSettings(
             providers=providers,
-            provider_options=session.options_by_provider(request.provider_option, providers),
+            provider_options=session_options.options_by_provider(
+                request.provider_option, providers
+            ),
             device_id=request.device_id,
             threads=request.threads,
-            config=session.parse_pairs(request.session_config, "--session-config"),
+            config=session_options.parse_pairs(request.session_config, "--session-config"),
         )
 
     def _check_configuration(self, config: GenaiConfig) -> Iterator[Event]:

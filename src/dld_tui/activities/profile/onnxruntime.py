@@ -59,7 +59,7 @@ def _mode(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
 
 
 if TYPE_CHECKING:
-    from dld_tui.backends.onnxruntime.session import SessionSettings
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
 
 @dataclass(frozen=True)
@@ -314,25 +314,25 @@ class Request:
             UsageError: An option is malformed.
             UnavailableError: A provider or ONNX Runtime is not installed.
         """
-        from dld_tui.backends.onnxruntime import runtime, session
+        from dld_tui.backends.onnxruntime import runtime, session_options
         from dld_tui.backends.onnxruntime.runtime import find_provider
 
         libraries = tuple(Path(name) for name in self.ep_library)
         runtime.register(libraries)
         names = [name.strip() for name in self.provider.split(",") if name.strip()] or ["CPU"]
         providers = tuple(find_provider(name) for name in names)
-        return session.SessionSettings(
+        return session_options.SessionSettings(
             providers=providers,
-            provider_options=session.options_by_provider(self.provider_option, providers),
+            provider_options=session_options.options_by_provider(self.provider_option, providers),
             device_id=self.device_id,
             threads=self.threads,
             inter_threads=self.inter_threads,
             execution_mode=self.execution_mode,
             optimization_level=self.optimization_level,
-            dimensions=session.parse_sizes(self.dim),
+            dimensions=session_options.parse_sizes(self.dim),
             custom_operators=tuple(Path(name) for name in self.custom_op_library),
             provider_libraries=libraries,
-            config=session.parse_pairs(self.session_config, "--session-config"),
+            config=session_options.parse_pairs(self.session_config, "--session-config"),
         )
 
 

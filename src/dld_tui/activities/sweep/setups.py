@@ -17,7 +17,8 @@ from dld_tui.core.report.sweep import BATCH, CONTEXT, PROMPT
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.generation import Timed
-    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.core.document.document import Document
     from dld_tui.core.inputs.guess import Guess
     from dld_tui.core.inputs.shapes import InputSpec
@@ -204,7 +205,8 @@ class Generation:
         document: Document, tokens: int, seed: int,
     ) -> None:  # fmt: skip
         from dld_tui.backends.onnxruntime.generation import Generator
-        from dld_tui.backends.onnxruntime.session import Session, with_genai_options
+        from dld_tui.backends.onnxruntime.session import Session
+        from dld_tui.backends.onnxruntime.session_options import with_genai_options
         from dld_tui.core.inputs.guess import specs_for
         from dld_tui.core.llm.feeds import Decoder
 

@@ -71,7 +71,7 @@ class Subject:
 
     def ratio(self, base: Setup, new: Setup, base_run: RunFigures, new_run: RunFigures) -> float:
         """Return how many times as long a set-up takes, by what a confirmation would compare."""
-        from dld_tui.backends.onnxruntime.session import processor_times_compare
+        from dld_tui.backends.onnxruntime.session_options import processor_times_compare
         from dld_tui.core.compare.gate import Pair, compared_times
 
         ratio, processor_ratio = new_run.ms / base_run.ms, None

@@ -24,7 +24,7 @@ import onnx
 
 from dld_tui.backends.accuracy.runs import types_with
 from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession, groups
 from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library

@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 
 from dld_tui.backends.onnxruntime.runtime import version
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, groups
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.backends.tensorrt.builder import build

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.accuracy.datasets import Batch, read_dataset
 from dld_tui.core.accuracy.metrics import Array, Metric
 from dld_tui.core.errors import InputError

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.backends.conversion.soundness import write_sound
+from dld_tui.backends.conversion.value_check import elements_of, session_of
 from dld_tui.backends.conversion.verification import (
     VerificationSummary,
-    elements_of,
     same_arithmetic,
-    session_of,
     too_many_weights,
 )
 from dld_tui.backends.onnxruntime.limits import limit_trials, with_node
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings, with_loading_progress
+from dld_tui.backends.onnxruntime.session import Session, with_loading_progress
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.conversion.copies import copy_of, open_model

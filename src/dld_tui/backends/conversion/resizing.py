@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from dld_tui.backends.conversion.value_check import elements_of, session_of
 from dld_tui.backends.conversion.verification import (
     MANY_BYTES,
     VerificationSummary,
-    elements_of,
     same_arithmetic,
-    session_of,
     verified,
     verify,
 )

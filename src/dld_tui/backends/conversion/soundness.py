@@ -24,7 +24,8 @@ from dld_tui.backends.onnxruntime.limits import (
     limit_trials,
     time_limit,
 )
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import has_many_nodes, spared
 from dld_tui.backends.onnxruntime.verdict import (
     Fault,

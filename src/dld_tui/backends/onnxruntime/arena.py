@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dld_tui.backends.onnxruntime.runtime import version
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.cost.memory import MeasuredMemory
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.temporary import temporary_folder

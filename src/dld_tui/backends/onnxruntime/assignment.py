@@ -14,7 +14,7 @@ from pathlib import Path
 import onnx
 
 from dld_tui.backends.onnxruntime.runtime import find_fault
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.startup import node_placements
 from dld_tui.backends.onnxruntime.verdict import external_bytes
 from dld_tui.core.errors import ActivityError, DldError

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dld_tui.backends.onnxruntime.limits import limit_trials, naming, with_node
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session, SessionSettings
+from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
 from dld_tui.core.compare.gate import RunFigures

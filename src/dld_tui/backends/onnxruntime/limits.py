@@ -375,7 +375,8 @@ def _excess(document: Document, trials: _Trials) -> Excess | None:
 
 def _limit_of_fork(document: Document, trials: _Trials) -> str:
     """Load and run a model in a fork; return which limit it exceeds, empty if none."""
-    from dld_tui.backends.onnxruntime.session import Session, SessionSettings
+    from dld_tui.backends.onnxruntime.session import Session
+    from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.core.document.serialise import loadable_view
     from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, specs_for
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 
 from dld_tui.backends.onnxruntime.runtime import CUDA_PROVIDERS, SUFFIX, version
-from dld_tui.backends.onnxruntime.session import SessionSettings
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.machine.environment import CpuWatch, usable_threads
 from dld_tui.core.machine.peaks import (
     MemoryLevel,

@@ -30,9 +30,11 @@ from dld_tui.backends.onnxruntime.session import (
     Copies,
     Feed,
     Session,
+    save_optimized_model,
+)
+from dld_tui.backends.onnxruntime.session_options import (
     SessionSettings,
     processor_times_compare,
-    save_optimized_model,
     spins,
 )
 from dld_tui.core import fmt

@@ -17,7 +17,8 @@ import numpy as np
 import onnx
 
 from dld_tui.backends.onnxruntime.runtime import errors_of, load
-from dld_tui.backends.onnxruntime.session import Feed, Session, SessionSettings, has_text
+from dld_tui.backends.onnxruntime.session import Feed, Session, has_text
+from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import instances, key_of
 from dld_tui.core.document.locations import names_used

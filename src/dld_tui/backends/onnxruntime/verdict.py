@@ -34,7 +34,8 @@ from dld_tui.backends.onnxruntime.runtime import (
     providers,
     version,
 )
-from dld_tui.backends.onnxruntime.session import Session, SessionSettings, session_options
+from dld_tui.backends.onnxruntime.session import Session
+from dld_tui.backends.onnxruntime.session_options import SessionSettings, session_options
 from dld_tui.core.checks.findings import (
     CRASH,
     KERNEL,
@@ -603,7 +604,8 @@ def _run_fault(path: Path) -> Fault | None:
     Raises:
         ActivityError: No inputs can be guessed.
     """
-    from dld_tui.core.inputs.guess import candidate_guesses, shape_text, specs_for
+    from dld_tui.core.inputs.free_sizes import shape_text
+    from dld_tui.core.inputs.guess import candidate_guesses, specs_for
 
     session = Session(path, SessionSettings(providers=tuple(asked_providers()), quiet=True))
     if any(spec.container for spec in session.inputs):

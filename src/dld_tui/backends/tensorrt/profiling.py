@@ -46,8 +46,8 @@ from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.statistics import median, summarise, trtexec_percentile
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
+from dld_tui.core.tensorrt.plan.layer_kinds import is_shape_work
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
-from dld_tui.core.tensorrt.plan.lint import is_shape_work
 from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.types import JSON, Facts

@@ -19,8 +19,8 @@ from dld_tui.core.statistics import percentile
 from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
+from dld_tui.core.tensorrt.plan.layer_kinds import FLOATS, QUANTIZED, is_heavy
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
-from dld_tui.core.tensorrt.plan.lint import FLOATS, QUANTIZED, is_heavy
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 
 if TYPE_CHECKING:

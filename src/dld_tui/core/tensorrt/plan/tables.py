@@ -44,6 +44,16 @@ from dld_tui.core.tensorrt.plan.engine_plan import (
 )
 from dld_tui.core.tensorrt.plan.gains import gain_text
 from dld_tui.core.tensorrt.plan.json_text import layout_of
+from dld_tui.core.tensorrt.plan.layer_kinds import (
+    FLOATS,
+    Links,
+    channels,
+    in_dtype,
+    is_fused_attention,
+    is_reformat,
+    out_dtype,
+    quantizing,
+)
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.layer_work import (
     Placement,
@@ -59,18 +69,10 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 )
 from dld_tui.core.tensorrt.plan.layers import is_pointwise, operations
 from dld_tui.core.tensorrt.plan.lint import (
-    FLOATS,
     LEVELS,
     FindingGroup,
-    Links,
     PlanFinding,
-    channels,
     grouped,
-    in_dtype,
-    is_fused_attention,
-    is_reformat,
-    out_dtype,
-    quantizing,
     unfused_attention,
 )
 from dld_tui.core.tensorrt.plan.mapping import NOTHING, map_plan
