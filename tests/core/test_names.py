@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.tensors.value_types import alias_legend, dimension_aliases, with_aliases
 from dld_tui.core.text import cell_width
-from dld_tui.core.text.names import SharedEnds, cut_names, shared_ends, told_apart
+from dld_tui.core.text.names import SharedEnds, cut_names, disambiguated, shared_ends
 
 
 def listed(*patterns: str) -> list[str]:
@@ -130,10 +130,10 @@ def test_names_are_cut_where_they_are_equal() -> None:
 
 
 def test_layers_of_one_node_keep_their_own_names() -> None:
-    assert told_apart(["a", "b", "b"], ["x", "y", "z"]) == ["a", "y", "z"]
-    assert told_apart(["a", "b", "b"], ["x", "a", "z"]) == ["x", "a", "z"]
-    assert told_apart(["b", "b"], ["b", "copy of b"]) == ["b", "copy of b"]
-    assert told_apart(["b", "b"], ["c", "c"]) == ["c", "c"]
+    assert disambiguated(["a", "b", "b"], ["x", "y", "z"]) == ["a", "y", "z"]
+    assert disambiguated(["a", "b", "b"], ["x", "a", "z"]) == ["x", "a", "z"]
+    assert disambiguated(["b", "b"], ["b", "copy of b"]) == ["b", "copy of b"]
+    assert disambiguated(["b", "b"], ["c", "c"]) == ["c", "c"]
 
 
 def test_what_is_said() -> None:

@@ -40,7 +40,7 @@ def names_of(seed: int) -> list[str]:
     return [*names, *(f"{'a' * at}b{'a' * (size - at)}" for at in range(0, size, 4))]
 
 
-def told_apart(lines: Sequence[tuple[str, Sequence[Piece]]], style: str) -> None:
+def disambiguated(lines: Sequence[tuple[str, Sequence[Piece]]], style: str) -> None:
     """Compare the names of rows: the first pieces with a style that are not blank."""
     shown: dict[str, str] = {}
     for name, pieces in lines:
@@ -51,7 +51,7 @@ def told_apart(lines: Sequence[tuple[str, Sequence[Piece]]], style: str) -> None
 
 def check(line: Callable[[int, int], Sequence[Piece]], names: list[str], style: str = "") -> None:
     for width in WIDTHS:
-        told_apart([(name, line(at, width)) for at, name in enumerate(names)], style)
+        disambiguated([(name, line(at, width)) for at, name in enumerate(names)], style)
 
 
 def model_text(names: list[str]) -> str:
@@ -92,14 +92,14 @@ def test_nodes_in_the_list(seed: int, tmp_path: Path) -> None:
         (at, item.label) for at, item in enumerate(shown.items) if isinstance(item, ExplorerEntry)
     ]
     for width in WIDTHS:
-        told_apart([(name, rows.line(at, width)[3:]) for at, name in told], "")
+        disambiguated([(name, rows.line(at, width)[3:]) for at, name in told], "")
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_rows_with_different_room(seed: int) -> None:
     dice, names = random.Random(seed), names_of(seed)
     listed = ListedNames(names, 8)
-    told_apart([(name, [(listed.cut(name, dice.randint(12, 60)), "")]) for name in names], "")
+    disambiguated([(name, [(listed.cut(name, dice.randint(12, 60)), "")]) for name in names], "")
     assert all(cell_width(listed.cut(name, 5)) <= 5 for name in names)
     # A very long list is not looked at as a whole.
     alone = ListedNames((f"{'a' * 40}{n}" for n in range(10**6)), 8)

@@ -24,10 +24,10 @@ from dld_tui.core.files import columns
 from dld_tui.core.files.columns import (
     MARK,
     AskNodesError,
-    NodesApart,
+    SplitModel,
     item_of_each,
     items_of_each,
-    nodes_apart,
+    split_model,
 )
 from dld_tui.core.files.source import FileContent
 from tests.support import models
@@ -142,9 +142,9 @@ def untouched(data: FileContent) -> Document:
         return Document(model, parts=found.nodes(), nodes=nodes)
 
 
-def apart(data: bytes) -> NodesApart:
+def apart(data: bytes) -> SplitModel:
     """Return a model and its nodes, which are to be apart."""
-    found = nodes_apart(data)
+    found = split_model(data)
     assert found is not None
     return found
 
@@ -375,8 +375,8 @@ def test_a_node_that_ends_in_a_field_is_told_wherever_it_stands(
     data = model_of([node] * before + broken + [node] * after)
     with pytest.raises(DecodeError):
         onnx.ModelProto.FromString(data)
-    assert nodes_apart(data) is None
-    assert nodes_apart(mapped(data)) is None
+    assert split_model(data) is None
+    assert split_model(mapped(data)) is None
     (tmp_path / "m.onnx").write_bytes(data)
     monkeypatch.setattr(columns, "_LARGE", 1)
     with pytest.raises(CorruptFileError, match="not an ONNX protobuf"):

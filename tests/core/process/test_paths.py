@@ -45,10 +45,10 @@ def test_paths_near_the_working_directory(monkeypatch: pytest.MonkeyPatch, tmp_p
     (tmp_path / "a").mkdir()
     monkeypatch.chdir(tmp_path / "a")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert paths.near(tmp_path / "a" / "b" / "c.onnx") == "b/c.onnx"
-    assert paths.near(tmp_path / "ab.onnx") == "~/ab.onnx"
-    assert paths.near("/elsewhere/c.onnx") == "/elsewhere/c.onnx"
-    assert paths.near("b/c.onnx") == "b/c.onnx"
+    assert paths.relative_to_cwd(tmp_path / "a" / "b" / "c.onnx") == "b/c.onnx"
+    assert paths.relative_to_cwd(tmp_path / "ab.onnx") == "~/ab.onnx"
+    assert paths.relative_to_cwd("/elsewhere/c.onnx") == "/elsewhere/c.onnx"
+    assert paths.relative_to_cwd("b/c.onnx") == "b/c.onnx"
 
 
 @pytest.mark.parametrize(

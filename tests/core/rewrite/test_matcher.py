@@ -14,7 +14,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import UsageError
 from dld_tui.core.rewrite import matcher
-from dld_tui.core.rewrite.matcher import Matcher, apart, find_hits
+from dld_tui.core.rewrite.matcher import Matcher, disjoint, find_hits
 from dld_tui.core.rewrite.pattern import parse_pattern
 from tests.support.models import parse
 
@@ -199,7 +199,7 @@ def test_search_that_would_not_end_gives_up_the_rest(monkeypatch: pytest.MonkeyP
 def test_hits_that_share_nodes_are_told_apart() -> None:
     lines = "r = Relu(x) s = Relu(r) t = Relu(s) y = Relu(t)"
     document = Document(parse(model(lines)))
-    chosen, overlapping = apart(find_hits(document, parse_pattern("Relu(Relu(x))")))
+    chosen, overlapping = disjoint(find_hits(document, parse_pattern("Relu(Relu(x))")))
     assert (len(chosen), len(overlapping)) == (2, 1)
 
 

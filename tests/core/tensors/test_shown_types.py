@@ -55,9 +55,9 @@ def test_held_edits_are_told_as_one_reset_when_that_is_wanted(document: Document
     told: list[DocumentChange] = []
     document.on_change.append(told.append)
     document.hold_changes()
-    held = [document.is_held]
+    held = [document.is_locked]
     document.apply("rename_node", scope=[], node="first", name="stem")
     document.tell_changes(as_reset=True)
-    held.append(document.is_held)
+    held.append(document.is_locked)
     assert held == [True, False]
     assert [change.kind for change in told] == ["reset"]

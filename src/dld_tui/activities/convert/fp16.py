@@ -88,9 +88,9 @@ def _library(
         )  # fmt: skip
         checked = yield from verifier.check(result)
     except ActivityError as error:
-        way_out = yield from _way_out(request, document, verifier)
+        fallback_hint = yield from _fallback_hint(request, document, verifier)
         raise ActivityError(
-            error.message, where=error.where, hint=way_out, details=error.details
+            error.message, where=error.where, hint=fallback_hint, details=error.details
         ) from error
     advice = library_advice(request.library, FP16)
     verified = yield from verifier.figures(result, checked, advice=advice)
@@ -101,7 +101,7 @@ def _library(
     yield from write_sound(request, document, result, request.output, half, texts(checked.notes))
 
 
-def _way_out(
+def _fallback_hint(
     request: Request, document: Document, verifier: Verifier
 ) -> Generator[Event, None, str]:
     """Return advice for a failed library, after trying the own converter."""

@@ -72,7 +72,7 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
         changes = convert_opset(model, request.to)
     except ConversionError as error:
         raise ConversionError(error.message, where=str(request.model)) from None
-    result = Document(model, blobs=source.blobs.again(), external=source.external.again())
+    result = Document(model, blobs=source.blobs.reopened(), external=source.external.reopened())
     if source is not document:
         source.close()
     with contextlib.closing(result):

@@ -210,13 +210,13 @@ def put_back_inputs(original: Document, result: Document) -> None:
     import onnx
 
     from dld_tui.core.document.opset_imports import ensure_ir
-    from dld_tui.core.document.scope import INITIALIZERS_APART
+    from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS
     from dld_tui.core.document.transactions import Splice, Transaction
     from dld_tui.core.files.proto_fields import text_of
 
     main, kept = result.main, 0
     if any(name not in main.inputs for name in main.named("initializer")):
-        ensure_ir(Transaction("sanitize", {}), result, INITIALIZERS_APART)
+        ensure_ir(Transaction("sanitize", {}), result, INITIALIZERS_WITHOUT_INPUTS)
     for record in original.main.records.get("input", ()):
         name = text_of(record.name)
         if name not in main.inputs:

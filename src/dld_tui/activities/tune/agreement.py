@@ -6,7 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.tune.found import Found, failed
-from dld_tui.activities.tune.subject import Subject
+from dld_tui.activities.tune.original import OriginalModel
 from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.conversion.accuracy_criteria import SAME, AccuracyCriteria
 from dld_tui.core.events import Progress, events_of, result_of
@@ -31,7 +31,7 @@ class Agreement:
         found: Gets how near candidates are.
     """
 
-    def __init__(self, subject: Subject, found: Found) -> None:
+    def __init__(self, subject: OriginalModel, found: Found) -> None:
         from dld_tui.core.accuracy.statistics import parse_tolerances
 
         self.subject, self.found = subject, found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.activities.tune.agreement import Agreement
 from dld_tui.activities.tune.budget import CONVERTING, QUICK_S, Budget
 from dld_tui.activities.tune.found import NO_TIME, Found, failed
-from dld_tui.activities.tune.subject import Subject
+from dld_tui.activities.tune.original import OriginalModel
 from dld_tui.core.conversion.result import VerifiedResult, value_problem
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, TimeLimitError
 from dld_tui.core.events import Event, Finished, Log, Progress
@@ -42,7 +42,7 @@ class Conversions:
     """
 
     def __init__(
-        self, subject: Subject, budget: Budget, journal: Journal, found: Found,
+        self, subject: OriginalModel, budget: Budget, journal: Journal, found: Found,
         agreement: Agreement,
     ) -> None:  # fmt: skip
         self.subject, self.budget, self.journal, self.found = subject, budget, journal, found
@@ -135,7 +135,7 @@ class Conversions:
             self.budget.first_s + self.budget.pass_s < QUICK_S
             and self.subject.weight_bytes <= _QUICK_BYTES
         )
-        conversion = self._converted_here if is_quick else self._converted_apart
+        conversion = self._converted_here if is_quick else self._converted_in_process
         with contextlib.closing(conversion(change, values)) as events:
             made = yield from events
         if not self.agreement.is_by_metric:
@@ -176,7 +176,7 @@ class Conversions:
                     raise TimeLimitError("stopped at the time limit")
         raise ActivityError("the conversion wrote no model")
 
-    def _converted_apart(
+    def _converted_in_process(
         self, change: TuneChange, values: Mapping[str, JSON]
     ) -> Generator[Event, None, object]:
         """Convert in a process that can be stopped at any time."""

@@ -13,11 +13,11 @@ from dld_tui.activities.tune.agreement import Agreement
 from dld_tui.activities.tune.budget import BOTH, MODELS, MOST_PROOF, SETTINGS, Budget
 from dld_tui.activities.tune.conversions import Conversions
 from dld_tui.activities.tune.found import Found
+from dld_tui.activities.tune.original import HELD_BYTES, OriginalModel
 from dld_tui.activities.tune.outcome import Outcome
 from dld_tui.activities.tune.proof import Proof
 from dld_tui.activities.tune.racing import Racing
 from dld_tui.activities.tune.request import Request
-from dld_tui.activities.tune.subject import HELD_BYTES, Subject
 from dld_tui.core.errors import CancelledError, DldError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Metric, Progress
 from dld_tui.core.params import to_json
@@ -81,7 +81,7 @@ class Tuning:
         from dld_tui.core.tune.journal import Journal
 
         self.budget = Budget(request.budget)
-        self.subject = Subject(request, document, self.budget)
+        self.subject = OriginalModel(request, document, self.budget)
         self.found = Found({self.subject.base.key: self.subject.base})
         self.journal = Journal.of(to_json(request), document, again=request.again)
         self.agreement = Agreement(self.subject, self.found)

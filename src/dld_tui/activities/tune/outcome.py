@@ -15,7 +15,7 @@ from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.tune.agreement import Agreement
 from dld_tui.activities.tune.budget import PROFILE_S, QUICK_S, Budget
 from dld_tui.activities.tune.found import Found
-from dld_tui.activities.tune.subject import Subject
+from dld_tui.activities.tune.original import OriginalModel
 from dld_tui.core.errors import DldError, TimeLimitError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.temporary import temporary_folder
@@ -57,7 +57,7 @@ class Outcome:
     """
 
     def __init__(
-        self, subject: Subject, budget: Budget, journal: Journal, found: Found,
+        self, subject: OriginalModel, budget: Budget, journal: Journal, found: Found,
         agreement: Agreement,
     ) -> None:  # fmt: skip
         from dld_tui.core.machine.environment import CpuWatch

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.activities.tune.budget import OVERHEAD, PROCESS_S, PROFILE_S, Budget
 from dld_tui.activities.tune.found import Found
-from dld_tui.activities.tune.subject import Subject
+from dld_tui.activities.tune.original import OriginalModel
 from dld_tui.core import fmt
 from dld_tui.core.errors import TimeLimitError
 from dld_tui.core.events import Event, Log, Progress, events_of
@@ -56,7 +56,7 @@ class Proof:
         found: Is told where there was no time.
     """
 
-    def __init__(self, subject: Subject, budget: Budget, found: Found) -> None:
+    def __init__(self, subject: OriginalModel, budget: Budget, found: Found) -> None:
         self.subject, self.budget, self.found = subject, budget, found
         self._open = contextlib.ExitStack()
 

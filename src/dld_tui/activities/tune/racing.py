@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dld_tui.activities.tune.agreement import Agreement
 from dld_tui.activities.tune.budget import BOTH, OVERHEAD, Budget
 from dld_tui.activities.tune.found import NO_TIME, Found, failed
-from dld_tui.activities.tune.subject import Subject
+from dld_tui.activities.tune.original import OriginalModel
 from dld_tui.core.errors import DldError, TimeLimitError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.tune.changes import Setup
@@ -46,7 +46,7 @@ class Racing:
 
     def __init__(
         self,
-        subject: Subject,
+        subject: OriginalModel,
         budget: Budget,
         journal: Journal,
         found: Found,

@@ -50,7 +50,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.opset_imports import ensure_ir
-from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
 from dld_tui.core.document.traversal import nodes_called, topological_order
@@ -233,7 +233,7 @@ class Quantizer:
         model = onnx.ModelProto.FromString(skeleton_bytes(prepared))
         needed = convert_opset(model, max(needed, _AXES_SINCE)).to
         self.prepared = Document(
-            model, blobs=prepared.blobs.again(), external=prepared.external.again()
+            model, blobs=prepared.blobs.reopened(), external=prepared.external.reopened()
         )
         self._stack.callback(self.prepared.close)
         self.notes.append(f"converted from opset {before} to {needed}, which quantization needs")
@@ -511,7 +511,7 @@ def _make_valid(result: Document) -> None:
     The library puts nodes after those that use their outputs in subgraphs, and adds initializers
     that are no inputs, as required before version 4 of the format.
     """
-    ensure_ir(Transaction("quantize", {}), result, INITIALIZERS_APART)
+    ensure_ir(Transaction("quantize", {}), result, INITIALIZERS_WITHOUT_INPUTS)
     order = topological_order(result.main)
     if order is not None and order != [*result.main.nodes]:
         Splice(result.main, "node", 0, [*result.main.nodes], order).do()

@@ -89,7 +89,7 @@ def resized(
     change = change_dimensions(original, texts, shapes)
     assert guess is not None
     result = Document(
-        change.model, blobs=original.blobs.again(), external=original.external.again()
+        change.model, blobs=original.blobs.reopened(), external=original.external.reopened()
     )
     try:
         verified_values, remarks = yield from _verified(

@@ -56,7 +56,7 @@ from dld_tui.core.document.locations import (
     names_used,
     scope_at,
 )
-from dld_tui.core.document.scope import INITIALIZERS_APART
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import result_of
@@ -461,7 +461,7 @@ class _Asking:
         model.graph.node.extend(kept)
         model.graph.output.extend(outputs)
         # Weights that no node uses any more need not be inputs from then on.
-        model.ir_version = max(model.ir_version, INITIALIZERS_APART)
+        model.ir_version = max(model.ir_version, INITIALIZERS_WITHOUT_INPUTS)
         if not outputs:
             _add_outputs(model.graph)
         self._model = model

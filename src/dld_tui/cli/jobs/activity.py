@@ -24,7 +24,7 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.params import settings_of, to_json, validate, written_files
-from dld_tui.core.process.paths import near, unused
+from dld_tui.core.process.paths import relative_to_cwd, unused
 from dld_tui.core.process.plugins import resolve
 from dld_tui.core.text import visible
 from dld_tui.targets import registry as targets
@@ -56,7 +56,7 @@ def run_on_all(activity_id: str, request: Any, names: Sequence[str], force: bool
     runs = _run_all(activity_id, request, dict(zip(names, requests, strict=True)))
     reports = [Path(run.result.report) for run in runs if run.result is not None]
     for path in reports:
-        narrate(f"wrote {visible(near(path))}")
+        narrate(f"wrote {visible(relative_to_cwd(path))}")
     _raise_first(runs)
     return reports
 
@@ -86,7 +86,7 @@ def run_joined(
         if part.is_file() and (found := joining.known(request, part)) is not None
     }  # fmt: skip
     for name in results:
-        narrate(f"{name}: known from before, {visible(near(parts[name]))}")
+        narrate(f"{name}: known from before, {visible(relative_to_cwd(parts[name]))}")
     missing = {name: own for name, own in requests.items() if name not in results}
     for own in missing.values():
         require_free(written_files(own), force)
@@ -98,7 +98,7 @@ def run_joined(
     joined = joining.join({name: results[name] for name in names}, path)
     for part in parts.values():
         part.unlink(missing_ok=True)
-    narrate(f"wrote {visible(near(path))}")
+    narrate(f"wrote {visible(relative_to_cwd(path))}")
     return joined
 
 

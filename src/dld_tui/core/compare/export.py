@@ -21,7 +21,7 @@ from dld_tui.core.compare.rows import (
     signed,
     sort_rows,
 )
-from dld_tui.core.process.paths import near
+from dld_tui.core.process.paths import relative_to_cwd
 from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.report.pass_statistics import percentile_of
 from dld_tui.core.statistics import LatencySource, latency_json, summarise
@@ -81,7 +81,7 @@ def described(subject: Subject) -> str:
 def place_and_maker(subject: Subject) -> tuple[str, str]:
     """Return the path of a report, and what made it: untrusted text."""
     facts = (subject.facts.get(name) for name in ("backend", "execution_provider", "device"))
-    return near(subject.path), " · ".join(str(fact) for fact in facts if fact)
+    return relative_to_cwd(subject.path), " · ".join(str(fact) for fact in facts if fact)
 
 
 _DELTA = Unit("ms", signed)

@@ -19,7 +19,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.opset_imports import raise_ir_version
-from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.edits.cleaning import lift_scope
@@ -56,8 +56,8 @@ def copy_of(document: Document) -> Document:
     spell_out_domains(model)
     inputs = {text_of(info.name) for info in model.graph.input}
     if any(text_of(tensor.name) not in inputs for tensor in model.graph.initializer):
-        raise_ir_version(model, INITIALIZERS_APART)
-    return Document(model, blobs=document.blobs.again(), external=document.external.again())
+        raise_ir_version(model, INITIALIZERS_WITHOUT_INPUTS)
+    return Document(model, blobs=document.blobs.reopened(), external=document.external.reopened())
 
 
 @contextmanager

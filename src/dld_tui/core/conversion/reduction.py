@@ -184,7 +184,7 @@ def extract_kept(document: Document, kept: Collection[Node]) -> Extraction | Non
         except _UnknownTypeError:
             return None
         smaller = Document(
-            model, path=None, blobs=source.blobs.again(), external=source.external.again()
+            model, path=None, blobs=source.blobs.reopened(), external=source.external.reopened()
         )
     with contextlib.closing(smaller):
         return extract_nodes(smaller, smaller.main.nodes[-len(main) :])

@@ -317,10 +317,10 @@ class Document:
     def hold_changes(self) -> None:
         """Notify no listeners until :meth:`tell_changes`: a thread is about to make edits."""
         self._held = []
-        self.shown_types.is_held = True
+        self.shown_types.is_locked = True
 
     @property
-    def is_held(self) -> bool:
+    def is_locked(self) -> bool:
         """Whether a thread may be making edits."""
         return self._held is not None
 
@@ -331,7 +331,7 @@ class Document:
             as_reset: Tell once that everything may have changed.
         """
         held, self._held = self._held or [], None
-        self.shown_types.is_held = False
+        self.shown_types.is_locked = False
         for change in [DocumentChange("reset", None)] if as_reset else held:
             self._send(change)
 
@@ -380,7 +380,7 @@ def _parsed(parts: ModelParts) -> tuple[onnx.ModelProto, Sequence[NodeBytes]]:
     Raises:
         DecodeError: protobuf does not read it.
     """
-    rest, nodes = parts.apart
+    rest, nodes = parts.split
     if nodes:
         model = onnx.ModelProto.FromString(rest)
         if not model.graph.node:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core.document.local_functions import enclosing_function, key_of
 from dld_tui.core.document.locations import bodies, nested_nodes, weight_names
 from dld_tui.core.document.parts.extraction import imports_of
-from dld_tui.core.document.scope import INITIALIZERS_APART, Scope, ScopeOwner
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled_scope
 from dld_tui.core.document.transactions import SetList, SetText, Splice, Transaction, copies
 from dld_tui.core.errors import EditError
@@ -220,7 +220,7 @@ def least_ir_of(model: onnx.ModelProto) -> int:
     Source: the comments of ``enum Version`` in onnx.proto. Weights count as what they are from
     version 4 on, since inputs of the same name would be constants before.
     """
-    needed = INITIALIZERS_APART if model.graph.initializer else FIRST_IR_WITH_IMPORTS
+    needed = INITIALIZERS_WITHOUT_INPUTS if model.graph.initializer else FIRST_IR_WITH_IMPORTS
     if model.graph.sparse_initializer:
         needed = max(needed, 6)
     if model.training_info:
@@ -261,7 +261,7 @@ def constant_inputs(
         inputs: Those of the main graph.
         weights: Its initializers.
     """
-    if not before < INITIALIZERS_APART <= after:
+    if not before < INITIALIZERS_WITHOUT_INPUTS <= after:
         return []
     return [place for place, name in enumerate(inputs) if name in weights]
 

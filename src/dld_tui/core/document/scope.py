@@ -29,7 +29,7 @@ GRAPH_LISTS = (
     "sparse_initializer",
 )
 FUNCTION_LISTS = ("node", "value_info")
-INITIALIZERS_APART = 4
+INITIALIZERS_WITHOUT_INPUTS = 4
 """The IR version from which on an initializer need not be an input, and is the default of one."""
 _FEW_CONTROL_FLOW = 16
 _FEW_USERS = 16
@@ -200,7 +200,9 @@ class Scope:
         Before IR version 4 all initializers of the main graph are inputs, and constants all the
         same.
         """
-        is_main = self.kind == "graph" and self.document.model.ir_version >= INITIALIZERS_APART
+        is_main = (
+            self.kind == "graph" and self.document.model.ir_version >= INITIALIZERS_WITHOUT_INPUTS
+        )
         return is_main and name in self.named("initializer") and name in self.named("input")
 
     def children(self) -> list[Scope]:
@@ -539,12 +541,12 @@ def _own_values(scope: Scope) -> Iterator[tuple[str, Definition]]:
 class ShownTypes:
     """The types of values, read on first access and kept until the next edit.
 
-    While a thread is making edits (``is_held``) nothing is read: indexes of the scopes are made
+    While a thread is making edits (``is_locked``) nothing is read: indexes of the scopes are made
     when somebody looks, and two threads must not make them at once.
     """
 
     def __init__(self) -> None:
-        self.is_held = False
+        self.is_locked = False
         self._known: dict[tuple[Scope, str], tuple[ValueType | None, bool]] = {}
         self._aliases: dict[Scope, Mapping[str, str]] = {}
 
@@ -557,7 +559,7 @@ class ShownTypes:
         """
         known = self._known.get((scope, name))
         if known is None:
-            if self.is_held:
+            if self.is_locked:
                 return None, False
             known = self._known[scope, name] = scope.value_type(name), scope.is_stale(name)
         return known
@@ -566,7 +568,7 @@ class ShownTypes:
         """Return the short names of a scope's long dimensions. Untrusted text."""
         from dld_tui.core.tensors.value_types import aliases_in
 
-        if scope not in self._aliases and not self.is_held:
+        if scope not in self._aliases and not self.is_locked:
             self._aliases[scope] = aliases_in(scope)
         return self._aliases.get(scope, {})
 

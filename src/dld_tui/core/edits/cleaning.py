@@ -19,7 +19,7 @@ from dld_tui.core.document.opset_imports import (
     versions_by_domain,
 )
 from dld_tui.core.document.parts.extraction import is_constant
-from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
 from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
 from dld_tui.core.edits.nodes import free_node_name, remove_records
 from dld_tui.core.edits.repairs import remove_unused, sort_nodes
@@ -97,7 +97,7 @@ def _listed(node: Node) -> onnx.TensorProto | None:
 def _constants_to_initializers(document: Document, transaction: Transaction) -> int:
     if not any(scope.nodes_of_type("Constant") for scope in document.main.walk()):
         return 0
-    ensure_ir(transaction, document, INITIALIZERS_APART)
+    ensure_ir(transaction, document, INITIALIZERS_WITHOUT_INPUTS)
     return sum(lift_scope(transaction, scope) for scope in document.main.walk())
 
 
@@ -198,7 +198,7 @@ def _weights_off_inputs(document: Document, transaction: Transaction) -> int:
     weights = {*main.named("initializer"), *main.named("sparse_initializer")}
     count = sum(name in weights for name in main.inputs)
     if count:
-        ensure_ir(transaction, document, INITIALIZERS_APART)
+        ensure_ir(transaction, document, INITIALIZERS_WITHOUT_INPUTS)
         records = [r for r in main.records["input"] if record_name("input", r) in weights]
         remove_records(transaction, main, "input", records)
     return count

@@ -24,7 +24,7 @@ from dld_tui.core.document.parts.extraction import (
     is_constant,
     nested,
 )
-from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.document.transactions import Transaction
@@ -137,7 +137,7 @@ def fold_nodes(document: Document, transaction: Transaction, *, nodes: Sequence[
     )
     weights = [name for name in fold.outputs if scope.definition(name) is None]
     if weights:
-        ensure_ir(transaction, document, INITIALIZERS_APART)
+        ensure_ir(transaction, document, INITIALIZERS_WITHOUT_INPUTS)
         transaction.append(scope, "initializer", *(tensors[name] for name in weights))
     for name in weights:  # the tensor has its type
         transaction.drop(scope, "value_info", name)

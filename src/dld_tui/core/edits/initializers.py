@@ -10,7 +10,7 @@ import numpy as np
 
 from dld_tui.core import fmt
 from dld_tui.core.document.edit_registry import edit, strings, subject
-from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
 from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.edits.links import with_item
 from dld_tui.core.edits.renaming import require_free
@@ -104,7 +104,7 @@ def enter_initializer(transaction: Transaction, home: Scope, list_name: str, rec
 def list_as_input(transaction: Transaction, home: Scope, record: onnx.TensorProto) -> None:
     """Make an initializer an input as well, as it had to be before version 4 of the format."""
     version, name = home.document.model.ir_version, text_of(record.name)
-    if not name or not 0 < version < INITIALIZERS_APART or name in home.inputs:
+    if not name or not 0 < version < INITIALIZERS_WITHOUT_INPUTS or name in home.inputs:
         return
     info = onnx.ValueInfoProto()
     set_text(info, "name", name)

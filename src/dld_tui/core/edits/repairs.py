@@ -11,7 +11,7 @@ from dld_tui.core.document.index import record_name
 from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.document.node import node_proto, permutation
 from dld_tui.core.document.opset_imports import ensure_known_import
-from dld_tui.core.document.scope import INITIALIZERS_APART, Scope
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
 from dld_tui.core.document.scripting.arguments import check_arguments
 from dld_tui.core.document.transactions import (
     Edit,
@@ -242,7 +242,7 @@ def remove_unused(
         inputs = set(home.inputs)
         version = document.model.ir_version
         count = 0
-        apart = home.parent is not None or not 0 < version < INITIALIZERS_APART
+        apart = home.parent is not None or not 0 < version < INITIALIZERS_WITHOUT_INPUTS
         for list_name in ("initializer", "sparse_initializer"):
             index = home.named(list_name)
             unwanted = [

@@ -37,7 +37,7 @@ from dld_tui.core.operators.attribute_words import integer_text
 from dld_tui.core.operators.registry import known_versions, schema_for
 from dld_tui.core.operators.schema import Formal, OperatorSchema
 from dld_tui.core.rewrite.expression import UNKNOWN, is_number, plain
-from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher, apart
+from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher, disjoint
 from dld_tui.core.rewrite.pattern import (
     Argument,
     Call,
@@ -234,7 +234,7 @@ class _Work:
             for hit in scope_hits:
                 if hit.problem:
                     _count(refused, hit, hit.problem)
-            hits, _ = apart([hit for hit in scope_hits if not hit.problem])
+            hits, _ = disjoint([hit for hit in scope_hits if not hit.problem])
             late = max(hits, key=lambda hit: self._generation(key, hit), default=None)
             if late is not None and self._generation(key, late) > self._probed.get(key, 0):
                 # One first: rules that do not end would double the model with each generation.

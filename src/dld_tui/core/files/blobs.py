@@ -103,7 +103,7 @@ class BlobTable:
             return None
         return self._blobs[int(digits)]
 
-    def again(self) -> BlobTable:
+    def reopened(self) -> BlobTable:
         """Return another table with the same sentinels, for a model made of parts of this one."""
         other = BlobTable()
         other._nonce = self._nonce

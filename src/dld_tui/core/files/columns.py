@@ -252,8 +252,8 @@ def _lists(parsed: Any, fields: Iterable[str], count: int) -> list[list[str]]:
     return lists
 
 
-class NodesApart(NamedTuple):
-    """A model whose nodes are apart from all else that it holds."""
+class SplitModel(NamedTuple):
+    """A model split into its nodes and all else that it holds."""
 
     rest: bytes
     """The model without these nodes; it may have more, which stand elsewhere."""
@@ -261,7 +261,7 @@ class NodesApart(NamedTuple):
     """Those that follow one another in the main graph, as all exporters write them."""
 
 
-def nodes_apart(model: FileContent) -> NodesApart | None:
+def split_model(model: FileContent) -> SplitModel | None:
     """Take the nodes of the main graph out of a model; None where that is not possible.
 
     Args:
@@ -283,7 +283,7 @@ def nodes_apart(model: FileContent) -> NodesApart | None:
     head = model[:graph] + varint(MODEL_TAGS[7]) + varint(end - content - (last - first))
     # Views: each copy of the weights' names would be memory that is touched for the first time.
     whole = memoryview(model)
-    return NodesApart(b"".join((head, whole[content:first], whole[last:])), nodes)
+    return SplitModel(b"".join((head, whole[content:first], whole[last:])), nodes)
 
 
 def _find(model: FileContent, position: int, end: int, wanted: int) -> tuple[int, int, int]:
@@ -406,10 +406,10 @@ class ModelParts:
         return self._content[:]
 
     @cached_property
-    def apart(self) -> NodesApart:
+    def split(self) -> SplitModel:
         """The model without the nodes of its main graph, and these: none of a small model."""
-        parts = nodes_apart(self._content) if len(self._content) >= _LARGE else None
-        return parts or NodesApart(self.model, [])
+        parts = split_model(self._content) if len(self._content) >= _LARGE else None
+        return parts or SplitModel(self.model, [])
 
     def has_long_piece(self, length: int) -> bool:
         """Return whether a node, weight or function is of so many bytes, or more.
@@ -422,10 +422,10 @@ class ModelParts:
         """
         from google.protobuf.message import DecodeError
 
-        if any(nodes.longest >= length for nodes in self.apart.nodes):
+        if any(nodes.longest >= length for nodes in self.split.nodes):
             return True
         try:
-            pieces = message_kind("Pieces").FromString(self.apart.rest)
+            pieces = message_kind("Pieces").FromString(self.split.rest)
         except DecodeError:
             return True
         graph = pieces.graph
@@ -444,11 +444,11 @@ class ModelParts:
         """
         nodes = []
         if not only_apart:
-            rare = message_kind("Rare").FromString(self.apart.rest)
+            rare = message_kind("Rare").FromString(self.split.rest)
             nodes = [rare.graph.node, rare.function.node]
         return NodeParts(
             any(node.attribute.HasField("body") or node.attribute.bodies for node in nodes)
-            or any(nodes.has_bodies for nodes in self.apart.nodes),
+            or any(nodes.has_bodies for nodes in self.split.nodes),
             any(node.metadata_props for node in nodes)
-            or any(nodes.has_metadata for nodes in self.apart.nodes),
+            or any(nodes.has_metadata for nodes in self.split.nodes),
         )

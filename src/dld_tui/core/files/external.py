@@ -435,7 +435,7 @@ class ExternalFiles:
         self._written: list[Source] = []
         self._replaced: list[Source] = []
 
-    def again(self) -> ExternalFiles:
+    def reopened(self) -> ExternalFiles:
         """Return the same files for another document, which opens and closes them on its own."""
         other = ExternalFiles(self.model_path, allow_linked=self.allow_linked)
         other._where = self._where

@@ -193,7 +193,7 @@ class Source:
         except OSError:
             return True
 
-    def again(self) -> Source:
+    def reopened(self) -> Source:
         """Return the same open file with a descriptor of its own, which closes on its own."""
         other = Source(self.path, os.dup(self.descriptor), self.identity)
         other.size = self.size

@@ -71,7 +71,7 @@ def short(path: Path | str) -> str:
     return text
 
 
-def near(path: Path | str) -> str:
+def relative_to_cwd(path: Path | str) -> str:
     """Return a path from the working directory when it is below that, else as :func:`short` does.
 
     The text is still untrusted text.

@@ -36,7 +36,7 @@ from dld_tui.core.tables.table import (
     Unit,
 )
 from dld_tui.core.text import visible
-from dld_tui.core.text.names import told_apart
+from dld_tui.core.text.names import disambiguated
 
 if TYPE_CHECKING:
     from dld_tui.core.report.measurement import Measurement
@@ -305,7 +305,7 @@ def layer_names(layers: Sequence[Layer], among: Sequence[Layer] = ()) -> list[st
         else visible(layer.name)
         for name, layer in zip(names, layers, strict=True)
     ]
-    return told_apart(names, own)
+    return disambiguated(names, own)
 
 
 def _every_known_name(layer: Layer) -> str:

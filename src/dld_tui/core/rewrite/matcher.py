@@ -515,7 +515,7 @@ def find_hits(document: Document, pattern: Pattern) -> list[Hit]:
     return list(Matcher(pattern).hits(document))
 
 
-def apart(hits: Sequence[Hit]) -> tuple[list[Hit], list[Hit]]:
+def disjoint(hits: Sequence[Hit]) -> tuple[list[Hit], list[Hit]]:
     """Return the hits that share no node with one before, and those that do."""
     claimed: set[Node] = set()
     chosen: list[Hit] = []

@@ -15,7 +15,7 @@ UNNAMED = "node_of_"
 """Prefix of the names that quantization gives to unnamed nodes, before that of their output."""
 
 
-def told_apart(names: Sequence[str], longer: Sequence[str]) -> list[str]:
+def disambiguated(names: Sequence[str], longer: Sequence[str]) -> list[str]:
     """Return names, or the longer ones of those that have the same name."""
     shown = [*names]
     while True:

@@ -18,7 +18,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.gate import CHANGES, GateRow, Verdict
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event
-from dld_tui.core.process.paths import near
+from dld_tui.core.process.paths import relative_to_cwd
 from dld_tui.core.tables.table import COUNT, MS, NOTE, PERCENT, TEXT, Column, Estimate, Table
 from dld_tui.core.text import clip, visible
 from dld_tui.core.trials import LimitReachedError, Outcome
@@ -298,7 +298,7 @@ def placement_lines(result: PlacementResult) -> list[str]:
         lines = [f"{speedup.claim} faster ({speedup.interval}) with {share}{times_text(row)}."]
         if result.accuracy:
             lines.append(f"Outputs: {visible(result.accuracy)}; limit {visible(result.tolerance)}.")
-        lines.append(f"Model: {visible(near(result.output or ''))}")
+        lines.append(f"Model: {visible(relative_to_cwd(result.output or ''))}")
     elif row is not None:
         said = speedup_of(row).text
         lines = [f"No faster: with {share} the confirmation says {said}. Nothing is written."]

@@ -16,7 +16,7 @@ from dld_tui.core.codec import decode, encode
 from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, InputError
-from dld_tui.core.process.paths import near
+from dld_tui.core.process.paths import relative_to_cwd
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.statistics import is_valid_time
 from dld_tui.core.tables.table import COUNT, MS, Column, Estimate, IntervalUnit, Table
@@ -522,7 +522,7 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
             outputs = "identical to" if winner.identical else f"{visible(winner.accuracy)} against"
             parts.append(("Results", f"{outputs} the outputs of the original model"))
         if result.model is not None:
-            parts.append(("Model", visible(near(result.model))))
+            parts.append(("Model", visible(relative_to_cwd(result.model))))
         else:
             parts.append(("Model", "the original file: only session options change"))
         parts.append(("Run it", visible(result.code.command)))
@@ -537,7 +537,7 @@ def result_parts(result: TuneResult) -> list[tuple[str, str]]:
         f"{waiting.get(name, name)} {took:.0f} s" for name, took in spent.items() if took >= 0.5
     ]
     parts.append(("Time", ", ".join(seconds)))
-    parts.append(("Result", near(result.report)))
+    parts.append(("Result", relative_to_cwd(result.report)))
     return [(label, visible(text)) for label, text in parts]  # a file may hold anything
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.folder import FolderScan, in_order
 from dld_tui.core.preview import age_text
-from dld_tui.core.process.paths import distinct_names, near
+from dld_tui.core.process.paths import distinct_names, relative_to_cwd
 from dld_tui.core.text import visible
 from dld_tui.screens.home.tabs import OPENERS
 from dld_tui.widgets.dialogs.dialogs import OpenPathDialog
@@ -118,7 +118,7 @@ def _about(path: str, folder: str, why: str) -> str:
     """Return when a file beside was written, or in which folder another one is."""
     own = os.path.dirname(path)
     if own != folder:
-        return near(own)
+        return relative_to_cwd(own)
     try:
         age = age_text(time.time() - os.path.getmtime(path))
     except OSError:

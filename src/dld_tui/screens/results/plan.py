@@ -49,9 +49,9 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import layer_style
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.plan import (
+    LoadedPlan,
     PlanCharts,
     PlanDetails,
-    PlanFacts,
     PlanFindings,
     PlanGraphModel,
     PlanGraphPane,
@@ -290,7 +290,7 @@ class PlanScreen(ResultsPage[Loaded]):
         self.tab_status = "TensorRT engine"
         mapped = sum(bool(layer.nodes) for layer in loaded.layers)
         self.query_one(PlanSummary).set_plan(
-            PlanFacts(plan, loaded.layers, loaded.findings, mapped, loaded.model_problem)
+            LoadedPlan(plan, loaded.layers, loaded.findings, mapped, loaded.model_problem)
         )
         is_first = not self.layer_pane.all_layers
         self.layer_pane.set_layers(loaded.layers)

@@ -127,7 +127,7 @@ class ApplyConversion(Controller):
             notes: What it did, fit for a terminal.
             is_current: Whether the model is still as the job saw it.
         """
-        if not is_current or self.document.is_held:  # else a page edits on a thread
+        if not is_current or self.document.is_locked:  # else a page edits on a thread
             self._when_free(lambda: self._put_aside(result, notes))
             return
         version = self.model.version

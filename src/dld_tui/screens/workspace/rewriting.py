@@ -118,7 +118,7 @@ class Rewriting(Controller):
         rules = self._rules(text)
         rewrites = [rewrite for rule in rules for rewrite in rule.rewrites]
         patterns = [rewrite.pattern for rewrite in rewrites] or [parse_pattern(text)]
-        if self.document.is_held:
+        if self.document.is_locked:
             return "The model is being edited", ()
         hits_by_pattern = await self._hits(patterns)
         nodes: set[Hashable] = {

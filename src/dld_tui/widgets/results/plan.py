@@ -75,7 +75,7 @@ _LEVEL_STYLES = {"warning": "warn", "note": "info"}
 
 
 @dataclass(frozen=True)
-class PlanFacts:
+class LoadedPlan:
     """What the summary is of."""
 
     plan: EnginePlan
@@ -88,15 +88,15 @@ class PlanFacts:
     """Why nodes are but names; empty when the model was read."""
 
 
-def summary_lines(facts: PlanFacts, width: int) -> list[Line]:
+def summary_lines(loaded: LoadedPlan, width: int) -> list[Line]:
     """Return the whole summary for `width` cells."""
-    plan, layers = facts.plan, facts.layers
-    lines = [*_head(facts, width), []]
+    plan, layers = loaded.plan, loaded.layers
+    lines = [*_head(loaded, width), []]
     figures = [_figure(plan), *_statistics(plan, width >= _WIDE)]
-    amounts = _amounts(facts, width >= _WIDE)
+    amounts = _amounts(loaded, width >= _WIDE)
     cells = _BAR if width >= _WIDE else _SHORT_BAR
     bars = _some(_bars("precision", layers, cells), _bars("type", layers, cells))
-    finding_lines = _findings(facts, width)
+    finding_lines = _findings(loaded, width)
     if width >= _WIDE:
         used = sum(bar.width + _GAP for bar in bars)
         room = max(width - used, 40)
@@ -109,7 +109,7 @@ def summary_lines(facts: PlanFacts, width: int) -> list[Line]:
         lines += [*flow(bars, width, _GAP), [], *finding_lines]
         if plan.total_ms:
             lines += [[], *slowest_lines(layers, min(width, 100), 3)]
-    lines += _missing(facts, width)
+    lines += _missing(loaded, width)
     return [fitted(line, width) for line in lines]
 
 
@@ -117,8 +117,8 @@ def _some(*blocks: Block) -> list[Block]:
     return [part for part in blocks if part.lines]
 
 
-def _head(facts: PlanFacts, width: int) -> list[Line]:
-    plan = facts.plan
+def _head(loaded: LoadedPlan, width: int) -> list[Line]:
+    plan = loaded.plan
     dot = f" {glyphs.current().dot} "
     name = clip(visible(plan.title) or "(no name)", max(width // 2, 20), keep="middle")
     folded = len(plan.all_layers) - len(plan.layers)
@@ -179,9 +179,9 @@ def _statistics(plan: EnginePlan, wide: bool) -> list[Block]:
     return _some(*(blocks if wide else blocks[:1]), *shape)
 
 
-def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
+def _amounts(loaded: LoadedPlan, wide: bool) -> list[Block]:
     """Return the figures of the whole engine; in two columns where there are few rows."""
-    plan = facts.plan
+    plan = loaded.plan
     summary = summary_of(plan)
     weights = _bytes_text(
         summary.weights_bytes, summary.weights_complete, summary.weights_estimated
@@ -192,7 +192,7 @@ def _amounts(facts: PlanFacts, wide: bool) -> list[Block]:
         ("weights", "" if plan.names_only else weights),
         ("activations", "" if plan.names_only else activations),
         ("profiled", _passes(plan.passes)),
-        ("with ONNX nodes", f"{facts.mapped:,} of {len(plan.layers):,}"),
+        ("with ONNX nodes", f"{loaded.mapped:,} of {len(plan.layers):,}"),
     ]
     shown = [(name, value) for name, value in rows if value]
     parts = [shown] if wide or len(shown) < _TALL else [shown[:_TALL], shown[_TALL:]]
@@ -249,15 +249,15 @@ def _name(by: str, group: Group) -> str:
     return short_precision(group.key) if by == "precision" else visible(group.key)
 
 
-def _findings(facts: PlanFacts, width: int) -> list[Line]:
+def _findings(loaded: LoadedPlan, width: int) -> list[Line]:
     """Return how much was found, and the first of it."""
-    findings = facts.findings
+    findings = loaded.findings
     if not findings:
         good = glyphs.current().good
         return [[(f" {good} ", "good"), ("nothing was found that costs time", "")]]
     count = fmt.plural(len(findings), "finding")
     lines: list[Line] = [[(f"{count}", "strong"), ("  3 shows all", "dim")]]
-    names = shown_names(facts.plan, facts.layers)
+    names = shown_names(loaded.plan, loaded.layers)
     shown_first = [names.get(-1 if one.layer is None else one.layer, "") for one in findings[:3]]
     listed = ListedNames(shown_first, _NAME_STEP)
     for finding, name in zip(findings[:3], shown_first, strict=True):
@@ -270,12 +270,12 @@ def _findings(facts: PlanFacts, width: int) -> list[Line]:
     return lines
 
 
-def _missing(facts: PlanFacts, width: int) -> list[Line]:
+def _missing(loaded: LoadedPlan, width: int) -> list[Line]:
     """Return what is missing and how to get it, and what could not be read."""
-    advice = [Note(NoteKind.WARNING, text) for text in facts.plan.notes]
-    advice += plain_notes(missing(facts.plan))
-    if facts.model_problem:
-        advice += plain_notes([facts.model_problem])
+    advice = [Note(NoteKind.WARNING, text) for text in loaded.plan.notes]
+    advice += plain_notes(missing(loaded.plan))
+    if loaded.model_problem:
+        advice += plain_notes([loaded.model_problem])
     lines = advice_lines(advice, width)
     return [[], *lines] if lines else []
 
@@ -293,11 +293,11 @@ class PlanSummary(LaidOutView):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.about: PlanFacts | None = None
+        self.about: LoadedPlan | None = None
 
-    def set_plan(self, facts: PlanFacts) -> None:
+    def set_plan(self, loaded: LoadedPlan) -> None:
         """Show an engine."""
-        self.about = facts
+        self.about = loaded
         self.frame.show("Engine")
         self.draw()
 

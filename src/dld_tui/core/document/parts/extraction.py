@@ -21,7 +21,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.local_functions import key_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import INITIALIZERS_APART, Scope, ScopeOwner
+from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled, filled_scope
 from dld_tui.core.document.traversal import feeding, inputs_and_outputs, scope_of
 from dld_tui.core.errors import EditError, UsageError
@@ -401,7 +401,7 @@ def _assembled(
     del model.graph.value_info[:]
     model.graph.value_info.extend(inner)
     document_part = Document(
-        model, path=None, blobs=document.blobs.again(), external=document.external.again()
+        model, path=None, blobs=document.blobs.reopened(), external=document.external.reopened()
     )
     given = (*document_part.main.records["input"], *document_part.main.records["output"])
     untyped = [text_of(info.name) for info in given if not info.HasField("type")]
@@ -449,7 +449,7 @@ def _set_terminals(
         if name in inputs:
             continue
         is_input = home.is_default(name)  # else an input of an old format is a constant
-        is_input |= model.ir_version < INITIALIZERS_APART and list_name == "initializer"
+        is_input |= model.ir_version < INITIALIZERS_WITHOUT_INPUTS and list_name == "initializer"
         if is_input:
             graph.input.append(home.named("input").first(name) or typed_record(home, name))
     for name in outputs:

@@ -246,7 +246,7 @@ def moved(
 def _own(blob: Blob, files: dict[Source, Source]) -> Blob:
     file = files.get(blob.source)
     if file is None:
-        file = files[blob.source] = blob.source.again()
+        file = files[blob.source] = blob.source.reopened()
     return replace(blob, source=file)
 
 

@@ -27,7 +27,7 @@ HELD_BYTES = 2 << 30
 """Weights of sessions that are held at once; with more, sessions are made for each turn."""
 
 
-class Subject:
+class OriginalModel:
     """The original model.
 
     Args:
