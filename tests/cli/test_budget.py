@@ -15,6 +15,7 @@ def test_the_command_says_what_fits_where(dld: Dld, tmp_path: Path) -> None:
     data = dld(*arguments, *devices, "--json").json
     assert [row["fits tiny"] for row in data["fits"]] == [True, False]
     assert [row["fits H200"] for row in data["fits"]] == [True, True]
+    assert all(row["activation_bytes"] > 0 for row in data["fits"])  # of types that no file has
     assert {row["phase"] for row in data["times"]} == {"prefill", "decode"}
     assert len(data["times"]) == 2 * 2 * 2
     assert all(row["least_ms"] > 0 for row in data["times"])

@@ -341,6 +341,15 @@ def test_settings_of_the_report_are_listed(tmp_path: Path) -> None:
     assert "gone" in text
 
 
+async def test_advice_for_a_model_of_unknown_place_is_not_taken(report: Path) -> None:
+    async with opened(report, SMALL) as (pilot, screen):
+        screen.model_path = lambda: None  # type: ignore[method-assign]
+        before = len(pilot.app._notifications)
+        screen._try(NextStep("GELU in one operator", "Erf", ("fused-gelu",), ()))
+        await until(pilot, lambda: len(pilot.app._notifications) > before)
+        assert pilot.app.screen is screen
+
+
 @pytest.mark.parametrize(("key", "way"), [("m", "tune"), ("p", "preview"), ("escape", None)])
 async def test_advice_by_rules_is_measured_or_previewed(
     report: Path, monkeypatch: pytest.MonkeyPatch, key: str, way: str | None

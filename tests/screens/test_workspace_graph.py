@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.graph.pictures.content import Content
+from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.widgets.graph import pane as graph_pane
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.pane import AT_ONCE
@@ -222,6 +224,25 @@ async def folds_open_and_close_at_the_cursor(session: Session) -> None:
     assert not pane.model.overview.is_open(pane.fold)
 
 
+async def the_cursor_comes_back_to_the_fold_it_was_on(session: Session) -> None:
+    await to_graph(session)
+    pane = session.screen.graph
+    assert pane.model is not None
+    folds = [row.fold for row in pane.model.rows if row.fold is not None]
+    assert folds
+    for item in folds:
+        pane.list.go_to_key(item)
+        await session.pilot.pause()
+        place = pane.place
+        assert place is not None
+        pane.list.cursor = 0 if pane.list.cursor else 1
+        await session.pilot.pause()
+        assert pane.fold is not item
+        pane.return_to(place)
+        await session.settle()
+        assert pane.fold is item
+
+
 @pytest.fixture
 def folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a graph open with its folds, however large the pane is."""
@@ -234,6 +255,7 @@ async def test_views_cursors_and_folds(layers: Path, size: tuple[int, int]) -> N
     async with opened(layers, size) as session:
         for check in (
             folds_open_and_close_at_the_cursor,
+            the_cursor_comes_back_to_the_fold_it_was_on,
             views_cycle_and_keep_the_cursor,
             a_click_on_the_name_of_a_view_switches_to_it,
             the_focus_view_and_the_way_back,
@@ -242,6 +264,23 @@ async def test_views_cursors_and_folds(layers: Path, size: tuple[int, int]) -> N
         ):
             await check(session)
             await reset(session)
+
+
+@pytest.mark.usefixtures("folded")
+async def test_a_picture_holds_what_its_view_shows(layers: Path) -> None:
+    async with opened(layers) as session:
+        pane = session.screen.graph
+        assert pane.model is not None
+        boxes = {}
+        for view in GraphView:
+            pane.model.set_view(view)
+            content = shown_in(pane, "title", as_rows=False)
+            assert isinstance(content, Content)
+            boxes[view] = len(content.graph)
+        whole = len(pane.model.graph)
+        assert boxes[GraphView.RAIL] == whole
+        assert boxes[GraphView.FOLDED] == boxes[GraphView.CANVAS] < whole
+        assert boxes[GraphView.FOCUS] < whole
 
 
 async def a_fold_opens_on_the_canvas_and_closes_round_a_node(session: Session) -> None:
