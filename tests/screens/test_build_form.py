@@ -70,12 +70,15 @@ class FakeTarget(Target):
         self.may_end.set()
         self.job: FakeJob | None = None
         self.broken = False
+        self.asked: list[JSON] = []
+        """The folders of each request for libraries."""
 
     def start(self, activity_id: str, request: Any) -> Job:
         if activity_id != "tensorrt_libraries":
             return LocalTarget().start(activity_id, request)
         if self.broken:
             raise UnavailableError("the target is gone")
+        self.asked.append(request["paths"])
         self.job = FakeJob(self.libraries, self.may_end)
         return self.job
 
@@ -129,6 +132,18 @@ async def test_another_library_greys_other_settings(target: FakeTarget) -> None:
         assert form.values()["fp16"] is True
         assert isinstance(form.rows["fp16"].field, SwitchField)
         assert not form.rows["fp16"].field.disabled
+
+
+async def test_a_folder_is_asked_for_its_library_once(target: FakeTarget, tmp_path: Path) -> None:
+    app = DldApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        form = await opened(app, pilot)
+        assert target.asked == [[]]
+        for library in ("tensorrt", str(tmp_path / "absent"), str(tmp_path), "", str(tmp_path)):
+            form.set_values({"library": library})
+            await pilot.pause()
+            await app.workers.wait_for_complete()
+        assert target.asked == [[], [str(tmp_path)]]
 
 
 async def test_the_form_is_there_while_libraries_are_looked_for(target: FakeTarget) -> None:
