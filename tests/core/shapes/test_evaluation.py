@@ -111,3 +111,20 @@ def test_of_what_no_rule_knows_the_file_is_believed(named: bool) -> None:
     evaluation = Evaluation(document, {"x": Value((2, 4))}, named=named)
     found = [evaluation.value(document.main, name).dims for name in "yzu"]
     assert found == [(symbol("M") if named else UNKNOWN, 8), None, None]
+
+
+@pytest.mark.parametrize(("table", "bounds"), [("50, 4", [50]), ("1, 3, 4", [])])
+def test_positions_of_a_rotation_point_into_its_table(
+    table: str, bounds: list[int], tmp_path: Path
+) -> None:
+    text = f"""
+        <ir_version: 11, opset_import: ["" : 23]>
+        g (float[1, 2, 3, 8] x, float[{table}] c, float[{table}] s, int64[1, 3] p) => (y)
+        {{ y = RotaryEmbedding (x, c, s, p) }}
+    """
+    with closing(Document.open(models.write(tmp_path, text))) as document:
+        sizes = tuple(map(int, table.split(",")))
+        given = {"x": (1, 2, 3, 8), "c": sizes, "s": sizes}
+        known = {name: Value(dims) for name, dims in given.items()}
+        evaluation = Evaluation(document, known | {"p": Value((1, 3), source=("p", 0))})
+        assert [size for size, _ in evaluation.demands.bounds.get("p", ())] == bounds

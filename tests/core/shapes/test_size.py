@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -68,6 +69,19 @@ def test_a_comparison_that_is_decided_holds(n: int, s: int, a: int, b: int, c: i
     one, two = evaluated(first, n, s), evaluated(second, n, s)
     assert equal(first, second) in (None, one == two)
     assert at_least(first, second) in (None, one >= two)
+
+
+def test_what_may_be_either_is_not_decided() -> None:
+    sizes = [*itertools.product(range(1, 9), repeat=2)]
+    for a, b, c in itertools.product(range(-2, 4), repeat=3):
+        first, second = a * N + b, c * S + 1
+        pairs = [(evaluated(first, n, s), evaluated(second, n, s)) for n, s in sizes]
+        assert equal(first, second) is None or {one == two for one, two in pairs} == {
+            equal(first, second)
+        }
+        assert at_least(first, second) is None or {one >= two for one, two in pairs} == {
+            at_least(first, second)
+        }
 
 
 @given(SIZES, st.integers(-12, 12), st.integers(-12, 12), st.sampled_from([1, 2, 3, -1, -2]))

@@ -24,6 +24,7 @@ from dld_tui.core.tensors.elements import (
     numpy_type,
     plan_conversion,
     prepare_conversion,
+    require_convertible,
     require_dtype,
 )
 from dld_tui.core.tensors.tensor import Tensor
@@ -174,3 +175,20 @@ def test_progress_cancelling_and_preparing(tmp_path: Path) -> None:
     after = document.main.initializer("n")
     assert after is not None
     assert np.array_equal(after.read(), before.astype(ml_dtypes.bfloat16))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "fits"),
+    [
+        ("float32", "int8", True), ("float32", "complex64", True),
+        ("complex64", "complex128", True),
+        ("complex64", "float32", False), ("string", "string", False), ("string", "int8", False),
+        ("int8", "string", False), ("float99", "int8", False), ("int8", "float99", False),
+    ],
+)  # fmt: skip
+def test_what_can_be_converted_into_what(source: str, target: str, fits: bool) -> None:
+    if fits:
+        require_convertible(source, target)
+    else:
+        with pytest.raises(EditError):
+            require_convertible(source, target)

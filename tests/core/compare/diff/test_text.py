@@ -12,7 +12,7 @@ from dld_tui.core.compare.diff import diff_documents
 from dld_tui.core.compare.diff.text import lines, model_lines, summary
 from dld_tui.core.document import Document
 from tests.support import models
-from tests.support.diff_models import copy_of, graphs
+from tests.support.diff_models import copy_of, graphs, with_other_names
 
 
 def text(old: onnx.ModelProto, new: onnx.ModelProto) -> str:
@@ -143,3 +143,12 @@ def test_each_element_changes_the_canonical_text(count: int) -> None:
         model.graph.initializer.append(numpy_helper.from_array(values, "w"))
         texts.append("\n".join(canonical(model)))
     assert len(set(texts)) == count + 1
+
+
+def test_what_comes_after_many_renames_is_told() -> None:
+    old = models.parse(models.layered(40))
+    new = with_other_names(old)
+    new.graph.node[-1].doc_string = "why"
+    told = text(old, new)
+    assert "more nodes are renamed" in told
+    assert "doc_string: why" in told

@@ -415,7 +415,7 @@ def _same(weight: BlockedWeight, other: BlockedWeight) -> bool:
 
 
 def _rows(tensor: Tensor) -> Iterator[Array]:
-    width = max(tensor.element_count // max(tensor.shape[0], 1), 1) if tensor.shape else 1
+    width = max(tensor.element_count // max(tensor.shape[0], 1), 1)
     step = max(_PART // width, 1)
     for start in range(0, tensor.shape[0], step):
         part = tensor.read(start * width, step * width).astype(np.float32)
