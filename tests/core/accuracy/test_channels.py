@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dld_tui.core.accuracy import statistics
 from dld_tui.core.accuracy.statistics import Tolerance, compare, lost_channels
 
 
@@ -73,3 +74,12 @@ def test_as_a_plain_loop_counts_them(dead: list[bool]) -> None:
         assert text.startswith(f"{count} of {len(dead)} channels of axis 1")
     else:
         assert text == ""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([0], "0"), ([0, 1], "0 to 1"), ([0, 2], "0, 2"), ([0, 4, 5, 6], "0, 4 to 6"),
+     ([0, 2, 4], "0, 2, 4"), ([0, 2, 4, 6, 7], "0, 2, 4, …")],
+)  # fmt: skip
+def test_channels_in_a_row_are_one_range(numbers: list[int], text: str) -> None:
+    assert statistics._ranges(numbers) == text

@@ -143,6 +143,8 @@ def test_intervals_by_drawing_hold_the_truth() -> None:
         found = interval(rmse, random.chisquare(3, (120, 1)))
         held += found.low <= math.sqrt(3) <= found.high
     assert held >= 52
+    for at in (0, 4):  # each sample may be drawn
+        assert interval(rmse, np.eye(5)[:, at : at + 1]).high > 0
     rows = random.random((50, 1))
     assert interval(rmse, rows) == interval(rmse, rows)
     same = difference(rmse, rows, rows)

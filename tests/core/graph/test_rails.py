@@ -3,7 +3,14 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.rails import HUB_ROWS, Rails, demand_order, lay_rails, rail_cells
+from dld_tui.core.graph.rails import (
+    HUB_ROWS,
+    Rails,
+    demand_order,
+    depths,
+    lay_rails,
+    rail_cells,
+)
 from tests.support.graphs import graph_of_links, random_graph
 
 
@@ -89,3 +96,9 @@ def test_a_tensor_that_feeds_everything_has_no_rail() -> None:
     assert rails.width == 2  # the chain, and the mask beside the row it stands in
     used = graph.names.index("n0050")
     assert rails.named_inputs(graph, rails.rows[used]) == [hub]
+
+
+@pytest.mark.parametrize("order", ["abcd", "dcba", "cadb", "bdac"])
+def test_depth_is_that_of_the_longest_way_in_any_order_of_the_file(order: str) -> None:
+    links = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("a", "d")]
+    assert depths(graph_of_links(links, order)) == ["abcd".index(name) for name in order]

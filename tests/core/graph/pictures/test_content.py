@@ -24,6 +24,10 @@ def test_the_whole_graph() -> None:
     assert (found.nodes, len(found.graph)) == (4, 6)
     assert found.colour(found.graph.labels.index("Add")) == "elem"
     assert found.colour(found.graph.labels.index("x")) == "io"
+    lines = {label: found.lines(at) for at, label in enumerate(found.graph.labels)}
+    assert (lines["Add"], lines["x"], lines["y"]) == (["second"], [], [])
+    unnamed = content.whole_content(drawn(models.CHAIN.replace("[second] ", "")), "c.onnx")
+    assert unnamed.lines(unnamed.graph.labels.index("Add")) == []
 
 
 def test_around_a_node_with_counters() -> None:
