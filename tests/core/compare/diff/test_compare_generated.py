@@ -231,3 +231,12 @@ def test_nodes_are_found_again_whatever_their_names(naming: str, kind: str, most
             for step, partner in zip(steps, partners, strict=True)
         )
     assert wrong <= most
+
+
+def test_branches_are_told_apart_by_their_weights() -> None:
+    branches = [_Step(number, "MatMul", (-1, 1000 + number)) for number in range(5)]
+    before = _model([*branches, _Step(5, "Sum", (0, 1, 2, 3, 4))], "v")
+    for order in ((4, 3, 2, 1, 0), (1, 2, 3, 4, 0), (2, 0, 1, 4, 3)):
+        after = _model([*(branches[at] for at in order), _Step(5, "Sum", order)], "other")
+        partners = compare(before, after).scopes[0].partners
+        assert partners == [*(order.index(at) for at in range(5)), 5]
