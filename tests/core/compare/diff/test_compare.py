@@ -85,6 +85,13 @@ def test_another_initializer_is_a_changed_input() -> None:
     text = models.CHAIN.replace("float[2] unused = {5, 6}", "float[4] v = {5, 6, 7, 8}")
     found = changed(text, ("Add(a, w)", "Add(a, v)"))
     assert fields(only(found)) == [("input 1", "w", "v")]
+    found = changed(  # what keeps its name with another shape was not renamed
+        models.CHAIN,
+        ("float[4] w = {1, 2, 3, 4}", "float[4] v = {9, 8, 7, 6}, float[2] w = {1, 2}"),
+        ("Add(a, w)", "Add(a, v)"),
+    )
+    assert ("initializer", "added", None, "v") in brief(found)
+    assert [("input 1", "w", "v")] in [fields(change) for _, change in found.all_changes()]
 
 
 def test_without_weights_values_are_not_compared() -> None:
