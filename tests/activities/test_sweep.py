@@ -195,6 +195,7 @@ def test_a_point_that_fails_later_keeps_the_others(
     assert [len(point.rounds_ms) for point in found.points] == [TURNS, 0, TURNS]
 
 
+@pytest.mark.broad
 def test_each_precision_is_converted_once_and_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +266,7 @@ def test_the_result_is_written_and_its_models_are_not_left(tmp_path: Path) -> No
     assert not [*cache_dir().rglob("*.onnx")]
 
 
+@pytest.mark.broad
 def test_a_converted_model_is_known_to_the_next_sweep(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

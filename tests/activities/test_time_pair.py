@@ -55,6 +55,7 @@ def measured(request: Request) -> Pair:
     return end.result
 
 
+@pytest.mark.broad
 def test_a_cancel_between_two_reports_is_no_fault(tmp_path: Path) -> None:
     """The first one is finished by then, and stays as it is."""
     model = chain(tmp_path, 4)
@@ -66,7 +67,7 @@ def test_a_cancel_between_two_reports_is_no_fault(tmp_path: Path) -> None:
     assert caught.value.hint is None  # its folder is gone
 
 
-@pytest.mark.parametrize("new_first", [False, True])
+@pytest.mark.parametrize("new_first", [False, pytest.param(True, marks=pytest.mark.broad)])
 def test_twice_the_work_takes_about_twice_as_long(tmp_path: Path, new_first: bool) -> None:
     base, new = chain(tmp_path, 4), chain(tmp_path, 16)
     request = pairs_of(base, new, SHORT, {}, {})(int(new_first))
@@ -77,6 +78,7 @@ def test_twice_the_work_takes_about_twice_as_long(tmp_path: Path, new_first: boo
     assert (len(pair.base.nodes), len(pair.new.nodes)) == (4, 16)
 
 
+@pytest.mark.broad
 def test_where_both_do_not_fit_one_is_measured_after_the_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,6 +124,7 @@ def test_settings_of_one_version_are_checked_before_anything_runs(
         pairs_of(Path("a.onnx"), Path("b.onnx"), {}, {}, settings, target)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_profiles_in_turns_know_the_processor_time_of_a_pass(tmp_path: Path, at_once: int) -> None:
     """Where operators run at once, the calling thread waits for others."""
@@ -185,6 +188,7 @@ def test_threads_of_a_session_spin_where_there_are_some_that_may(
     assert spins(*(SessionSettings(**each) for each in settings)) == answer
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("own", "of_caller", "spins"),
     [(0.0, None, True), (50.0, None, False), (0.0, 50.0, False), (50.0, 0.0, True)],
@@ -253,6 +257,7 @@ def test_layers_are_measured_if_they_fit_the_share(tmp_path: Path) -> None:
     assert measured(pairs_of(model, model, short, {}, {})(0, PairTime(share_s=20.0))).base.nodes
 
 
+@pytest.mark.broad
 def test_stages_name_the_version_and_how_long_it_took_to_load(tmp_path: Path) -> None:
     """The gate says at which stage a pair was stopped."""
     model = chain(tmp_path, 4)

@@ -211,6 +211,7 @@ def test_rewrite_rules_are_tried_only_if_they_are_asked_for(
     assert not any(change.rules for change in known)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("shown", [[0.9, 0.4], [0.9, 0.7, 0.8]])
 def test_each_pair_of_profiles_is_read_once_and_the_likeliest_kept(
     shown: list[float], tmp_path: Path, fast: dict[str, float], monkeypatch: pytest.MonkeyPatch
@@ -342,6 +343,7 @@ def test_rewrite_rules_that_failed_are_tried_again_too(
             assert not tuning.journal.is_made(change.id)
 
 
+@pytest.mark.broad
 def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -876,6 +878,7 @@ def test_time_is_kept_for_the_proof_of_a_leader_on_a_gpu(
         assert not work._must_prove(leader)
 
 
+@pytest.mark.broad
 def test_what_a_report_of_the_model_advises_is_tried_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -88,7 +88,13 @@ def judge_names(dld: Dld, words: tuple[str, ...], hostile: Iterable[str]) -> Non
         judge(dld, [*words, *(word for _ in arguments), *needed(command)])
 
 
-@pytest.mark.parametrize(("number", "words"), enumerate(COMMANDS))
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        pytest.param(number, words, marks=pytest.mark.broad if number % 4 else ())
+        for number, words in enumerate(COMMANDS)
+    ],
+)
 def test_some_hostile_names(dld: Dld, place: Path, number: int, words: tuple[str, ...]) -> None:
     judge_names(dld, words, list(WORDS.values())[number % 4 :: 4])
 

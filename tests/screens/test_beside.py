@@ -225,6 +225,7 @@ async def test_it_goes_by_esc_and_with_its_tab(tmp_path: Path) -> None:
         assert session.screen.beside.pane is None
 
 
+@pytest.mark.broad
 async def test_which_of_several_is_asked(tmp_path: Path) -> None:
     async with two(tmp_path, more=1) as session:
         await session.pilot.press("vertical_line")
@@ -235,6 +236,7 @@ async def test_which_of_several_is_asked(tmp_path: Path) -> None:
         assert session.pane.document.title == "there1.onnx"
 
 
+@pytest.mark.broad
 async def test_without_room_one_line_says_so(tmp_path: Path) -> None:
     async with two(tmp_path, NARROW) as session:
         await session.pilot.press("vertical_line")
@@ -262,6 +264,7 @@ def test_pairs_are_those_of_the_comparison(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.broad
 async def test_what_was_reduced_opens_beside_the_model_that_it_is_part_of(tmp_path: Path) -> None:
     async with two(tmp_path) as session:
         small = models.write(tmp_path, OTHER, "small.onnx")
@@ -272,6 +275,7 @@ async def test_what_was_reduced_opens_beside_the_model_that_it_is_part_of(tmp_pa
         assert session.pane.other.page.path == small
 
 
+@pytest.mark.broad
 async def test_a_subgraph_beside_its_model(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES), WIDE) as session:
         await session.go("pre")

@@ -74,6 +74,7 @@ async def test_nothing_holds_a_closed_tab(make: Callable[[Path], Page], tmp_path
         assert not [ref() for ref in gone if ref() is not None]
 
 
+@pytest.mark.broad
 async def test_a_tab_that_dies_late_is_collected_too(monkeypatch: pytest.MonkeyPatch) -> None:
     held = [Page()]
     page = weakref.ref(held[0])

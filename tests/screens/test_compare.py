@@ -97,7 +97,7 @@ def go_to(screen: CompareScreen, key: str) -> None:
     pane(screen).table.cursor = keys(screen).index(key)
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.broad)])
 async def test_what_differs_is_above_the_rows(
     pair: tuple[Path, Path], size: tuple[int, int]
 ) -> None:

@@ -144,6 +144,7 @@ async def test_deleting_and_undoing(tmp_path: Path, name: str) -> None:
             assert listed.counted(title_of(view)) == count
 
 
+@pytest.mark.broad
 async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
     from dld_tui.core.edits import attributes
 
@@ -192,6 +193,7 @@ async def _in_order(pilot: Pilot[Any], page: ListPage[Any], rename: Callable[[],
     await pilot.press("escape")
 
 
+@pytest.mark.broad
 async def test_lists_of_the_program() -> None:
     for name in ("e5", "b2", "c3", "a1", "d4"):
         tools.save(Tool(name, "true"))
@@ -214,6 +216,7 @@ async def test_lists_of_the_program() -> None:
         await _in_order(pilot, listed, rename_target)
 
 
+@pytest.mark.broad
 async def test_jobs_on_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     def unreachable(name: str) -> None:
         raise UsageError("not there")
@@ -240,6 +243,7 @@ async def test_jobs_on_targets(monkeypatch: pytest.MonkeyPatch) -> None:
         assert pilot.app.focused is page.view
 
 
+@pytest.mark.broad
 async def test_the_focus_stays_on_the_setting_that_is_changed() -> None:
     async with DldApp().run_test(size=NARROW) as pilot:
         page = SettingsScreen()

@@ -134,6 +134,7 @@ def test_declarations() -> None:
 
 
 @SIZES
+@pytest.mark.broad
 async def test_make_a_function_of_marked_nodes_and_inline_it(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:
@@ -155,6 +156,7 @@ async def test_make_a_function_of_marked_nodes_and_inline_it(
         assert [node.op_type for node in main.nodes] == ["Relu", "Add", "Mul", "Sigmoid"]
 
 
+@pytest.mark.broad
 async def test_replace_by_a_custom_node(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.go("third")
@@ -218,6 +220,7 @@ async def the_details_of_a_function_list_its_attributes(session: Session) -> Non
     assert "1 use" in row
 
 
+@pytest.mark.broad
 async def test_functions_and_their_attributes(shapes: Path) -> None:
     async with opened(shapes) as session:
         for check in (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+import pytest
 from textual.widgets import Input
 
 from dld_tui.core.graph.pictures import style
@@ -62,6 +63,7 @@ async def test_each_view_as_text(chain: Path) -> None:
         assert "second" in found[GraphView.FOLDED]
 
 
+@pytest.mark.broad
 async def test_what_is_there_is_kept_unless_told_otherwise(chain: Path) -> None:
     target = chain.with_suffix(".png")
     target.write_bytes(b"mine")
@@ -78,6 +80,7 @@ async def test_what_is_there_is_kept_unless_told_otherwise(chain: Path) -> None:
         await session.until(lambda: target.read_bytes().startswith(b"\x89PNG"))
 
 
+@pytest.mark.broad
 async def test_a_format_that_there_is_not(chain: Path) -> None:
     async with opened(chain) as session:
         await save_as(session, chain.with_suffix(".bmp"))
@@ -85,6 +88,7 @@ async def test_a_format_that_there_is_not(chain: Path) -> None:
         assert not chain.with_suffix(".bmp").exists()
 
 
+@pytest.mark.broad
 async def test_a_place_that_cannot_be_written(chain: Path) -> None:
     async with opened(chain) as session:
         await save_as(session, chain.parent / "nowhere" / "a.svg")

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 from textual.widgets import TextArea
 
 from dld_tui.core.document import Document
@@ -279,6 +280,7 @@ async def only_fields_that_count_are_shown(session: Session, page: InitializersS
     assert hidden == ["values", "low", "high", "file", "offset", "length"]
 
 
+@pytest.mark.broad
 async def test_the_list_of_initializers(tmp_path: Path) -> None:
     async with listed(tmp_path) as (session, page):
         for check in (

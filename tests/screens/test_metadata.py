@@ -143,6 +143,7 @@ async def test_precision_of_marked_nodes_is_a_column(chain: Path, size: tuple[in
 
 
 @SIZES
+@pytest.mark.broad
 async def test_profiles_are_made_and_checked(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
         document = session.screen.document
@@ -196,6 +197,7 @@ async def odd_characters_are_edited_as_escapes(session: Session) -> None:
     assert node.doc_string == text + "z"
 
 
+@pytest.mark.broad
 async def test_texts_and_types(chain: Path) -> None:
     async with opened(chain) as session:
         for check in (

@@ -251,6 +251,7 @@ def test_the_nodes_of_an_engine_are_those_of_its_model() -> None:
     ).subject.path == Path("m.onnx")
 
 
+@pytest.mark.broad
 async def test_settings_that_are_of_no_use_are_not_there_or_greyed(
     tmp_path: Path, target: FakeTarget
 ) -> None:

@@ -136,6 +136,7 @@ async def test_what_was_meant_comes_first(tmp_path: Path) -> None:
         assert ranked(entries, "qqqq") == []
 
 
+@pytest.mark.broad
 async def test_a_conversion_opens_its_form_and_nothing_is_said_to_fit(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         await session.press("ctrl+p")
@@ -165,6 +166,7 @@ def test_other_words_are_in_lower_case_and_once() -> None:
         assert len(set(words)) == len(words)
 
 
+@pytest.mark.broad
 async def test_a_command_of_a_pane_that_is_not_seen_shows_it(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
         await session.press("1")

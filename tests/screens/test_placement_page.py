@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.tune.placement import Decision, PlacementResult
 from dld_tui.core.tune.regions import Scheme
@@ -34,6 +36,7 @@ async def test_the_page_says_what_was_decided(tmp_path: Path, size: tuple[int, i
         assert "quantized" in session.text
 
 
+@pytest.mark.broad
 async def test_what_is_no_faster_is_said_first(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
         lost = replace(RESULT, confirmed=None, output=None, is_whole=False)

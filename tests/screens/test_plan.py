@@ -273,6 +273,7 @@ async def test_hostile_names_are_text(tmp_path: Path) -> None:
         assert HOSTILE.startswith("/blk/Conv")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("key", "name"), [("w", "out.csv"), ("W", "out.html"), ("", "out.svg"), ("", "out.txt")]
 )
@@ -293,6 +294,7 @@ async def test_what_is_shown_is_written(engine: Path, tmp_path: Path, key: str, 
     assert "conv1" in written or name == "out.txt"
 
 
+@pytest.mark.broad
 async def test_the_table_as_csv_has_what_only_engines_have(engine: Path, tmp_path: Path) -> None:
     async with opened(engine, SMALL) as (pilot, screen):
         for keys, name in ((("2",), "layers.csv"), (("6", "v"), "second.csv")):
@@ -309,6 +311,7 @@ async def test_the_table_as_csv_has_what_only_engines_have(engine: Path, tmp_pat
     assert "macs" in (tmp_path / "second.csv").read_text()
 
 
+@pytest.mark.broad
 async def test_a_damaged_file_closes_the_tab_and_says_why(tmp_path: Path) -> None:
     path = tmp_path / "bad.graph.json"
     path.write_text('{"Layers": 5}')
@@ -318,6 +321,7 @@ async def test_a_damaged_file_closes_the_tab_and_says_why(tmp_path: Path) -> Non
         assert "NoLayerslist" in flat_text(app)
 
 
+@pytest.mark.broad
 async def test_the_report_card_is_ready_at_any_width(engine: Path) -> None:
     async with opened(engine, LARGE) as (pilot, screen):
         for width in (40, 60, 100, 149, 151, 220):

@@ -280,6 +280,7 @@ async def a_bar_of_the_chart_filters_the_layers(pilot: Pilot[Any], screen: Repor
     assert screen.pane == "layers"
 
 
+@pytest.mark.broad
 async def test_layers_and_timeline(report: Path) -> None:
     async with opened(report) as (pilot, screen):
         for check in (

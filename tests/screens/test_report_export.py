@@ -70,12 +70,14 @@ async def test_a_file_that_is_there_is_asked_about(
         await until(pilot, lambda: target.read_text().startswith("<!DOCTYPE"))
 
 
+@pytest.mark.broad
 async def test_an_ending_that_says_nothing_is_explained(report: Path) -> None:
     async with opened(report) as (pilot, _):
         await ask(pilot, "tiny.pdf")
         await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("content", "word"), [(PROFILE, "Conv_0"), (TIMES, "GPU compute"), (TRACE, "aten::mm")]
 )
@@ -97,6 +99,7 @@ def test_progress_has_a_rate(tmp_path: Path) -> None:
     assert "50 % of 72 B, 72 B/s" in progress_text("t.json", 36, 72, 0.5)
 
 
+@pytest.mark.broad
 async def test_the_optimised_model_of_a_run_opens(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,7 +96,7 @@ async def test_a_partial_report_says_so(tmp_path: Path) -> None:
         assert "Partial: the run was stopped" in text_of(screen.query_one(AnswerText))
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.broad)])
 async def test_a_report_without_layers(tmp_path: Path, size: tuple[int, int]) -> None:
     path = tmp_path / "empty.dldprof"
     writer(path).finish()
@@ -121,7 +121,7 @@ async def test_a_report_without_layers(tmp_path: Path, size: tuple[int, int]) ->
         assert "no timeline" in text_of(timeline(screen))
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.broad)])
 async def test_one_pass_and_no_durations(tmp_path: Path, size: tuple[int, int]) -> None:
     path = make_report(tmp_path / "z.dldprof", layers=4, passes=1, latencies=1, zero=True)
     async with opened(path, size) as (pilot, screen):
@@ -130,7 +130,7 @@ async def test_one_pass_and_no_durations(tmp_path: Path, size: tuple[int, int]) 
         await pilot.press("right_square_bracket", "3", "b", "4", "percent_sign")
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.broad)])
 async def test_hostile_names(tmp_path: Path, size: tuple[int, int]) -> None:
     names = [HOSTILE, "x" * 100_000, "[bold]", "[/]", "", "\x00\n\t"]
     path = make_report(

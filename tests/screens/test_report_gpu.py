@@ -205,7 +205,7 @@ async def test_panes_of_a_gpu_one_at_a_time(report: Path) -> None:
             await pilot.press("3", "escape", "escape", "escape", "home")
 
 
-@pytest.mark.parametrize("size", [SMALL, LARGE])
+@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.broad)])
 async def test_a_lost_gpu_and_missing_permission_are_said(
     tmp_path: Path, size: tuple[int, int]
 ) -> None:

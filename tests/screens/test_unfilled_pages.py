@@ -215,6 +215,7 @@ async def test_commands_of_the_app_over_a_page_that_is_not_filled(name: str, fol
                 await leave(session)
 
 
+@pytest.mark.broad
 async def test_what_a_page_that_is_not_filled_cannot_do_is_said(folder: Path) -> None:
     async with opened(folder / "model.onnx") as session:
         app = session.app

@@ -290,6 +290,7 @@ async def edit_in_a_subgraph(session: Session) -> None:
     assert inner.name == "inner"
 
 
+@pytest.mark.broad
 async def test_edits_in_subgraphs(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES)) as session:
         for check in (
@@ -302,6 +303,7 @@ async def test_edits_in_subgraphs(tmp_path: Path) -> None:
             await session.reset()
 
 
+@pytest.mark.broad
 async def test_copy_names(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(chain) as session:
         copied: list[str] = []
@@ -319,6 +321,7 @@ async def keys_that_do_nothing_here_say_why(session: Session) -> None:
     assert not session.screen.document.history.done
 
 
+@pytest.mark.broad
 async def test_names_and_deletions(chain: Path) -> None:
     async with opened(chain) as session:
         for check in (
@@ -348,6 +351,7 @@ def test_names_are_edited_as_they_can_be_shown(name: str, shown: str) -> None:
     assert read(text) == name
 
 
+@pytest.mark.broad
 async def test_a_name_with_control_characters_can_be_changed(tmp_path: Path) -> None:
     proto = models.parse(models.CHAIN)
     proto.graph.node[1].name = "esc\x1b[2J"
@@ -359,6 +363,7 @@ async def test_a_name_with_control_characters_can_be_changed(tmp_path: Path) -> 
         assert node.name == "esc\x1b[2Jx"
 
 
+@pytest.mark.broad
 async def test_a_large_deletion_is_made_on_a_thread_and_undone(tmp_path: Path) -> None:
     text = "\n".join(f"    [n{at}] o{at} = Relu(x)" for at in range(700))
     model = f'<ir_version: 10, opset_import: ["" : 18]>\nlarge (float[N] x) => () {{\n{text}\n}}'
@@ -399,6 +404,7 @@ async def a_list_is_edited_a_value_a_line(session: Session) -> None:
     assert not session.screen.query(EditBar)
 
 
+@pytest.mark.broad
 async def test_attributes(convolution: Path) -> None:
     async with opened(convolution) as session:
         for check in (

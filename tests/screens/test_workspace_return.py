@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+import pytest
 
 from dld_tui.core.errors import DldError
 from dld_tui.screens.tensors.initializers import InitializersScreen
@@ -77,6 +78,7 @@ async def test_deleting_in_list_graph_and_canvas(tmp_path: Path) -> None:
                 await check(session, pressing(session, "d", "d"))
 
 
+@pytest.mark.broad
 async def test_drawn_edits(tmp_path: Path) -> None:
     dice = random.Random(41)
     drawn = drawn_model(41_007)
@@ -112,6 +114,7 @@ async def test_drawn_edits(tmp_path: Path) -> None:
 _WAYS = ("1", "2", "3", "j", "j", "k", "space", "down", "v", "end", "home", "pagedown", "o")
 
 
+@pytest.mark.broad
 async def test_findings_terminals_initializers_and_cells(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
         document, app = session.screen.document, session.app
