@@ -67,6 +67,14 @@ def test_a_plugin_with_other_inputs_and_outputs() -> None:
     assert [dim.dim_value for dim in after.graph.output[2].type.tensor_type.shape.dim] == [1, 5, 4]
 
 
+def test_one_of_the_nodes_may_use_what_another_makes_and_the_new_one_does_not() -> None:
+    after = changed(
+        "replace_nodes", scope=[], nodes=["twice", "copy"], op_type="P", domain="my",
+        name="new", inputs=["boxes"], outputs=["p"],
+    )  # fmt: skip
+    assert names(after)[::2] == (["new"], ["p"])
+
+
 def test_by_default_inputs_and_outputs_stay() -> None:
     after = replaced()
     assert names(after)[1:] == (["most", "iou"], ["picked", "all"])

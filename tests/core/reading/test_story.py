@@ -301,7 +301,7 @@ CHOSEN_BY_USERS = {"custom_op_library", "ep_library", "library", "plugins", "dyn
 @pytest.mark.parametrize("activity", ["onnxruntime", "tensorrt"])
 def test_no_option_that_writes_or_loads_code_is_advised(tmp_path: Path, activity: str) -> None:
     """All spellings of all settings of both profiles: these are left out, and no others."""
-    request = import_module(f"dld_tui.activities.profile_{activity}").Request
+    request = import_module(f"dld_tui.activities.profile.{activity}").Request
     for setting in settings_of(request):
         is_refused = setting.param.kind == "output" or setting.name in CHOSEN_BY_USERS
         for spelling in setting.param.spellings:
@@ -312,7 +312,7 @@ def test_no_option_that_writes_or_loads_code_is_advised(tmp_path: Path, activity
 
 @pytest.mark.parametrize("activity", ["onnxruntime", "tensorrt"])
 def test_what_is_recorded_names_no_file_of_results(tmp_path: Path, activity: str) -> None:
-    request = import_module(f"dld_tui.activities.profile_{activity}").Request
+    request = import_module(f"dld_tui.activities.profile.{activity}").Request
     outputs = [setting.name for setting in settings_of(request) if setting.param.kind == "output"]
     given = request(Path("m.onnx"), **dict.fromkeys(outputs, Path("o")), seed=3)
     words = rerun_command(("dld", "profile", activity), given)

@@ -124,6 +124,8 @@ def _take_out(
     """
     home = nodes[0].scope
     behind = _behind(home, [value for value in needed if value not in kept])
+    taken = {*nodes}  # one of them may use what another makes
+    behind = [node for node in behind if node not in taken]
     gone = {value for node in (*nodes, *behind) for value in node.outputs}.difference(kept)
     lost = [value for value in home.outputs if value in gone]
     delete_from(transaction, home, behind, reconnect=False)
