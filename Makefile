@@ -53,7 +53,7 @@ demo: $(INSTALLED)  ## profile the built-in sample model and open the report
 	@$(BIN)/dld demo
 
 test: $(DEVELOPED)  ## run the quick tests: all of make check but those marked broad
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(QUICK)'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile quick -m '$(QUICK)'
 
 test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'

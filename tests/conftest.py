@@ -25,6 +25,7 @@ sys.dont_write_bytecode = False
 
 # On a busy machine every example may take long: that is no failure.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)
 settings.load_profile("patient")
 
 # For programs that tests start; here a plugin of pytest has imported Textual already.

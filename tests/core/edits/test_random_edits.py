@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
 
@@ -98,6 +99,7 @@ def with_data_file(document: Document, path: Path) -> Document:
     return Document.open(path)
 
 
+@pytest.mark.broad
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), text=st.sampled_from(TEXTS), count=st.integers(1, 14))
 def test_any_sequence_of_edits(tmp_path: Path, data: st.DataObject, text: str, count: int) -> None:
