@@ -40,9 +40,13 @@ def identity(page: Path) -> str:
 
 
 def run_alone(page: Path) -> ParameterSet:
-    """Return a page to run; one that measures takes minutes on a busy machine."""
+    """Return a page to run; one that measures takes minutes on a busy machine.
+
+    `make test` runs the first pages that a reader reads.
+    """
     measures = any("measured" in block.marks for block in read(page).blocks)
-    return pytest.param(page, id=identity(page), marks=pytest.mark.slow if measures else ())
+    rest = () if page.parent.name == "start" else pytest.mark.broad
+    return pytest.param(page, id=identity(page), marks=pytest.mark.slow if measures else rest)
 
 
 def failing(faults: list[Fault]) -> None:

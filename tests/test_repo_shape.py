@@ -57,6 +57,7 @@ def test_no_ring_of_imports_is_large() -> None:
     assert max(map(len, found)) <= LARGEST_RING, found[0]
 
 
+@pytest.mark.broad
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
     known = {dotted(path) for path in MODULES}
     graph: dict[str, set[str]] = {}

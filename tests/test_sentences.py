@@ -30,11 +30,13 @@ def own_places() -> list[Place]:
     return places(Source(ROOT))
 
 
+@pytest.mark.broad
 def test_no_sentence_is_compared() -> None:
     wrong = [place for place in own_places() if not place.is_allowed]
     assert [f"{place.module}:{place.line}: {place.code}" for place in wrong] == []
 
 
+@pytest.mark.broad
 def test_each_exception_is_needed() -> None:
     used = {place.module for place in own_places() if place.is_allowed}
     assert used == {*READERS, *WORDS, *COMMANDS}
