@@ -73,6 +73,7 @@ from dld_tui.core.process.child import (
     compute,
     says_no_memory,
 )
+from dld_tui.core.reach import reached
 from dld_tui.core.shapes.inference import sorted_positions
 from dld_tui.core.text import visible
 
@@ -536,14 +537,10 @@ def _with_followers(graph: onnx.GraphProto, position: int) -> set[int]:
     for at, node in enumerate(graph.node):
         for name in names_used([node]):
             users.setdefault(name, []).append(at)
-    gone, waiting = {position}, [position]
-    while waiting:
-        for name in graph.node[waiting.pop()].output:
-            for user in users.get(text_of(name), ()):
-                if user not in gone:
-                    gone.add(user)
-                    waiting.append(user)
-    return gone
+    return reached(
+        [position],
+        lambda at: [u for name in graph.node[at].output for u in users.get(text_of(name), ())],
+    )
 
 
 def _first_nodes(model: onnx.ModelProto, positions: Iterable[int]) -> onnx.ModelProto:

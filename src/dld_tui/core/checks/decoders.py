@@ -18,6 +18,7 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.inputs.roles import CachePair, cache_pairs, words_of
+from dld_tui.core.reach import reached
 from dld_tui.core.tensors.value_types import ValueType
 
 _NUMBER = re.compile(r"\d+")
@@ -271,14 +272,10 @@ def _mixture_kernel(node: Node) -> Iterator[Finding]:
         return
     if node.domain != "com.microsoft" or scope.producer(name) is None or name in scope.outputs:
         return
-    before = set[Node]()  # what runs before it
-    waiting = [producer for value in node.inputs if (producer := scope.producer(value))]
-    while waiting:
-        earlier = waiting.pop()
-        if earlier not in before:
-            before.add(earlier)
-            waiting += [made for value in earlier.inputs if (made := scope.producer(value))]
-    if all(user is node or user in before for user in scope.consumers(name)):
+    before = reached(  # what runs before it, and itself
+        [node], lambda user: [made for value in user.inputs if (made := scope.producer(value))]
+    )
+    if all(user in before for user in scope.consumers(name)):
         text = (
             "nothing reads its input afterwards, and normalize_routing_weights is 0: ONNX Runtime"
             " 1.31's CPU kernel then overwrites the input first, and leaves out the experts"

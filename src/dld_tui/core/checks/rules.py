@@ -41,6 +41,7 @@ from dld_tui.core.files.proto_fields import (
     crowd_of_value,
     text_of,
 )
+from dld_tui.core.reach import reached
 from dld_tui.core.tensors.value_types import (
     castable,
     shown,
@@ -229,14 +230,10 @@ def _check_functions(roots: list[Root]) -> Iterator[Finding]:
 
 def _reached(calls: Counter[Key], functions: dict[Key, list[Root]]) -> set[Key]:
     """Return the functions that some calls reach, directly or through others."""
-    seen: set[Key] = set()
-    waiting = [key for key in calls if key in functions]
-    while waiting:
-        key = waiting.pop()
-        if key not in seen:
-            seen.add(key)
-            waiting += [k for root in functions[key] for k in root.calls if k in functions]
-    return seen
+    return reached(
+        functions.keys() & calls.keys(),
+        lambda key: [k for root in functions[key] for k in root.calls if k in functions],
+    )
 
 
 def _title(scope: Scope) -> str:

@@ -16,6 +16,7 @@ from dld_tui.core.cost.operators import operator, work
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.traversal import sources
 from dld_tui.core.operators.categories import RANDOM_OPERATORS, SIZE_OPERATORS
+from dld_tui.core.reach import reached
 from dld_tui.core.shapes.evaluation import Evaluation, Frame
 from dld_tui.core.shapes.following import dims_of_type
 from dld_tui.core.shapes.size import number_of, product
@@ -203,17 +204,15 @@ class Forecast(Evaluation):
     def _needed_in(self, scope: Scope) -> set[Node]:
         """Return the nodes that a runtime cannot leave out: something needs the elements."""
         if scope not in self._needed:
-            needed: set[Node] = set()
             producers = scope.links.producers
-            waiting = [node for name in scope.outputs for node in producers.get(name, ())]
-            while waiting:
-                node = waiting.pop()
-                if node in needed:
-                    continue
-                needed.add(node)
-                if node.domain or node.op_type not in SIZE_OPERATORS:
-                    waiting += sources(scope, node)
-            self._needed[scope] = needed
+            self._needed[scope] = reached(
+                [node for name in scope.outputs for node in producers.get(name, ())],
+                lambda node: (
+                    sources(scope, node)
+                    if node.domain or node.op_type not in SIZE_OPERATORS
+                    else ()
+                ),
+            )
         return self._needed[scope]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
@@ -12,6 +12,7 @@ from dld_tui.core.document.scope import Scope, ScopeOwner
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import VALUE_FIELDS, attribute_type, text_of
+from dld_tui.core.reach import reached
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
@@ -88,37 +89,20 @@ def recursive(document: ScopeOwner) -> set[FunctionKey]:
     """Return the functions that call themselves, directly or through others."""
     calls = {key_of(f): called_by(f) for f in document.functions}
     calls = {key: called & calls.keys() for key, called in calls.items()}
-    return {key for key in calls if _reaches(calls, key, key)}
+    return {key for key in calls if key in reached(calls[key], calls.__getitem__)}
+
+
+def functions_called(document: ScopeOwner, calls: Iterable[FunctionKey]) -> set[FunctionKey]:
+    """Return the functions of a document that some calls reach, directly or through others."""
+    functions = {key_of(function): function for function in document.functions}
+    return reached(
+        functions.keys() & set(calls), lambda key: called_by(functions[key]) & functions.keys()
+    )
 
 
 def calls_itself(function: Scope) -> bool:
     """Return whether a function calls itself, directly or through others."""
-    functions = {key_of(other): other for other in function.document.functions}
-    wanted = key_of(function)
-    seen: set[FunctionKey] = set()
-    waiting = [function]
-    while waiting:
-        called = called_by(waiting.pop()) & functions.keys()
-        if wanted in called:
-            return True
-        waiting += [functions[key] for key in called - seen]
-        seen |= called
-    return False
-
-
-def _reaches(
-    calls: dict[FunctionKey, set[FunctionKey]], start: FunctionKey, wanted: FunctionKey
-) -> bool:
-    seen: set[FunctionKey] = set()
-    waiting = list(calls.get(start, ()))
-    while waiting:
-        key = waiting.pop()
-        if key == wanted:
-            return True
-        if key not in seen:
-            seen.add(key)
-            waiting += calls.get(key, ())
-    return False
+    return key_of(function) in functions_called(function.document, called_by(function))
 
 
 def declared_attributes(function: Scope) -> dict[str, onnx.AttributeProto | None]:

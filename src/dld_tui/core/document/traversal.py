@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.reach import reached
 
 _SMALL = 2_000
 """Nodes of a scope that is looked at again as a whole."""
@@ -140,17 +142,8 @@ class Places:
 def live_nodes(scope: Scope) -> set[Node]:
     """Return the nodes that an output of the scope depends on."""
     producers = scope.links.producers
-    return _closure(scope, [node for name in scope.outputs for node in producers.get(name, ())])
-
-
-def _closure(scope: Scope, waiting: list[Node]) -> set[Node]:
-    closure: set[Node] = set()
-    while waiting:
-        node = waiting.pop()
-        if node not in closure:
-            closure.add(node)
-            waiting += sources(scope, node)
-    return closure
+    ends = [node for name in scope.outputs for node in producers.get(name, ())]
+    return reached(ends, partial(sources, scope))
 
 
 def sources(scope: Scope, node: Node) -> list[Node]:
@@ -191,7 +184,7 @@ def topological_order(scope: Scope) -> list[Node] | None:
 
 def upstream(scope: Scope, value: str) -> set[Node]:
     """Return the nodes of a scope that a value is computed from, directly or not."""
-    return _closure(scope, list(scope.links.producers.get(value, ())))
+    return reached(scope.links.producers.get(value, ()), partial(sources, scope))
 
 
 def outer_node(scope: Scope, node: Node) -> Node:
@@ -292,14 +285,7 @@ def inputs_and_outputs(scope: Scope, nodes: Iterable[Node]) -> tuple[list[str], 
 
 def upstream_of(nodes: Iterable[Node]) -> set[Node]:
     """Return the nodes that some nodes are computed from, in their own scopes, and themselves."""
-    ancestors: set[Node] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node not in ancestors:
-            ancestors.add(node)
-            waiting += sources(node.scope, node)
-    return ancestors
+    return reached(nodes, lambda node: sources(node.scope, node))
 
 
 def downstream_of(nodes: Iterable[Node]) -> set[Node]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core import fmt
 from dld_tui.core.document.edit_registry import edit, strings
 from dld_tui.core.document.index import record_name
-from dld_tui.core.document.local_functions import FunctionKey, called_by, key_of
+from dld_tui.core.document.local_functions import called_by, functions_called, key_of
 from dld_tui.core.document.node import Node, constant_node
 from dld_tui.core.document.opset_imports import (
     drop_import,
@@ -209,14 +209,8 @@ def _remove_unused(document: Document, transaction: Transaction) -> int:
     for scope in reversed(list(document.scopes())):  # what is inside first: it uses what is outside
         remove_unused.run(document, transaction, scope=scope.path)
         _drop_stray_types(transaction, scope)
-    functions = {key_of(function): function for function in document.functions}
-    used: set[FunctionKey] = set()
-    waiting = [document.main]
-    while waiting:
-        called = (called_by(waiting.pop()) & functions.keys()) - used
-        used |= called
-        waiting += [functions[key] for key in called]
-    gone = [function for key, function in functions.items() if key not in used]
+    used = functions_called(document, called_by(document.main))
+    gone = [function for function in document.functions if key_of(function) not in used]
     remove_records(transaction, document.main, "function", gone)
     for root in (document.main, *document.functions):
         domains = {node.domain for scope in root.walk() for node in scope.nodes}

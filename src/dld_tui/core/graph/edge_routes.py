@@ -7,6 +7,7 @@ from dataclasses import field
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.placement import Layers
+from dld_tui.core.reach import reached
 
 
 def split_edges(layers: Layers) -> Layers:
@@ -131,8 +132,6 @@ def _alike(layers: Layers, stands: list[int], first: int, second: int) -> bool:
     )
 
 
-_REPAIRS = 12
-"""Lines of one gap that are moved aside, at most."""
 _WISHING = 40
 """Lines of the widest gap in which each is compared with each."""
 _STEP = 4
@@ -173,14 +172,6 @@ class Wire:
         self.left = min(columns)
         self.right = max(columns)
 
-    def replace(self, column: int, by: int) -> None:
-        """Let one branch go out in another column."""
-        bottoms, arrows = (
-            tuple([by if old == column else old for old in columns])
-            for columns in (self.bottoms, self.arrows)
-        )
-        self.move(bottoms, arrows)
-
     def shifted(self, net: int, offset: int) -> Wire:
         """Return the same wire of another net, and further to the right."""
         wire: Wire = object.__new__(Wire)
@@ -215,7 +206,7 @@ def route(layers: Layers, left: list[int], widths: Sequence[int]) -> list[Gap]:
 
     Args:
         layers: Items in order.
-        left: The left edge of each item; a line that would run on another one is moved aside.
+        left: The left edge of each item.
         widths: Cells of each item: for a vertex, at least as many as lines come in, or go out.
     """
     return [_Router(layers, left, widths).gap(upper) for upper in layers.ranks[:-1]]
@@ -233,7 +224,7 @@ class _Router:
 
     def gap(self, upper: Sequence[int]) -> Gap:
         """Return the lines from the items of a rank down."""
-        goals, wires, others = self._single(upper)
+        wires, others = self._single(upper)
         if not others and all([wire.left == wire.right for wire in wires]):
             return Gap(wires)
         layers = self.layers
@@ -246,13 +237,8 @@ class _Router:
         for end, lowers in ends.items():
             bottoms = tuple([in_at[end, lower] for lower in lowers])
             arrows = tuple([in_at[end, lower] for lower in lowers if layers.net[lower] < 0])
-            goals.append(lowers)
             wires.append(Wire(end[1], out_at[end], bottoms, arrows))
         gap = Gap(wires, assign_tracks(wires))
-        for _ in range(_REPAIRS if len(wires) > 1 else 0):
-            if not self._repaired(goals, wires):
-                break
-            gap.tracks = assign_tracks(wires)
         origins: dict[int, int] = {}
         while len(wires) > 1 and _parted(wires, origins):
             gap.tracks = assign_tracks(wires, origins)
@@ -260,10 +246,10 @@ class _Router:
             wires[at].begins = wires[origin].track
         return gap
 
-    def _single(self, upper: Sequence[int]) -> tuple[list[list[int]], list[Wire], list[int]]:
+    def _single(self, upper: Sequence[int]) -> tuple[list[Wire], list[int]]:
         """Return the lines between two items that have no other link here, and the other items."""
         layers, left, widths = self.layers, self.left, self.widths
-        goals, wires, others = [], [], []
+        wires, others = [], []
         for item in upper:
             below = layers.below[item]
             if len(below) != 1 or len(layers.above[below[0]]) != 1:
@@ -272,37 +258,8 @@ class _Router:
             lower, net = below[0], layers.nets_below[item][0]
             top = left[item] if widths[item] == 1 else self._aim(item, below)
             bottom = left[lower] if widths[lower] == 1 else self._in_port(lower, top)
-            goals.append([lower])
             wires.append(Wire(net, top, (bottom,), () if layers.net[lower] >= 0 else (bottom,)))
-        return goals, wires, others
-
-    def _repaired(self, goals: Sequence[Sequence[int]], wires: Sequence[Wire]) -> bool:
-        """Move one line aside that would run on top of another one; False when none can be."""
-        by_top = {wire.top: wire for wire in wires}
-        taken: set[int] = set()
-        for lowers, wire in zip(goals, wires, strict=True):
-            for at, column in enumerate(wire.bottoms):
-                if not _overlaps(wire, column, by_top):
-                    continue
-                if not taken:
-                    taken = {*by_top, *(column for wire in wires for column in wire.bottoms)}
-                for free in (column + 1, column - 1, column + 2, column - 2):
-                    if free not in taken and self._may_arrive(lowers[at], free):
-                        self._arrive(lowers[at], wire, at, free)
-                        return True
-        return False
-
-    def _may_arrive(self, item: int, column: int) -> bool:
-        if self.layers.is_chain(item):
-            # Things side by side are further apart than this.
-            return abs(column - self.left[item]) == 1 and column >= 0
-        first, last = self._range(item)
-        return first <= column <= last
-
-    def _arrive(self, item: int, wire: Wire, at: int, column: int) -> None:
-        wire.replace(wire.bottoms[at], column)
-        if self.layers.is_chain(item):
-            self.left[item] = column
+        return wires, others
 
     def _middle(self, item: int) -> int:
         return self.left[item] + (self.widths[item] - 1) // 2
@@ -499,7 +456,7 @@ def _wish(bent: Sequence[Wire], below: Sequence[set[int]]) -> None:
                     upper, lower = (at, other) if gain > 0 else (other, at)
                     wishes.append((-abs(gain), upper, lower))
     for _, upper, lower in sorted(wishes):
-        if lower not in below[upper] and not _leads(below, lower, upper):
+        if lower not in below[upper] and upper not in reached([lower], below.__getitem__):
             below[upper].add(lower)
 
 
@@ -508,20 +465,6 @@ def _crossings(upper: Wire, lower: Wire) -> int:
     return (upper.left < lower.top < upper.right) + sum(
         [lower.left < column < lower.right for column in upper.bottoms]
     )
-
-
-def _leads(below: Sequence[set[int]], start: int, end: int) -> bool:
-    """Return whether a wire is above another one, by way of others."""
-    seen = {start}
-    waiting = [start]
-    while waiting:
-        at = waiting.pop()
-        if at == end:
-            return True
-        fresh = below[at] - seen
-        seen |= fresh
-        waiting += fresh
-    return False
 
 
 def _levels(below: Sequence[set[int]]) -> list[int]:

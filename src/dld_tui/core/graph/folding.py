@@ -18,6 +18,7 @@ from typing import Any, NamedTuple, overload
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.graph.graph import Graph, Kind
 from dld_tui.core.graph.rails import Rails, demand_order, lay_rails
+from dld_tui.core.reach import reached
 
 Scope = tuple[str, ...]
 
@@ -855,21 +856,11 @@ def between(graph: Graph, first: int, last: int) -> Subgraph:
     Where there is none in this direction, the other one is tried; else it is the two alone.
     """
     for start, end in ((first, last), (last, first)):
-        both = _reach(graph.targets, start) & _reach(graph.sources, end)
+        below = reached([start], graph.targets.__getitem__)
+        both = below & reached([end], graph.sources.__getitem__)
         if both:
             return part_of(graph, both)
     return part_of(graph, (first, last))
-
-
-def _reach(links: Sequence[Sequence[int]], start: int) -> set[int]:
-    reached = {start}
-    waiting = [start]
-    while waiting:
-        for other in links[waiting.pop()]:
-            if other not in reached:
-                reached.add(other)
-                waiting.append(other)
-    return reached
 
 
 def part_of(graph: Graph, vertices: Iterable[int]) -> Subgraph:

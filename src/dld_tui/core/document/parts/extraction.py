@@ -12,14 +12,15 @@ they are never read into memory. Everything that the nodes do not use is left ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.document import Document
-from dld_tui.core.document.local_functions import key_of
+from dld_tui.core.document.local_functions import call_of, functions_called, key_of
+from dld_tui.core.document.locations import nested_nodes
 from dld_tui.core.document.node import Node
 from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope, ScopeOwner
 from dld_tui.core.document.serialise import filled, filled_scope
@@ -201,22 +202,8 @@ def called_functions(document: ScopeOwner, nodes: Iterable[Node]) -> list[Scope]
     """Return the local functions that nodes call, and those that these call."""
     if not document.functions:
         return []
-    known = {key_of(function): function for function in document.functions}
-    functions: dict[Scope, None] = {}
-    waiting = list(nodes)
-    while waiting:
-        for node in nested(waiting):
-            function = known.get((node.domain, node.op_type, node.overload))
-            if function is not None:
-                functions.setdefault(function)
-        waiting = [
-            node
-            for function in list(functions)
-            for node in nested(function.nodes)
-            if (called := known.get((node.domain, node.op_type, node.overload))) is not None
-            and called not in functions
-        ]
-    return [function for function in document.functions if function in functions]
+    called = functions_called(document, map(call_of, nested(nodes)))
+    return [function for function in document.functions if key_of(function) in called]
 
 
 _FIRST_WITH_FUNCTIONS = 8
@@ -519,7 +506,7 @@ def _set_parameters(graph: onnx.GraphProto, function: Scope, call: Node | None) 
         if not entry.ref_attr_name:  # a call in another function passes that one's parameter on
             values[text_of(entry.name)] = entry
     removed: dict[str, None] = {}
-    for node in _nested_protos(graph):
+    for node in nested_nodes(graph.node):
         for position in reversed(range(len(node.attribute))):
             attribute = node.attribute[position]
             parameter = text_of(attribute.ref_attr_name)
@@ -535,17 +522,6 @@ def _set_parameters(graph: onnx.GraphProto, function: Scope, call: Node | None) 
         f"parameter {quoted(parameter)} has no value: attributes that take it are unset"
         for parameter in removed
     ]
-
-
-def _nested_protos(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    waiting = [graph]
-    while waiting:
-        for node in waiting.pop().node:
-            yield node
-            for attribute in node.attribute:
-                if attribute.HasField("g"):
-                    waiting.append(attribute.g)
-                waiting += attribute.graphs
 
 
 def nodes_at(scope: Scope, refs: Iterable[str]) -> list[Node]:
