@@ -45,6 +45,6 @@ def test_the_effort_is_kept_to() -> None:
 def test_without_crossings_nothing_is_tried() -> None:
     work = two_lines(3)
     pass_lines(work, 4_000)
-    before = work.effort
+    before = work.kept()
     assert pass_lines(work, 1_000) == 0
-    assert work.effort == before
+    assert work.ranks == before

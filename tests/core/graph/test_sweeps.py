@@ -74,17 +74,6 @@ def test_an_order_with_more_crossings_is_not_taken(seed: int) -> None:
     assert set(taken) == {True, False}
 
 
-def test_what_has_not_changed_is_not_looked_at_again() -> None:
-    work = ordering(1)
-    for _ in range(20):
-        work.sweep(down=True)
-        work.crossings()
-    before = work.effort
-    work.sweep(down=True)
-    work.crossings()
-    assert work.effort == before
-
-
 def test_the_orders_come_back() -> None:
     work = ordering(3)
     kept, crossings = work.kept(), work.crossings()

@@ -14,7 +14,7 @@ _ROUNDS = 4
 
 
 class Ordering:
-    """The orders of all ranks; what has not changed since it was looked at is not done again."""
+    """The orders of all ranks, and the crossings between them."""
 
     def __init__(
         self,
@@ -42,13 +42,6 @@ class Ordering:
         """Items that were looked at: what searching has cost, the same on any machine."""
         self.crossed = [0] * count
         """The crossings below each rank, as counted last."""
-        self._stale = set(range(count - 1))
-        self._changes = [0] * count
-        """How often the order of each rank has changed."""
-        self._sorted = [[(-1, -1)] * count for _ in range(4)]
-        """By direction and ties: the changes of each rank and of the one it was sorted by."""
-        self._swapped = [(-1, -1, -1, False)] * count
-        """The changes of the ranks around each one when its neighbours were tried."""
 
     def kept(self) -> list[list[int]]:
         """Return a copy of the orders."""
@@ -66,14 +59,6 @@ class Ordering:
         place = self.place
         for at, item in enumerate(items):
             place[item] = at
-        self._touch(rank)
-
-    def _touch(self, rank: int) -> None:
-        self._changes[rank] += 1
-        if rank:
-            self._stale.add(rank - 1)
-        if rank + 1 < len(self.ranks):
-            self._stale.add(rank)
 
     def sweep(self, *, down: bool, turned: bool = False) -> None:
         """Sort rank after rank by the one before it.
@@ -82,14 +67,10 @@ class Ordering:
             down: Start at the top.
             turned: Turn the order of items that want the same place.
         """
-        count, changes, seen = len(self.ranks), self._changes, self._sorted[2 * down + turned]
-        neighbours, step = (self.above, -1) if down else (self.below, 1)
+        count = len(self.ranks)
         for rank in range(1, count) if down else range(count - 2, -1, -1):
-            other = rank + step
-            if seen[rank] != (changes[rank], changes[other]):
-                if len(self.ranks[rank]) > 1:
-                    self._sort(rank, neighbours, turned)
-                seen[rank] = (changes[rank], changes[other])
+            if len(self.ranks[rank]) > 1:
+                self._sort(rank, self.above if down else self.below, turned)
 
     def _sort(self, rank: int, neighbours: Sequence[Sequence[int]], turned: bool) -> None:
         """Sort a rank by the mean place of each item's neighbours; one without any stays put."""
@@ -111,8 +92,7 @@ class Ordering:
 
     def crossings(self) -> int:
         """Return how many pairs of links between neighbouring ranks cross."""
-        while self._stale:
-            rank = self._stale.pop()
+        for rank in range(len(self.ranks) - 1):
             self.crossed[rank] = self.count_below(rank)
         return sum(self.crossed)
 
@@ -146,21 +126,15 @@ class Ordering:
             ties: Swap those, too, that cross as often in either order.
         """
         self.crossings()
-        changes, swapped, crossed = self._changes, self._swapped, self.crossed
-        last = len(changes) - 1
-        for rank in range(last + 1):
-            if not (crossed[rank] or (rank and crossed[rank - 1])):
-                continue
-            above = changes[rank - 1] if rank else -1
-            below = changes[rank + 1] if rank < last else -1
-            if swapped[rank] != (above, changes[rank], below, ties):
+        crossed = self.crossed
+        for rank in range(len(self.ranks)):
+            if crossed[rank] or (rank and crossed[rank - 1]):
                 self._swap(rank, ties)
-                swapped[rank] = (above, changes[rank], below, ties)
 
     def _swap(self, rank: int, ties: bool) -> None:
         items, place = self.ranks[rank], self.place
         known: dict[tuple[int, int], int] = {}
-        changed, improved, rounds = False, True, 0
+        improved, rounds = True, 0
         while improved and rounds < _ROUNDS:
             improved, rounds = False, rounds + 1
             self.effort += len(items)
@@ -173,10 +147,7 @@ class Ordering:
                 if saving > 0 or (ties and rounds == 1 and not saving):
                     items[at], items[at + 1] = right, left
                     place[left], place[right] = at + 1, at
-                    changed = True
                     improved = improved or saving > 0
-        if changed:
-            self._touch(rank)
 
     def _saving(self, left: int, right: int) -> int:
         """Return how many crossings fewer there are when two neighbours change places."""
@@ -217,8 +188,6 @@ class Ordering:
             if most < 0:
                 break
         if most >= 0:
-            for rank in orders:
-                self._changes[rank] += 1
             return True
         for rank, items in old.items():
             ranks[rank] = items
