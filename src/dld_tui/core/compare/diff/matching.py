@@ -6,8 +6,7 @@ The stages, each for the nodes that earlier ones left unmatched:
 of the same name and operator, if these are all that is left of one side; 3. nodes with the same
 upstream and downstream structure; 4. nodes of the same name and operator, unless matched neighbours
 show that names have shifted; 5. nodes whose upstream, downstream or nearby structure is unique;
-6. the only candidate next to a matched neighbour; 7. the rest by order in the file, by name, or by
-position.
+6. the only candidate next to a matched neighbour; 7. the rest by name, or by position.
 """
 
 from __future__ import annotations
@@ -328,8 +327,7 @@ def match_kept_names(matches: Matches) -> None:
 def match_names(matches: Matches) -> None:
     """Pair nodes of one operator and name, unless it seems that names have shifted.
 
-    Running numbers do that when a node is inserted: then only the names that matched neighbours
-    speak for are used.
+    Running numbers do that when a node is inserted: then names say nothing.
     """
     for by_output in (False, True):
         candidates = _candidates_by_name(matches, by_output)
@@ -337,8 +335,6 @@ def match_names(matches: Matches) -> None:
             for index, other in candidates:
                 if matches.is_open(index, other):
                     matches.pair(index, other)
-        else:
-            _match_supported(matches, candidates)
 
 
 def _candidates_by_name(matches: Matches, by_output: bool) -> list[Place]:
@@ -368,43 +364,12 @@ def _names_hold(matches: Matches, candidates: list[Place]) -> bool:
     """Return whether names can be trusted among the nodes that are not plainly the same."""
     if len(candidates) * 2 < min(matches.open_old, matches.open_new):
         return False  # most names are gone, so one that is left may be so by chance
-    good = 0
-    bad = _swapped_names(matches)
+    good = bad = 0
     for index, other in candidates:
         support, doubt = matches.evidence(index, other)
         good += support >= doubt and support > 0
         bad += doubt > support
     return bad < _FEW or bad * 2 <= good
-
-
-def _swapped_names(matches: Matches) -> int:
-    """Return how many nodes were matched with one of another name, though theirs is there."""
-    old, new = matches.old, matches.new
-    mine, theirs = set(old.keys), set(new.keys)
-    return sum(
-        old.keys[index] != new.keys[other] and old.keys[index] in theirs and new.keys[other] in mine
-        for index, other in enumerate(old.partners)
-        if other >= 0
-    )
-
-
-def _match_supported(matches: Matches, candidates: list[Place]) -> None:
-    """Pair the candidates next to matched neighbours, until there are no more."""
-    waiting = candidates
-    while waiting:
-        rest = []
-        for index, other in waiting:
-            if not matches.is_open(index, other):
-                continue
-            support, doubt = matches.evidence(index, other)
-            if support > doubt:
-                matches.pair(index, other)
-            else:
-                rest.append((index, other))
-        # Each round must settle a good part, or a long chain of names would take a round per node.
-        if len(rest) * 20 > len(waiting) * 19:
-            return
-        waiting = rest
 
 
 def match_leftover_names(matches: Matches) -> None:
@@ -515,94 +480,6 @@ def _choose(
     return True
 
 
-_BUDGET = 2_000_000
-"""The number of edits above which two sequences are too different to align."""
-
-
-def match_order(matches: Matches, intern: Interner) -> None:
-    """Align the open nodes of both sides by operator and attributes, and pair what fits."""
-    if not matches.unfinished:
-        return
-    mine, theirs = open_nodes(matches.old), open_nodes(matches.new)
-    first = [_key(matches.old, index, intern) for index in mine]
-    second = [_key(matches.new, index, intern) for index in theirs]
-    for old_at, new_at in common_subsequence(first, second):
-        support, doubt = matches.evidence(mine[old_at], theirs[new_at])
-        if support > doubt:
-            matches.pair(mine[old_at], theirs[new_at], guessed=True)
-
-
-def _key(side: DiffSide, index: int, intern: Interner) -> int:
-    return intern(("kind", side.operators[index], side.attributes(index)))
-
-
-def common_subsequence(
-    first: list[int], second: list[int], budget: int = _BUDGET
-) -> list[tuple[int, int]]:
-    """Return the places of a longest common subsequence (Myers 1986, the greedy algorithm).
-
-    Args:
-        first: The one sequence.
-        second: The other one.
-        budget: Steps to spend; nothing but the common ends is found when it does not suffice.
-    """
-    start = 0
-    shorter = min(len(first), len(second))
-    while start < shorter and first[start] == second[start]:
-        start += 1
-    end = 0
-    while end < shorter - start and first[-1 - end] == second[-1 - end]:
-        end += 1
-    head = [(place, place) for place in range(start)]
-    tail = [(len(first) - place, len(second) - place) for place in range(end, 0, -1)]
-    middle = _greedy(first[start : len(first) - end], second[start : len(second) - end], budget)
-    return [*head, *((old_at + start, new_at + start) for old_at, new_at in middle), *tail]
-
-
-def _greedy(first: list[int], second: list[int], budget: int) -> list[tuple[int, int]]:
-    size, other_size = len(first), len(second)
-    reached = {1: 0}
-    trace: list[dict[int, int]] = []
-    for edits in range(size + other_size + 1):
-        trace.append(dict(reached))
-        budget -= 2 * edits + 1
-        for diagonal in range(-edits, edits + 1, 2):
-            down = diagonal == -edits or (
-                diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1]
-            )
-            x = reached[diagonal + 1] if down else reached[diagonal - 1] + 1
-            y = x - diagonal
-            begin = x
-            while x < size and y < other_size and first[x] == second[y]:
-                x += 1
-                y += 1
-            budget -= x - begin
-            reached[diagonal] = x
-            if x >= size and y >= other_size:
-                return _walk_back(trace, size, other_size)
-        if budget < 0:
-            return []
-    return []
-
-
-def _walk_back(trace: list[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
-    pairs: list[tuple[int, int]] = []
-    for edits in range(len(trace) - 1, -1, -1):
-        reached = trace[edits]
-        diagonal = x - y
-        down = diagonal == -edits or (
-            diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1]
-        )
-        before = diagonal + 1 if down else diagonal - 1
-        start_x = reached[before] if edits else 0
-        start_y = start_x - before if edits else 0
-        while x > start_x and y > start_y:
-            x, y = x - 1, y - 1
-            pairs.append((x, y))
-        x, y = start_x, start_y
-    return pairs[::-1]
-
-
 Key = TypeVar("Key", bound=Hashable)
 
 
@@ -634,13 +511,6 @@ def match_nearby(matches: Matches, intern: Interner) -> None:
         old = nearby_ids(matches.old, intern, open_nodes(matches.old), is_old=True)
         new = nearby_ids(matches.new, intern, open_nodes(matches.new), is_old=False)
         _pair_unique(matches, old, new)
-
-
-def match_alike(matches: Matches, intern: Interner) -> None:
-    """Pair nodes of equal structure in file order, as far as both sides have them."""
-    if matches.unfinished:
-        old, new = _structures(matches, intern)
-        _pair_groups(matches, _both(old), _both(new), equal=False)
 
 
 def _is_bijection(first: Mapping[int, int], second: Mapping[int, int]) -> bool:
@@ -681,20 +551,17 @@ def _pair_groups(
     matches: Matches,
     first: Mapping[int, tuple[int, int]],
     second: Mapping[int, tuple[int, int]],
-    *,
-    equal: bool = True,
 ) -> None:
     """Pair nodes of one structure: those of one name, then in the order of the file."""
     mine, theirs = _grouped(first), _grouped(second)
     for key, members in mine.items():
         others = theirs.get(key)
-        if others is None or (equal and len(others) != len(members)):
+        if others is None or len(others) != len(members):
             continue
-        if len(members) > 1 or len(others) > 1:
+        if len(members) > 1:
             members, others = _pair_same_names(matches, members, others)
-        guessed = len(members) > 1 or len(others) > 1
-        for index, other in zip(members, others, strict=False):
-            matches.pair(index, other, guessed=guessed)
+        for index, other in zip(members, others, strict=True):
+            matches.pair(index, other, guessed=len(members) > 1)
 
 
 def _pair_same_names(
@@ -759,11 +626,8 @@ def _match_rest(matches: Matches) -> None:
         match_beside(matches)
         if not matches.unfinished or before - matches.open_old <= before * _MUCH:
             break
-    match_order(matches, intern)
-    match_beside(matches)
     match_leftover_names(matches)
     match_beside(matches, weak=True)
-    match_alike(matches, intern)
 
 
 def _link_leftover_values(matches: Matches) -> None:
