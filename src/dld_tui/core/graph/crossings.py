@@ -342,13 +342,13 @@ class _Search:
 
     def __init__(self, layers: Layers) -> None:
         self.layers = layers
-        self.ranks, given, above, below = _distinct(layers)
-        self.size = sum(map(len, given))
-        self.work = Ordering(given, above, below)
+        given = layers.ranks
+        self.size = len(layers.rank)
+        self.work = Ordering(given, layers.above, layers.below)
         self.orders = given
         self.best = self.work.crossings()
         if self.best:
-            self.work.restore(_depth_first(given[::-1], above)[::-1])
+            self.work.restore(_depth_first(given[::-1], layers.above)[::-1])
             self._sweep()
 
     def _sweep(self) -> None:
@@ -376,47 +376,7 @@ class _Search:
 
     def finish(self) -> None:
         """Give the layers the best orders."""
-        orders = dict(zip(self.ranks, self.orders, strict=True))
-        layers = self.layers
-        for rank in range(len(layers.ranks)):
-            items = orders.get(rank)
-            if items is None:  # as the one before
-                items = [layers.below[item][0] for item in layers.ranks[rank - 1]]
-            layers.ranks[rank] = list(items)
-
-
-_Items = list[list[int]]
-
-
-def _distinct(layers: Layers) -> tuple[list[int], _Items, _Items, _Items]:
-    """Return the ranks that need an order of their own: their numbers, items, and links.
-
-    Where each item of a rank continues in one of the next, and the other way round, both ranks have
-    the same order: the next one is left out, and the items of the first one stand for those below.
-    """
-    ranks, given, above, below = list[int](), _Items(), list(layers.above), list(layers.below)
-    head = list(range(len(layers.rank)))
-    last: list[int] = []
-    for rank, items in enumerate(layers.ranks):
-        if (
-            last
-            and len(items) == len(last)
-            and all([len(layers.below[item]) == 1 for item in last])
-            and all([len(layers.above[item]) == 1 for item in items])
-        ):
-            for item in last:
-                head[layers.below[item][0]] = head[item]
-        else:
-            for item in last:
-                below[head[item]] = layers.below[item]
-            for item in items:
-                above[item] = [head[other] for other in layers.above[item]]
-            ranks.append(rank)
-            given.append(items)
-        last = items
-    for item in last:
-        below[head[item]] = []
-    return ranks, given, above, below
+        self.layers.ranks[:] = [list(items) for items in self.orders]
 
 
 def _depth_first(
