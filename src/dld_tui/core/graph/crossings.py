@@ -300,8 +300,6 @@ _PASSING = 60
 """Items that may be looked at in moving lines past each other, for each item there is."""
 _MOST_PASSING = 60_000
 """The limit for all items in total."""
-_FEW_ITEMS = 300
-"""With so many items at most, lines of one tensor stay together if that leaves fewer crossings."""
 
 
 def order_lines(layers: Layers) -> tuple[Layers, list[int], int]:
@@ -320,63 +318,42 @@ def order_lines(layers: Layers) -> tuple[Layers, list[int], int]:
         of crossings left.
     """
     count = len(layers.rank)
-    together = _Search(layers)
-    if together.best:
+    together = _swept(layers)
+    if together.crossings():
         apart = split_edges(layers)
         if len(apart.rank) > count:
-            other = _Search(apart)
-            if other.best <= together.best:
-                other.pass_lines()
-                other.finish()
+            other = _swept(apart)
+            if other.crossings() <= together.crossings():
+                pass_lines(other, min(_PASSING * len(apart.rank), _MOST_PASSING))
+                apart.ranks[:] = other.ranks
                 joined, items = join_edges(apart, count)
                 crossings = Ordering(joined.ranks, joined.above, joined.below).crossings()
-                if together.size > _FEW_ITEMS or together.pass_lines() >= crossings:
-                    return joined, items, crossings
-        together.pass_lines()
-    together.finish()
-    return layers, list(range(count)), together.best
+                return joined, items, crossings
+        pass_lines(together, min(_PASSING * count, _MOST_PASSING))
+    layers.ranks[:] = together.ranks
+    return layers, list(range(count)), together.crossings()
 
 
-class _Search:
-    """The best orders of some layers so far: at first, those that sweeps lead to."""
-
-    def __init__(self, layers: Layers) -> None:
-        self.layers = layers
-        given = layers.ranks
-        self.size = len(layers.rank)
-        self.work = Ordering(given, layers.above, layers.below)
-        self.orders = given
-        self.best = self.work.crossings()
-        if self.best:
-            self.work.restore(_depth_first(given[::-1], layers.above)[::-1])
-            self._sweep()
-
-    def _sweep(self) -> None:
-        """Sweep down and up, and keep the best orders."""
-        work, since = self.work, 0
-        least: int | None = None
-        for sweep in range(_SWEEPS):
-            turned = sweep % 4 < 2
-            work.sweep(down=sweep % 2 == 0, turned=turned)
-            work.swap_neighbours(ties=not turned)
-            crossings = work.crossings()
-            since = 0 if least is None or crossings < least else since + 1
-            least = crossings if least is None else min(least, crossings)
-            if crossings < self.best:
-                self.best, self.orders = crossings, work.kept()
-            if not self.best or since == _IDLE_SWEEPS:
-                break
-
-    def pass_lines(self) -> int:
-        """Move lines past each other in the best orders; returns the crossings left."""
-        self.work.restore(self.orders)
-        self.best = pass_lines(self.work, min(_PASSING * self.size, _MOST_PASSING))
-        self.orders = self.work.ranks
-        return self.best
-
-    def finish(self) -> None:
-        """Give the layers the best orders."""
-        self.layers.ranks[:] = [list(items) for items in self.orders]
+def _swept(layers: Layers) -> Ordering:
+    """Return the best orders that sweeps down and up lead to."""
+    work = Ordering(layers.ranks, layers.above, layers.below)
+    best, orders, since = work.crossings(), work.kept(), 0
+    least: int | None = None
+    if best:
+        work.restore(_depth_first(layers.ranks[::-1], layers.above)[::-1])
+    for sweep in range(_SWEEPS if best else 0):
+        turned = sweep % 4 < 2
+        work.sweep(down=sweep % 2 == 0, turned=turned)
+        work.swap_neighbours(ties=not turned)
+        crossings = work.crossings()
+        since = 0 if least is None or crossings < least else since + 1
+        least = crossings if least is None else min(least, crossings)
+        if crossings < best:
+            best, orders = crossings, work.kept()
+        if not best or since == _IDLE_SWEEPS:
+            break
+    work.restore(orders)
+    return work
 
 
 def _depth_first(
