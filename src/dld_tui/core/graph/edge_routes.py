@@ -224,16 +224,14 @@ class _Router:
 
     def gap(self, upper: Sequence[int]) -> Gap:
         """Return the lines from the items of a rank down."""
-        wires, others = self._single(upper)
-        if not others and all([wire.left == wire.right for wire in wires]):
-            return Gap(wires)
         layers = self.layers
         ends: dict[_End, list[int]] = {}
-        for item in others:
+        for item in upper:
             for lower, net in zip(layers.below[item], layers.nets_below[item], strict=True):
                 ends.setdefault((item, net), []).append(lower)
         out_at = self._out_ports(ends)
         in_at = self._in_ports(ends, out_at)
+        wires: list[Wire] = []
         for end, lowers in ends.items():
             bottoms = tuple([in_at[end, lower] for lower in lowers])
             arrows = tuple([in_at[end, lower] for lower in lowers if layers.net[lower] < 0])
@@ -245,21 +243,6 @@ class _Router:
         for at, origin in origins.items():
             wires[at].begins = wires[origin].track
         return gap
-
-    def _single(self, upper: Sequence[int]) -> tuple[list[Wire], list[int]]:
-        """Return the lines between two items that have no other link here, and the other items."""
-        layers, left, widths = self.layers, self.left, self.widths
-        wires, others = [], []
-        for item in upper:
-            below = layers.below[item]
-            if len(below) != 1 or len(layers.above[below[0]]) != 1:
-                others.append(item)
-                continue
-            lower, net = below[0], layers.nets_below[item][0]
-            top = left[item] if widths[item] == 1 else self._aim(item, below)
-            bottom = left[lower] if widths[lower] == 1 else self._in_port(lower, top)
-            wires.append(Wire(net, top, (bottom,), () if layers.net[lower] >= 0 else (bottom,)))
-        return wires, others
 
     def _middle(self, item: int) -> int:
         return self.left[item] + (self.widths[item] - 1) // 2
