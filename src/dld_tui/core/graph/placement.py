@@ -223,8 +223,6 @@ _Shares = tuple[tuple[float, ...], float]
 def _rows(layers: Layers, widths: Sequence[int], gap: int) -> tuple[list[_Row], list[_Row]]:
     """Return the ranks for going down, and for going up: that from the last one."""
     is_chain = [net >= 0 for net in layers.net]
-    known: dict[tuple[float, ...], tuple[_Shares, _Shares]] = {}
-    """By how many items are above, and strengths: few sets of these come over and over."""
     down, up = [], []
     for items in layers.ranks:
         offsets = _offsets(items, widths, gap)
@@ -238,10 +236,7 @@ def _rows(layers: Layers, widths: Sequence[int], gap: int) -> tuple[list[_Row], 
                     row.pulls.append(((item,), (1.0,)))
                     row.weights.append(0.01)
                 continue
-            key = (len(above), *[strengths[is_chain[other]] for other in others])
-            shares = known.get(key)
-            if shares is None:
-                shares = known[key] = _shares(key[1:], len(above))
+            shares = _shares([strengths[is_chain[other]] for other in others], len(above))
             falling.pulls.append((others, shares[0][0]))
             falling.weights.append(shares[0][1])
             rising.pulls.append((others, shares[1][0]))
@@ -264,19 +259,10 @@ def _shares(strengths: Sequence[float], above: int) -> tuple[_Shares, _Shares]:
 def _place(row: _Row, middle: list[float]) -> None:
     """Move the items of a rank to where they are pulled, keeping the order and the distances."""
     # Less the widths before it, each item must be no further left than the one before.
-    wanted = []
-    if len(row.items) == 1:
-        (others, shares), item = row.pulls[0], row.items[0]
-        middle[item] = sum(map(mul, shares, [middle[at] for at in others]))
-        return
-    for (others, shares), offset in zip(row.pulls, row.offsets, strict=True):
-        if len(others) == 1:
-            wanted.append(middle[others[0]] - offset)
-        elif len(others) == 2:
-            first, second = others
-            wanted.append(middle[first] * shares[0] + middle[second] * shares[1] - offset)
-        else:
-            wanted.append(sum(map(mul, shares, [middle[at] for at in others])) - offset)
+    wanted = [
+        sum(map(mul, shares, [middle[at] for at in others])) - offset
+        for (others, shares), offset in zip(row.pulls, row.offsets, strict=True)
+    ]
     if wanted != sorted(wanted):
         wanted = _pooled(wanted, row.weights)
     for item, at, offset in zip(row.items, wanted, row.offsets, strict=True):
