@@ -21,14 +21,9 @@ def depths(graph: Graph) -> list[int]:
     sources = graph.sources
     depth: list[int] = []
     for vertex, given in enumerate(sources):
-        if len(given) == 1 and given[0] < vertex:
-            depth.append(1 + depth[given[0]])
-        elif given:
-            if max(given) >= vertex:
-                break  # the file is not in an order to compute in
-            depth.append(1 + max([depth[source] for source in given]))
-        else:
-            depth.append(0)
+        if given and max(given) >= vertex:
+            break  # the file is not in an order to compute in
+        depth.append(1 + max([depth[source] for source in given], default=-1))
     else:
         return depth
     depth = [-1] * len(graph)
@@ -81,9 +76,7 @@ def demand_order(graph: Graph, depth: Sequence[int] | None = None) -> list[int]:
             else:
                 entered[vertex] = 1
                 neighbours = sources[vertex]
-                while (
-                    len(neighbours) == 1 and not entered[neighbours[0]]
-                ):  # most of a network is chains
+                while len(neighbours) == 1 and not entered[neighbours[0]]:  # most is chains
                     vertex = neighbours[0]
                     entered[vertex] = 1
                     stack.append(vertex)
@@ -91,9 +84,7 @@ def demand_order(graph: Graph, depth: Sequence[int] | None = None) -> list[int]:
                 if len(neighbours) > 1:
                     # The last one is asked first: the deepest, of equals the first operand.
                     waiting = [source for source in reversed(neighbours) if not entered[source]]
-                    if len(waiting) > 1:
-                        waiting.sort(key=lambda source: depth[source])
-                    stack += waiting
+                    stack += sorted(waiting, key=depth.__getitem__)
     return order
 
 
@@ -176,18 +167,6 @@ def lay_rails(graph: Graph, order: Sequence[int]) -> Rails:
     live = widest = 0
     for row, vertex in enumerate(order):
         taken_nets, given_nets = inputs[vertex], outputs[vertex]
-        if len(taken_nets) == 1 == len(given_nets):
-            number, given = taken_nets[0], given_nets[0]
-            own = column_of[number]
-            if own >= 0 and last[number] == row < last[given]:
-                # One tensor ends and one begins: most rows. The new one takes the column over.
-                column_of[number] = -1
-                column_of[given] = own
-                columns.append(own)
-                above_rows.append(live)
-                below_rows.append(live)
-                joined_rows.append(0)
-                continue
         above, joined, ending = live, 0, 0
         for number in taken_nets:
             column = column_of[number]
