@@ -855,11 +855,12 @@ def between(graph: Graph, first: int, last: int) -> Subgraph:
 
     Where there is none in this direction, the other one is tried; else it is the two alone.
     """
+    sources, targets = graph.sources, graph.targets
     for start, end in ((first, last), (last, first)):
-        below = reached([start], graph.targets.__getitem__)
-        both = below & reached([end], graph.sources.__getitem__)
-        if both:
-            return part_of(graph, both)
+        below: set[int] = reached([start], lambda vertex: targets[vertex])
+        above: set[int] = reached([end], lambda vertex: sources[vertex])
+        if below & above:
+            return part_of(graph, below & above)
     return part_of(graph, (first, last))
 
 
