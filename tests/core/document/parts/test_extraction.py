@@ -249,6 +249,9 @@ def test_old_model_lists_its_initializers_as_inputs(tmp_path: Path) -> None:
     document = Document.open(path)
     found = extract_nodes(document, nodes_at(document.main, ["second"]))
     assert found.document.main.inputs == ("a", "w")
+    document.apply("set_input", scope=[], node="third", index=1, value="unused")
+    cut = extract_between(document, document.main, ["a", "w"], ["c"]).document.main
+    assert (cut.inputs, [*cut.named("initializer")]) == (("a", "w", "unused"), ["unused"])
 
 
 def test_what_a_model_uses_without_importing_is_imported() -> None:
