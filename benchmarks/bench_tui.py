@@ -32,6 +32,10 @@ WIDE = 120
 TO_NODES = "gjjzjzjj"
 """Keys from the first row to a node: down to a scope, unfold it, and the one in it."""
 
+QUIET_S = 0.6
+"""The other panes follow a cursor that rests for 0.1 s, and take their time: they are not of the
+next key."""
+
 FIRST_ROWS_MS, REPAINT_MS, ROW_BYTES = 1000.0, 20.0, 2048.0
 GRAPH_MS, GRAPH_REPAINT_MS, GRAPH_ROW_BYTES, GRAPH_PAGE_BYTES = 1000.0, 10.0, 1024.0, 10_240.0
 
@@ -112,7 +116,7 @@ def _add_keys(
         terminal.wait_idle()
         for key in TO_NODES:
             terminal.press(key)
-        moves = [terminal.press("jk"[index % 2]) for index in range(presses)]
+        moves = [terminal.press("jk"[index % 2], QUIET_S) for index in range(presses)]
         pages = [terminal.press(("\x1b[6~", "\x1b[5~")[index % 2]) for index in range(20)]
     if not all(answer.all_bytes for answer in moves):
         sys.exit(f"{size}: some keys changed nothing on the screen")
@@ -143,7 +147,7 @@ def _add_graph(
         terminal.wait_idle()
         moves, theirs = [], []
         for index in range(presses):
-            moves.append(terminal.press("jk"[index % 2]))
+            moves.append(terminal.press("jk"[index % 2], QUIET_S))
             theirs.append(peer.press(("\x1b[B", "\x1b[A")[index % 2]))
         pages = [terminal.press(("\x1b[6~", "\x1b[5~")[index % 2]) for index in range(20)]
     times, peers = ([answer.row_ms for answer in one] for one in (moves, theirs))

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.machine import providers
 from dld_tui.screens.home import welcome
-from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.checks import Checks
 from tests.support import models, style_sheets
 from tests.support.ssh_fixtures import sshd
 
@@ -20,7 +20,7 @@ style_sheets.share()
 @pytest.fixture(autouse=True)
 def no_type_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no child process for each model that is opened, and for each edit."""
-    monkeypatch.setattr(TypeInference, "INFER", False)
+    monkeypatch.setattr(Checks, "INFER", False)
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def type_inference(no_type_inference: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Infer types, for the tests that need them."""
-    monkeypatch.setattr(TypeInference, "INFER", True)
+    monkeypatch.setattr(Checks, "INFER", True)
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> Non
         session.screen.history.edit(
             tensors.set_elements(scope=[], tensor={"initializer": "w"}, start=0, values=[3])
         )
-        session.screen.accuracy.compare_edits()
+        session.screen.activities.compare_edits()
         await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
         page = session.app.screen
         assert isinstance(page, AccuracyScreen)
@@ -128,14 +128,14 @@ async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> Non
 async def test_the_forms(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:
-        session.screen.accuracy.search_precision()
+        session.screen.activities.search_precision()
         await session.until(lambda: isinstance(session.app.screen, ActivityScreen))
         form = session.app.screen
         assert isinstance(form, ActivityScreen)
         await session.until(lambda: form.query("ParamForm"))
         assert form.command_line == f"dld accuracy --search fp16 {path}"
         await session.pilot.press("escape")
-        session.screen.accuracy.compare()
+        session.screen.activities.compare()
         await session.until(lambda: isinstance(session.app.screen, ActivityScreen))
 
 

@@ -14,7 +14,7 @@ async def test_the_memory_of_a_model_is_shown_with_what_is_alive(tmp_path: Path)
     text = "m (float[4, 64] x) => (float[4, 64] y) { [a] a = Relu(x) [last] y = Add(a, x) }"
     path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
     async with opened(path) as session:
-        session.screen.profiling.memory()
+        session.screen.activities.memory()
         await session.settle()
         await session.press("f5")
         await session.until(lambda: isinstance(session.app.page, TableResult))
@@ -32,7 +32,7 @@ async def test_on_a_low_screen_there_is_room_for_the_list_and_a_way_to_the_rest(
     text = "m (float[4, 64] x) => (float[4, 64] y) { [a] a = Relu(x) [last] y = Add(a, x) }"
     path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
     async with opened(path, NARROW) as session:
-        session.screen.profiling.memory()
+        session.screen.activities.memory()
         await session.settle()
         await session.press("f5")
         await session.until(lambda: isinstance(session.app.page, TableResult))

@@ -147,7 +147,7 @@ async def test_precision_of_marked_nodes_is_a_column(chain: Path, size: tuple[in
 async def test_profiles_are_made_and_checked(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
         document = session.screen.document
-        session.screen.metadata.show_profiles()
+        session.screen.editing.show_profiles()
         await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
         assert "Press a to add one" in session.text
         await session.press("a", "e")
@@ -172,7 +172,7 @@ async def profiles_that_fit_no_more_are_marked(session: Session) -> None:
     document = session.screen.document
     document.apply("set_profiles", profiles=[{"x": {"min": [1, 4], "opt": [1, 4], "max": [1, 4]}}])
     document.apply("set_value_type", scope=[], value="x", dtype="float32", dims=["N", 5])
-    session.screen.metadata.show_profiles()
+    session.screen.editing.show_profiles()
     await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
     assert "dimension 1 is fixed to 5" in session.text
     document.apply("set_metadata", key="dld.profiles", value="{")

@@ -132,7 +132,7 @@ def files(folder: Path) -> list[str]:
 async def test_a_saved_model_runs_from_its_file(tmp_path: Path, target: FakeTarget) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, NARROW) as session:
-        form = await shown(session, session.screen.accuracy.search_precision)
+        form = await shown(session, session.screen.activities.search_precision)
         assert not form.query("#state")
         await session.pilot.press("f5")
         await session.until(lambda: target.requests)
@@ -145,7 +145,7 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
     target.answer = compared
     async with opened(path, NARROW) as session:
         weigh(session, 3)
-        form = await shown(session, session.screen.accuracy.compare)
+        form = await shown(session, session.screen.activities.compare)
         assert form.choices == (EDITED, SAVED, BOTH)
         assert "(•) as edited" in session.text
         assert reasons(form)["model"] == "", "it is not there"
@@ -172,11 +172,11 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
         assert session.screen.explorer.node is not None
         assert session.screen.explorer.node.name == "second"
 
-        errors, legend = session.screen.accuracy.tensor_errors()
+        errors, legend = session.screen.activities.tensor_errors()
         assert [node.name for node in errors] == ["second"]
         assert legend == page.tab_title
         weigh(session, 5)
-        assert session.screen.accuracy.tensor_errors()[1].endswith(
+        assert session.screen.activities.tensor_errors()[1].endswith(
             "as edited, before the last edits"
         )
         session.app.show_page(page)
@@ -196,7 +196,7 @@ async def test_a_new_document_and_one_with_edits_run_as_they_are(
     async with opened(path, WIDE) as session:
         weigh(session, 3)
         session.screen.document.path = None
-        form = await shown(session, session.screen.accuracy.compare)
+        form = await shown(session, session.screen.activities.compare)
         assert form.choices == (EDITED,)
         form.query_one(ParamForm).set_values({"round": "fp16"})
         await session.pilot.press("f5")
@@ -230,7 +230,7 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
     target.answer = fail
     async with opened(path, NARROW) as session:
         weigh(session, 3)
-        await shown(session, session.screen.accuracy.tactics)
+        await shown(session, session.screen.activities.tactics)
         await session.pilot.press("f5")
         await session.until(lambda: "model.onnx as edited: bad model.onnx as" in session.text)
         assert target.requests[0][1]["avoid"] == "model.tactics"
@@ -264,7 +264,7 @@ async def test_settings_that_are_of_no_use_are_not_there_or_greyed(
             "sets": 2,
         }
         session.app.state.put("forms", "accuracy", kept)
-        form = await shown(session, session.screen.accuracy.compare)
+        form = await shown(session, session.screen.activities.compare)
         fields = form.query_one(ParamForm)
         values = fields.values()
         assert (values["against"], values["shape"], values["sets"]) == (None, [], 2), "of another"

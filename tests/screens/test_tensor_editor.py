@@ -242,7 +242,7 @@ async def test_every_kind_of_element_can_be_edited(tmp_path: Path) -> None:
              "nibbles": "7", "eight": "2.0"}  # fmt: skip
     async with opened(write_tensors(tmp_path)) as session:
         for name, typed in cases.items():
-            session.screen.tensors.open_tensor(TensorPlace(session.screen.document.main, name))
+            session.screen.editing.show_tensor(TensorPlace(session.screen.document.main, name))
             await session.until(lambda: isinstance(session.app.screen, TensorScreen))
             page = session.app.screen
             assert isinstance(page, TensorScreen)
@@ -260,7 +260,7 @@ async def test_undoing_what_made_the_tensor_leaves_the_page(tmp_path: Path) -> N
             "add_initializer", scope=[], name="new", dtype="float32", dims=[2],
             fill={"kind": "zeros"},
         )  # fmt: skip
-        session.screen.tensors.open_tensor(TensorPlace(session.screen.document.main, "new"))
+        session.screen.editing.show_tensor(TensorPlace(session.screen.document.main, "new"))
         await session.until(lambda: isinstance(session.app.screen, TensorScreen))
         await session.until(lambda: session.app.screen.focused is not None)
         await session.pilot.press("u")
@@ -331,7 +331,7 @@ async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Pat
     path = decoders.grouped(tmp_path / "decoder.onnx")
     async with opened(path, WIDE) as session:
         scope = session.screen.document.main
-        session.screen.tensors.open_tensor(TensorPlace(scope, "layers.0.q.q"))
+        session.screen.editing.show_tensor(TensorPlace(scope, "layers.0.q.q"))
         await session.until(lambda: isinstance(session.app.screen, TensorScreen))
         page = session.app.screen
         assert isinstance(page, TensorScreen)
@@ -383,7 +383,7 @@ async def test_a_list_of_an_attribute_is_edited_in_the_grid(tmp_path: Path) -> N
     async with opened(tmp_path / "m.onnx", NARROW) as session:
         document = session.screen.document
         node = document.main.nodes[0]
-        session.screen.navigation.go_to(node)
+        session.screen.panes.go_to(node)
         session.screen.panes.focus("parameters")
         session.screen.panes.parameters.go_to_attributes()
         await session.pilot.press("e", "f4")

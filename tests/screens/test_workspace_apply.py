@@ -39,7 +39,7 @@ async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
         screen = session.screen
         await session.go("third")
         screen.explorer.list.set_marks({screen.document.main.nodes[0]})
-        screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
+        screen.conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         assert "Converted it" in session.text
         assert screen.tab_dirty
@@ -62,7 +62,7 @@ async def test_the_report_saves_the_model(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, NARROW) as session:
         screen = session.screen
-        screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
+        screen.conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         await session.pilot.press("ctrl+s")
         await session.until(lambda: not screen.tab_dirty)
@@ -75,7 +75,7 @@ async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
         session.app.push_screen(FunctionsScreen(screen.history))
         session.app.push_screen(InitializersScreen(screen.history, screen.document.functions[0]))
         await session.until(lambda: isinstance(session.app.screen, InitializersScreen))
-        screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
+        screen.conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         await session.pilot.press("enter")
         await session.until(lambda: "unused" in session.text)  # the scope is gone: those of all
@@ -96,7 +96,7 @@ async def test_a_model_edited_meanwhile_keeps_its_edits_and_the_result_is_put_as
         (tmp_path / "aside.onnx").write_text("mine")
         result = result_of(session, tmp_path)
         screen.history.edit(renaming.rename_node(scope=[], node="first", name="one"))
-        screen.apply_conversion.apply(result, DONE, is_current=False)
+        screen.conversion.apply(result, DONE, is_current=False)
         await session.until(lambda: isinstance(session.app.screen, ConversionDialog))
         assert "The model was edited meanwhile" in session.text
         assert len(screen.document.history.done) == 1
@@ -156,12 +156,12 @@ async def test_a_graph_that_has_the_keys_stays_where_it_was(tmp_path: Path) -> N
             subject, node = screen.parameters.subject, screen.graph.node
             return tuple(one.name for one in (subject, node) if isinstance(one, Node))
 
-        screen.navigation.go_to(screen.document.main.nodes[2])
+        screen.panes.go_to(screen.document.main.nodes[2])
         await session.press("t")
         assert screen.graph.model is not None
         assert screen.graph.model.view is GraphView.FOCUS
         assert at() == ("third", "third")
-        screen.apply_conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
+        screen.conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
         await session.until(lambda: isinstance(session.app.screen, AppliedDialog))
         await session.until(lambda: at() == ("third", "third"))
         assert len(screen.document.main.nodes) == 5

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,17 +20,24 @@ from dld_tui.commands import in_scope
 from dld_tui.core.document import Document, Node
 from dld_tui.core.document.operator_listing import operator_palette
 from dld_tui.core.errors import DldError
+from dld_tui.screens.workspace.controller import listeners
+from dld_tui.screens.workspace.conversion import Conversion
 from dld_tui.screens.workspace.editing import Editing
-from dld_tui.screens.workspace.extraction import Extraction
 from dld_tui.screens.workspace.history import MANY, EditHistory
-from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import recall_arrangement
-from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.screens.workspace.page import CONTROLLERS, WorkspaceScreen
+from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, EditableKind, Signal, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.widgets.explorer.state import Branch, ExplorerModel
 from dld_tui.widgets.parameters.descriptions import NodeRows, ParameterRow, ScopeRows, Terminal
 from tests.support import models
+
+
+def run_to_end(coroutine: Any, group: str, **options: Any) -> None:
+    """Run a task, also from within another one."""
+    with ThreadPoolExecutor() as threads:
+        threads.submit(asyncio.run, coroutine).result()
 
 
 @dataclass
@@ -40,6 +48,8 @@ class Desk:
     model: WorkspaceModel = field(default_factory=WorkspaceModel)
     said: list[str] = field(default_factory=list)
     dialogs: list[Any] = field(default_factory=list)
+    answers: list[Any] = field(default_factory=list)
+    """What the next dialogs are left with; None where there is none."""
     gone_to: list[Node] = field(default_factory=list)
     started: list[str] = field(default_factory=list)
     is_running: bool = False
@@ -49,16 +59,22 @@ class Desk:
         self.look(Cursor())
         self.model.is_open = True
         self.document.on_change.append(self.model.tell_change)
-        self.navigation = cast("Any", SimpleNamespace(go_to=self.gone_to.append))
+        self.panes = cast("Any", SimpleNamespace(go_to=self.gone_to.append))
         self.page = cast("Any", SimpleNamespace(
             notify=lambda text, **options: self.said.append(text),
-            app=SimpleNamespace(push_screen=lambda dialog, then: self.dialogs.append(dialog)),
+            app=SimpleNamespace(push_screen=self.dialogs.append),
+            tasks=SimpleNamespace(ask=self.ask, start=run_to_end),
         ))  # fmt: skip
         work = SimpleNamespace(run=self.run, is_running=False)
         self.base = (self.page, self.model, cast("Any", work))
         self.work = work
         node_list = cast("Any", SimpleNamespace())
-        self.history = EditHistory(*self.base, self.navigation, node_list)
+        self.history = EditHistory(*self.base, self.panes, node_list)
+
+    async def ask(self, dialog: Any) -> Any:
+        """Show a dialog."""
+        self.dialogs.append(dialog)
+        return self.answers.pop(0) if self.answers else None
 
     def look(self, cursor: Cursor) -> None:
         """Put the cursor on something."""
@@ -219,17 +235,15 @@ def test_large_changes_run_beside_the_keys_and_are_told_at_their_end(desk: Desk)
 
 @pytest.fixture
 def editing(desk: Desk) -> Editing:
-    return Editing(*desk.base, cast("Any", None), desk.navigation, desk.history, cast("Any", None))
+    none = cast("Any", None)
+    return Editing(*desk.base, desk.panes, desk.history, none, cast("Any", SimpleNamespace()))
 
 
-def test_edit_and_delete_look_up_what_the_cursor_is_on(desk: Desk, editing: Editing) -> None:
+def test_edit_and_delete_do_what_fits_the_thing_at_the_cursor(desk: Desk, editing: Editing) -> None:
     done: list[str] = []
-    editing.edits = {
-        target: lambda name=target.name: done.append(name)  # type: ignore[misc]
-        for target in EditableKind
-        if target is not EditableKind.OTHER
-    }
-    editing.deletions = {EditableKind.TERMINAL: lambda: done.append("removed")}
+    editing.wiring.declare_type = lambda: done.append("type")  # type: ignore[method-assign]
+    editing.wiring.remove_terminal = lambda: done.append("removed")  # type: ignore[method-assign]
+    editing.rename = lambda: done.append("renamed")  # type: ignore[method-assign]
     desk.look(desk.cursor_on_scope("x"))
     editing.edit()
     editing.delete()
@@ -237,7 +251,7 @@ def test_edit_and_delete_look_up_what_the_cursor_is_on(desk: Desk, editing: Edit
     editing.edit()
     desk.look(Cursor(subject=desk.node("first"), in_parameters=True))
     editing.edit()
-    assert done == ["TERMINAL", "removed", "NAME"]
+    assert done == ["type", "removed", "renamed"]
     row = ParameterRow(("fact", "size"))
     desk.look(replace(desk.cursor_on("first", "node"), row=row))
     editing.edit()
@@ -261,10 +275,16 @@ def test_a_node_is_deleted_at_once_where_nothing_uses_it(desk: Desk, editing: Ed
     assert desk.started == [f"Deleting {4 * MANY:,} nodes"]
 
 
+async def _known(*, always: bool) -> None: ...
+
+
+TYPED = cast("Any", SimpleNamespace(typed=_known))
+"""Checks that know the types of the model."""
+
+
 def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
     none = cast("Any", None)
-    typed = cast("Any", SimpleNamespace(when_typed=lambda task, always: task()))
-    wiring = Wiring(*desk.base, none, desk.history, none, typed)
+    wiring = Wiring(*desk.base, none, desk.history, TYPED)
     desk.look(desk.cursor_on("second", "w"))
     wiring.make_input()
     assert len(desk.document.main.inputs) == 2
@@ -291,26 +311,31 @@ def test_a_link_is_the_end_that_it_leads_to(desk: Desk) -> None:
 
 
 def test_links_are_cut_given_another_value_and_an_operator(desk: Desk) -> None:
-    none = cast("Any", None)
     added: list[Any] = []
-    operators = cast("Any", SimpleNamespace(add_wired=added.append, ask_wiring=added.append))
-    wiring = Wiring(*desk.base, none, desk.history, operators, none)
-    wiring.inference = cast("Any", SimpleNamespace(when_typed=lambda ask, always: ask()))
+    wiring = Wiring(*desk.base, cast("Any", None), desk.history, TYPED)
+
+    async def add(wanted: Any, *, asks: bool) -> None:
+        added.append(wanted)
+
+    wiring.add_wired = add  # type: ignore[method-assign, assignment]
     desk.look(on_link(desk, "second"))
     wiring.disconnect()
     assert "needs its input A" in desk.dialogs[0].message
     wiring.connect()
     assert desk.dialogs[1].TITLE_TEXT == "Connect to input A of Add second"
     palette = operator_palette(desk.document.main, {})
-    relu = next(item for item in palette.operators if item.name == "Relu")
-    desk.page.app.push_screen = lambda dialog, then: then(relu)
+    desk.answers.append(next(item for item in palette.operators if item.name == "Relu"))
     wiring.insert_on_link()
     assert added[0].users_of == [["second", 0]]
 
 
+class PanesOfDesk(Panes):
+    cursor = property(lambda self: self.model.cursor)
+
+
 def test_from_a_link_one_goes_to_both_ends(desk: Desk) -> None:
     shown: list[Any] = []
-    navigation = Navigation(*desk.base, cast("Any", None))
+    navigation = PanesOfDesk(*desk.base)
     navigation.go_to = shown.append  # type: ignore[method-assign, assignment]
     desk.look(on_link(desk, "second"))
     navigation.go_source()
@@ -327,14 +352,13 @@ def test_every_command_of_a_controller_is_there() -> None:
     assert len(named) > 90
     for controller, _, method in named:
         assert callable(getattr(getattr(page, controller), method)), (controller, method)
-    assert set(page.editing.edits) == set(EditableKind) - {EditableKind.OTHER}
 
 
-def test_every_message_that_is_heard_has_a_handler() -> None:
-    page = WorkspaceScreen()
+def test_the_page_hears_what_its_controllers_hear() -> None:
     heard = {kind for kind, _ in getattr(WorkspaceScreen.pane_message, "_textual_on", ())}
-    assert heard == set(page._handlers)
+    assert heard == set(listeners(CONTROLLERS))
     assert len(heard) > 15
+    assert {type(part) for part in WorkspaceScreen().controllers} == set(CONTROLLERS)
 
 
 def test_controllers_do_not_know_the_page() -> None:
@@ -363,25 +387,12 @@ def test_what_a_provider_compiled_is_extracted(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
     document = Document.open(tmp_path / "m.onnx")
     desk = Desk(document)
-    answers: list[Any] = [tmp_path / "out.engine", "1"]  # the file, and to stay here
-    asked: list[Any] = []
-
-    def push(dialog: Any, then: Callable[[Any], None]) -> None:
-        asked.append(dialog)
-        then(answers.pop(0))
-
-    async def ask(dialog: Any) -> Any:
-        asked.append(dialog)
-        return answers.pop(0)
-
-    desk.page.app.push_screen = push
-    desk.page.tasks = cast(
-        "Any", SimpleNamespace(ask=ask, start=lambda task, group: asyncio.run(task))
-    )
+    desk.answers += [tmp_path / "out.engine", "1"]  # the file, and to stay here
     desk.look(Cursor(node=document.main.nodes[0]))
-    Extraction(*desk.base, desk.navigation, cast("Any", None)).extract()
+    none = cast("Any", None)
+    Conversion(*desk.base, cast("Any", Panes), desk.history, none, none, none).extract()
     assert (tmp_path / "out.engine").read_bytes() == engine
-    assert len(asked) == 2
+    assert len(desk.dialogs) == 2
     assert desk.started == ["Extracting"]
     document.close()
 

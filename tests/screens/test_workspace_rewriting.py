@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.core.tensors.value_types import ValueType
-from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.checks import Checks
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.dialogs.nodes import RewriteDialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
@@ -64,8 +64,8 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
         # Of a large model the first place alone.
         rule = "Add(Mul(x, w), g) => my.Fused(x, w, g)"
         with monkeypatch.context() as patched:
-            patched.setattr("dld_tui.screens.workspace.rewriting.LIVE", 0)
-            head, lines = await session.screen.rewriting.look(rule)
+            patched.setattr("dld_tui.screens.workspace.selection.LIVE", 0)
+            head, lines = await session.screen.selection.look(rule)
         assert head == "3 hits"
         assert lines[:3] == [
             "- s0 = Mul(n0, w0)", "- j0 = Add(s0, g0)", "+ j0 = my.Fused(n0, w0, g0)"
@@ -133,8 +133,8 @@ g (float[2, 3] x) => (float[2, 3] y) { a = Neg(x) y = Relu(a) }"""
 async def test_rules_with_conditions_on_types_wait_for_inference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TypeInference, "INFER", True)
-    monkeypatch.setattr(TypeInference, "infer", lambda self: None)
+    monkeypatch.setattr(Checks, "INFER", True)
+    monkeypatch.setattr(Checks, "infer", lambda self: None)
     path = models.write(tmp_path, UNTYPED)
     rule = "Relu(a) => Abs(a) where a.shape = [2, 3]"
     async with opened(path) as session:

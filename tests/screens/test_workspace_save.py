@@ -279,7 +279,7 @@ async def test_edits_of_a_killed_session_can_wait_or_go(chain: Path) -> None:
         assert "Add  second" in session.rows
         assert not crash_journals(chain)
         assert any("kept for 7 days" in note.message for note in session.app._notifications)
-        session.screen.recovery.restore_discarded()
+        session.screen.saving.restore_discarded()
         await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
         await session.press("1")
         await session.until(lambda: "Add  renamed" in session.rows)

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from dld_tui.core.errors import ActivityError
-from dld_tui.screens.workspace import extraction
+from dld_tui.screens.workspace import conversion
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
@@ -190,7 +190,7 @@ async def test_an_extract_that_is_not_valid_is_told(
         assert len(onnx.load(after).graph.node) == 1
         raise ActivityError("the result is not valid: no [kernel]")
 
-    monkeypatch.setattr(extraction, "require_sound", refuses)
+    monkeypatch.setattr(conversion, "require_sound", refuses)
     async with opened(chain) as session:
         await session.go("second")
         await session.press("x", "enter")
@@ -284,7 +284,7 @@ async def test_export_edits(chain: Path) -> None:
     async with opened(chain) as session:
         await session.go("first")
         await session.press("d", "r")
-        session.screen.extraction.export_script()
+        session.screen.conversion.export_script()
         await session.pilot.pause()
         await session.press("enter")
         script = chain.with_name("model.edits.jsonl")

@@ -74,7 +74,7 @@ async def editor(
 ) -> AsyncIterator[tuple[Session, TensorScreen]]:
     """Open the editor of an initializer and wait until it is there."""
     async with opened(write_tensors(folder), size) as session:
-        session.screen.tensors.open_tensor(TensorPlace(session.screen.document.main, name))
+        session.screen.editing.show_tensor(TensorPlace(session.screen.document.main, name))
         await session.until(lambda: isinstance(session.app.screen, TensorScreen))
         page = session.app.screen
         assert isinstance(page, TensorScreen)

@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from dld_tui.commands import in_scope
 from dld_tui.core.settings.config import Config
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.shell import command_dispatch as dispatch
 from dld_tui.widgets.shell.command_dispatch import (
     Commands,
@@ -24,7 +25,7 @@ from tests.support.tui import HostApp, until
 
 
 class Pane(Commands, Static, can_focus=True):
-    SCOPE = "workspace"
+    SCOPE = WorkspaceScreen.SCOPE
     now: ClassVar[set[str]] = {"document"}
     ran: ClassVar[list[str]] = []
 
@@ -34,7 +35,7 @@ class Pane(Commands, Static, can_focus=True):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.history = SimpleNamespace(undo=lambda: self.ran.append("undo"))
-        self.panes = SimpleNamespace(go_to=self.ran.append)
+        self.panes = SimpleNamespace(go_to_pane=self.ran.append)
 
 
 def test_bindings_have_ids_help_and_the_shown_key() -> None:

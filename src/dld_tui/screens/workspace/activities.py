@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,15 +24,15 @@ from dld_tui.core.process import paths
 from dld_tui.core.process.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.workspace.controller import Controller, Option
-from dld_tui.screens.workspace.inference import TypeInference
+from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs, model_view
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import NodeErrors, host
-from dld_tui.widgets.tasks import on_thread
+from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:
     from dld_tui.activities.tool import Result
@@ -43,85 +42,107 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class Profiling(Controller):
-    """Shows the forms of activities that need the model as a file."""
+class Activities(Controller):
+    """Shows the forms of activities on the model, and starts custom tools."""
 
     COMMAND_TABLE = table(
         "workspace",
-        ("model.profile", "profiling.profile", "f5", "", "profile",
+        ("model.profile", "activities.profile", "f5", "", "profile",
          "Profile this model with ONNX Runtime.",
          "benchmark, latency, slowest, slowest node, speed, measure, time, timing, ort, onnx "
          "runtime, bottleneck, run"),
-        ("model.tune", "profiling.tune", "f9", "", "tune",
+        ("model.tune", "activities.tune", "f9", "", "tune",
          "Search for the fastest conversion and session settings within a tolerance.",
          "fastest, make faster, autotune"),
-        ("model.sweep", "profiling.sweep", "", "", "sweep sizes",
+        ("model.sweep", "activities.sweep", "", "", "sweep sizes",
          "Measure this model at several batch sizes, dimensions and thread counts.",
          "several batch sizes, sequence length, scaling, throughput, knee"),
-        ("model.load", "profiling.load", "", "", "measure under load",
+        ("model.load", "activities.load", "", "", "measure under load",
          "Measure throughput and latency of several clients on one session.",
          "clients, concurrency, throughput, saturation, load test"),
-        ("model.gate", "profiling.gate", "", "", "gate",
+        ("model.gate", "activities.gate", "", "", "gate",
          "Stop a slower model: judge a new version, or this model by requirements.",
          "regression, slower, requirements, budget, latency limit, p95"),
-        ("model.start_up", "profiling.startup", "", "", "session startup",
+        ("model.start_up", "activities.startup", "", "", "session startup",
          "Measure session creation by stage, and show the provider of each node.",
          "measure the start, start-up, session creation, load time"),
-        ("model.providers", "profiling.providers", "", "", "providers",
+        ("model.providers", "activities.providers", "", "", "providers",
          "Show which nodes each execution provider takes, why not, and what would help.",
          "execution provider, supported operators, fallback, coverage, npu"),
-        ("model.memory", "profiling.memory", "", "", "memory",
+        ("model.memory", "activities.memory", "", "", "memory",
          "Predict the memory of a run: weights, peak of activations, live tensors.",
          "memory needed, peak memory, vram"),
-        ("model.build", "profiling.build", "f6", "", "build engine",
+        ("model.build", "activities.build", "f6", "", "build engine",
          "Build a TensorRT engine from this model.",
          "tensorrt, engine, trtexec, compile, plan, trt"),
-        ("model.profile_tensorrt", "profiling.profile_tensorrt", "shift+f5", "",
+        ("model.profile_tensorrt", "activities.profile_tensorrt", "shift+f5", "",
          "profile with TensorRT", "Profile this model with TensorRT.",
          "benchmark on the gpu, trtexec profile"),
+        ("accuracy.compare", "activities.compare", "", "", "compare accuracy",
+         "Run the model in two ways, or against another model, and compare all tensors.",
+         "accuracy, error, errors of tensors, is it still right, polygraphy run, tolerance"),
+        ("accuracy.edits", "activities.compare_edits", "", "file", "accuracy of edits",
+         "Compare the tensors of the saved file and of the edited model."),
+        ("accuracy.search", "activities.search_precision", "", "", "search precision",
+         "Find the fewest nodes that must stay in fp32 for fp16, bf16 or int8.",
+         "mixed precision, debug precision, keep in fp32, sensitive layers"),
+        ("accuracy.tactics", "activities.tactics", "", "", "isolate tactic",
+         "Find the TensorRT tactics that give wrong results.",
+         "debug build, wrong results, kernel"),
         common="document", footer="model.profile model.tune",
     )  # fmt: skip
 
+    panes: Panes
+    jobs: Jobs
     saving: Saving
-    inference: TypeInference
+    checks: Checks
+
     _copies: list[Path] = field(default_factory=list)
     """Folders of copies that were made to profile unsaved edits."""
+    _errors: NodeErrors | None = None
+    """The errors that the graph can show: of the comparison that was opened last."""
 
     def close(self) -> None:
         """Remove the copies that were made to profile unsaved edits."""
         for folder in self._copies:
             discard(folder)
 
-    def profile(self) -> None:
+    @task()
+    async def profile(self) -> None:
         """Show the form for measuring this model; asks first when there are unsaved edits.
 
         A decoder can be measured as it is used: tokens after tokens, with its cache.
         """
         from dld_tui.core.inputs.roles import cache_pairs, state_pairs
 
-        def one_pass() -> None:
-            self._start_form("profile_onnxruntime", "profile")
-
-        def generation() -> None:
-            self._start_form("profile_llm", "profile")
-
-        if not (cache_pairs(self.document) or state_pairs(self.document)):
-            one_pass()
-            return
-        options: list[Option] = [
-            ("g", "generation: a prompt, then tokens", generation),
-            ("o", "one pass and its layers", one_pass),
-        ]
-        message = "It is a decoder: what a run makes is an input of the next one."
-        self.ask_which("Profile", message, options)
+        activity: str | None = "profile_onnxruntime"
+        if cache_pairs(self.document) or state_pairs(self.document):
+            activity = await self.pick(
+                "Profile",
+                "It is a decoder: what a run makes is an input of the next one.",
+                [
+                    ("g", "generation: a prompt, then tokens", "profile_llm"),
+                    ("o", "one pass and its layers", "profile_onnxruntime"),
+                ],
+            )
+        if activity is not None:
+            self._start_form(activity, "profile")
 
     def show_activity(self, activity: str) -> bool:
-        """Show the form of an activity that takes a report, with the newest of this model."""
+        """Show the form of an activity that takes the newest report of this model, or the model.
+
+        Returns:
+            False for other activities, and while there is nothing to show it for.
+        """
         from dld_tui.activities import registry
 
-        if not registry.find(activity).of_report or not self.page.has_report:
+        about = registry.find(activity)
+        if about.of_report and self.page.has_report:
+            self.page.tasks.start(self._of_newest_report(activity), "dialog")
+        elif about.of_open_model and self.model.is_open:
+            self._show_run_form(activity)
+        else:
             return False
-        self.page.tasks.start(self._of_newest_report(activity), "dialog")
         return True
 
     async def _of_newest_report(self, activity: str) -> None:
@@ -178,25 +199,27 @@ class Profiling(Controller):
         """Show the form for counting what memory a run needs."""
         self._start_form("memory", "count")
 
-    def _start_form(self, activity: str, verb: str) -> None:
+    @task()
+    async def _start_form(self, activity: str, verb: str) -> None:
         """Show the form of an activity; asks first which model when there are unsaved edits."""
         document, path = self.document, self.document.path
         if path is not None and not document.dirty:
             self._show_form(activity, path)
             return
 
-        def save() -> None:
-            self.saving.save(lambda: self._show_form(activity, document.path))
-
-        options: list[Option] = [
-            ("s", f"save, then {verb}", save),
-            ("c", f"{verb} a copy with the edits", lambda: self._copy_for(activity)),
-        ]
+        options = [
+            ("s", f"save, then {verb}", "save"), ("c", f"{verb} a copy with the edits", "copy")
+        ]  # fmt: skip
         if path is not None:
-            show = partial(self._show_form, activity, path)
-            options.append(("f", f"{verb} the file on disk, without the edits", show))
+            options.append(("f", f"{verb} the file on disk, without the edits", "file"))
         message = f"{visible(document.title)} has unsaved edits."
-        self.ask_which(verb.capitalize(), message, options)
+        answer = await self.pick(verb.capitalize(), message, options)
+        if answer == "save":
+            self.saving.save(lambda: self._show_form(activity, document.path))
+        elif answer == "copy":
+            self._copy_for(activity)
+        elif answer == "file":
+            self._show_form(activity, path)
 
     def _show_form(self, activity: str, path: Path | None) -> None:
         if path is not None:
@@ -211,7 +234,7 @@ class Profiling(Controller):
         target = folder / name
         self._copies.append(folder)
 
-        def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+        def run_copy(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             plan = plan_model(
                 skeleton_bytes(document),
                 document.blobs,
@@ -227,33 +250,7 @@ class Profiling(Controller):
             elif not isinstance(error, CancelledError):
                 host(self.page).show_error(error)
 
-        self.work.run("Writing a copy with the edits", task, ended)
-
-
-@dataclass(eq=False)
-class Accuracy(Controller):
-    """Compares results."""
-
-    COMMAND_TABLE = table(
-        "workspace",
-        ("accuracy.compare", "accuracy.compare", "", "", "compare accuracy",
-         "Run the model in two ways, or against another model, and compare all tensors.",
-         "accuracy, error, errors of tensors, is it still right, polygraphy run, tolerance"),
-        ("accuracy.edits", "accuracy.compare_edits", "", "file", "accuracy of edits",
-         "Compare the tensors of the saved file and of the edited model."),
-        ("accuracy.search", "accuracy.search_precision", "", "", "search precision",
-         "Find the fewest nodes that must stay in fp32 for fp16, bf16 or int8.",
-         "mixed precision, debug precision, keep in fp32, sensitive layers"),
-        ("accuracy.tactics", "accuracy.tactics", "", "", "isolate tactic",
-         "Find the TensorRT tactics that give wrong results.",
-         "debug build, wrong results, kernel"),
-        common="document",
-    )  # fmt: skip
-
-    panes: Panes
-    jobs: Jobs
-    _errors: NodeErrors | None = None
-    """The errors that the graph can show: of the comparison that was opened last."""
+        self.work.run("Writing a copy with the edits", run_copy, ended)
 
     def facts(self, cursor: Cursor) -> set[str]:
         return {"file"} if self.document.path is not None else set()
@@ -270,20 +267,11 @@ class Accuracy(Controller):
         """Show the form of a search for wrong tactics."""
         self._show_run_form("tactics")
 
-    def show_activity(self, activity: str) -> bool:
-        """Show the form of an activity whose results are about the model's nodes."""
-        from dld_tui.activities import registry
-
-        if not registry.find(activity).of_open_model or not self.model.is_open:
-            return False
-        self._show_run_form(activity)
-        return True
-
     def _show_run_form(self, activity: str) -> None:
         from dld_tui.screens.activity.document_forms import ModelForm  # lazy: few sessions need it
 
         try:
-            self.ask(ModelForm(activity, self.page, self.jobs))
+            self.push(ModelForm(activity, self.page, self.jobs))
         except DldError as error:
             self.complain(error)
 
@@ -343,13 +331,6 @@ class Accuracy(Controller):
             if self.panes.graph.model is not None:
                 self.page.call_later(self.panes.graph.colours.weighed)
 
-
-@dataclass(eq=False)
-class CustomTools(Controller):
-    """Runs custom tools."""
-
-    jobs: Jobs
-
     def commands(self) -> Sequence[Command]:
         """Return a command for each tool."""
         return [
@@ -358,7 +339,7 @@ class CustomTools(Controller):
                 title=f"run {visible(name)}",
                 help=f"Run {visible(tool.application)} on this model.",
                 scope="workspace",
-                action="custom_tools.run",
+                action="activities.run",
                 needs=("document",),
                 parameter=name,
             )
@@ -462,7 +443,7 @@ class CustomTools(Controller):
             if result.output is not None:
                 host(self.page).open_path(result.output)
 
-        self.ask(
+        self.push(
             ToolJobScreen(
                 to_json(request),
                 opened if tool.open else None,

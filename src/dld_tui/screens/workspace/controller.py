@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
+from textual.message import Message
+
+from dld_tui.commands import Command
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.screens.workspace.state import Cursor, WorkspaceModel
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.shell.progress import Work
+from dld_tui.widgets.tasks import Tasks, task
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -23,12 +27,42 @@ Option: TypeAlias = "tuple[str, str, Callable[[], None] | None]"
 """An answer to a question: its letter, its text, and what it does, if anything."""
 
 
+Method = TypeVar("Method", bound=Callable[..., None])
+
+
+def hears(*kinds: type[Message]) -> Callable[[Method], Method]:
+    """Let the page call a method of a controller with each message of some kinds.
+
+    Messages are told nobody else, and nobody before the model is open.
+    """
+
+    def mark(method: Method) -> Method:
+        vars(method)["hears"] = kinds
+        return method
+
+    return mark
+
+
+def listeners(
+    kinds: Sequence[type[Controller]],
+) -> Mapping[type[Message], Sequence[tuple[type[Controller], str]]]:
+    """Return the methods that hear each kind of message: their controller and their name."""
+    heard: dict[type[Message], list[tuple[type[Controller], str]]] = {}
+    for kind in kinds:
+        for name, method in vars(kind).items():
+            for message in getattr(method, "hears", ()):
+                heard.setdefault(message, []).append((kind, name))
+    return heard
+
+
 @dataclass(eq=False)
 class Controller:
     """One concern of a workspace: its state and its commands.
 
     What it needs of the others is given to it; nothing is looked up through the page.
     """
+
+    COMMAND_TABLE: ClassVar[tuple[Command, ...]] = ()
 
     page: Page
     model: WorkspaceModel
@@ -60,33 +94,50 @@ class Controller:
     def close(self) -> None:
         """Stop what runs: the page is being closed."""
 
-    def ask(
-        self, dialog: Screen[Answer], answered: Callable[[Answer | None], None] | None = None
-    ) -> None:
-        """Show a dialog, and call `answered` with its result."""
-        self.app.push_screen(dialog, answered)
+    @property
+    def tasks(self) -> Tasks:
+        """The tasks of the page: dialogs are awaited in them."""
+        return self.page.tasks
 
-    def ask_which(
-        self, title: str, message: str, options: Sequence[Option], *, loses: bool = False
-    ) -> None:
-        """Ask which of several things to do, and do it.
+    def push(self, page: Screen[Answer]) -> None:
+        """Show a page or a dialog that needs no answer."""
+        self.app.push_screen(page)
+
+    async def ask(self, dialog: Screen[Answer]) -> Answer | None:
+        """Show a dialog or a page, and return what it was left with."""
+        return await self.tasks.ask(dialog)
+
+    async def pick(
+        self,
+        title: str,
+        message: str,
+        options: Sequence[tuple[str, str, Answer]],
+        *,
+        loses: bool = False,
+    ) -> Answer | None:
+        """Ask for one of several answers.
 
         Args:
             title: The question.
             message: More about it.
-            options: The answers.
+            options: The letter, the text and the value of each answer.
             loses: Whether something may be lost for good; the first answer must not lose it.
         """
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, QuestionDialog
 
-        def answered(answer: str | None) -> None:
-            action = options[int(answer)][2] if answer is not None else None
-            if action is not None:
-                action()
-
         choices = [Choice(key, text, str(at)) for at, (key, text, _) in enumerate(options)]
         dialog = QuestionDialog if loses else ChoiceDialog
-        self.ask(dialog(title, message, choices), answered)
+        answer = await self.ask(dialog(title, message, choices))
+        return options[int(answer)][2] if answer is not None else None
+
+    @task()
+    async def ask_which(
+        self, title: str, message: str, options: Sequence[Option], *, loses: bool = False
+    ) -> None:
+        """Ask which of several things to do, and do it; see :meth:`pick`."""
+        action = await self.pick(title, message, options, loses=loses)
+        if action is not None:
+            action()
 
     def say(self, text: str, seconds: float = 3, *, warning: bool = False) -> None:
         """Show a message for some time. The text must be fit for a terminal; it is no markup."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,19 +13,24 @@ from dld_tui.core.document.local_functions import enclosing_function, function_o
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.controller import Controller, Option
+from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, EditHistory
-from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, by_scope
 from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.shell.command_dispatch import holding
+from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Edit, Node, Scope, Transaction
     from dld_tui.widgets.dialogs.search import PickItem
 
+
 _MOST = 9
+_LOOKED_AT = 64
+"""Marked nodes that are looked at for calls to tell which commands fit."""
+_NEW = ""
+"""The key of the row that declares an attribute; no attribute has this name."""
 
 
 @dataclass(frozen=True)
@@ -43,129 +48,6 @@ class Slot:
         """Return what is asked: visible text."""
         tail = ", replacing the present one" if self.replaces else ""
         return visible(self.attribute) + tail
-
-
-@dataclass(eq=False)
-class Bodies(Controller):
-    """Adds, copies, moves and deletes subgraphs."""
-
-    COMMAND_TABLE = table(
-        "workspace",
-        ("body.menu", "bodies.show_menu", "L", "node", "subgraphs",
-         "Add, copy, move or delete a subgraph of the node.", "bodies, body"),
-        common="document",
-    )  # fmt: skip
-
-    navigation: Navigation
-    history: EditHistory
-
-    def show_menu(self) -> None:
-        """Ask what is to be done with the bodies of the node."""
-        node = self.cursor.node
-        if node is None:
-            return
-        bodies = node.subgraphs()
-        add = partial(self._ask_slot, node, partial(self._add_body, node))
-        copy = partial(self._ask_slot, node, partial(self._ask_source, node))
-        options: list[Option] = [
-            ("a", "add a new body", add),
-            ("c", "copy another body", copy),
-        ]
-        if bodies:
-            delete = partial(self._ask_body, "Delete", bodies, self._delete_body)
-            options.append(("d", "delete a body", delete))
-        movable = [body for body in bodies if body.position is not None]
-        if len(movable) > 1:
-            move = partial(self._ask_body, "Move to the front", movable, self._move_body)
-            options.append(("m", "move a body to the front of its list", move))
-        name = clip(visible(node.name or node.op_type), 40, keep="middle")
-        count = "one body" if len(bodies) == 1 else f"{len(bodies) or 'no'} bodies"
-        self.ask_which("Bodies", f"{name} has {count}.", options)
-
-    def _ask_slot(self, node: Node, then: Callable[[Slot], None]) -> None:
-        """Ask for the attribute that a new body goes into, unless there is only one."""
-        from dld_tui.widgets.parameters.descriptions import node_schema
-
-        slots = body_slots(node)
-        if len(slots) == 1 and not slots[0].replaces:
-            then(slots[0])
-            return
-        if not slots:
-            self._ask_attribute(then)
-            return
-        options: list[Option] = [
-            (str(at), slot.label, partial(then, slot)) for at, slot in enumerate(slots[:_MOST], 1)
-        ]
-        if node_schema(node) is None:
-            options.append(("o", "another attribute", partial(self._ask_attribute, then)))
-        self.ask_which("Body", "Which attribute should hold it?", options)
-
-    def _ask_attribute(self, then: Callable[[Slot], None]) -> None:
-        from dld_tui.widgets.dialogs.dialogs import PromptDialog
-
-        def typed(text: str | None) -> None:
-            if text is not None and (name := text.strip()):
-                many = name.endswith("[]")
-                then(Slot(name.removesuffix("[]"), many))
-
-        message = "The attribute that holds the body; append [] for a list of bodies."
-        self.ask(PromptDialog("Body", message, placeholder="body"), typed)
-
-    def _add_body(self, node: Node, slot: Slot) -> None:
-        from dld_tui.core.edits import subgraphs
-
-        is_added = self.history.try_edit(subgraphs.add_subgraph(**_place(node, slot)))
-        self._open_new(node, slot, is_added)
-
-    def _open_new(self, node: Node, slot: Slot, is_added: bool) -> None:
-        if is_added:
-            self.navigation.open_scope(node.children[slot.attribute][-1])
-
-    def _ask_source(self, node: Node, slot: Slot) -> None:
-        from dld_tui.core.edits import subgraphs
-        from dld_tui.widgets.dialogs.search import PickDialog
-
-        bodies = [scope for scope in self.document.scopes() if scope.owner is not None]
-        if not bodies:
-            self.say("The model has no bodies to copy")
-            return
-
-        def chosen(place: object) -> None:
-            if isinstance(place, int):
-                source = bodies[place].path
-                is_added = self.history.try_edit(
-                    subgraphs.copy_subgraph(source=source, **_place(node, slot))
-                )
-                self._open_new(node, slot, is_added)
-
-        items = partial(_body_items, bodies)
-        self.ask(PickDialog("Copy which body?", items, placeholder="place"), chosen)
-
-    def _ask_body(self, title: str, bodies: Sequence[Scope], then: Callable[[Scope], None]) -> None:
-        from dld_tui.widgets.dialogs.search import PickDialog
-
-        if len(bodies) == 1:
-            then(bodies[0])
-            return
-
-        def chosen(place: object) -> None:
-            if isinstance(place, int):
-                then(bodies[place])
-
-        items = partial(_body_items, bodies)
-        self.ask(PickDialog(f"{title} which body?", items, placeholder="name"), chosen)
-
-    def _delete_body(self, body: Scope) -> None:
-        from dld_tui.core.edits import subgraphs
-
-        self.history.try_edit(subgraphs.delete_subgraph(index=body.position, **_place_of(body)))
-
-    def _move_body(self, body: Scope) -> None:
-        from dld_tui.core.edits import subgraphs
-
-        if body.position is not None:  # one of a list of bodies
-            edit = subgraphs.move_subgraph(index=body.position, to=0, **_place_of(body))
-            self.history.try_edit(edit)
 
 
 def body_slots(node: Node) -> list[Slot]:
@@ -209,15 +91,13 @@ def _body_items(bodies: Sequence[Scope]) -> Iterable[PickItem]:
         yield PickItem(at, [(place, "name"), (f"  {note}", "dim")], place)
 
 
-_LOOKED_AT = 64
-"""Marked nodes that are looked at for calls to tell which commands fit."""
-_NEW = ""
-"""The key of the row that declares an attribute; no attribute has this name."""
+_OTHER = Slot("", many=False)
+"""An attribute whose name is asked for."""
 
 
 @dataclass(eq=False)
 class Functions(Controller):
-    """Makes, inlines and lists local functions."""
+    """Makes, inlines and lists local functions; adds, copies, moves and deletes subgraphs."""
 
     COMMAND_TABLE = table(
         "workspace",
@@ -236,6 +116,8 @@ class Functions(Controller):
          "plugin, tensorrt plugin, custom operator, efficientnms"),
         ("function.reference", "functions.refer", "A", "inside_function", "refer to attribute",
          "Bind the attribute at the cursor to an attribute of the function."),
+        ("body.menu", "functions.show_menu", "L", "node", "subgraphs",
+         "Add, copy, move or delete a subgraph of the node.", "bodies, body"),
         common="document",
         menus={
             "edit.operator": "node",
@@ -247,7 +129,6 @@ class Functions(Controller):
     )  # fmt: skip
 
     panes: Panes
-    navigation: Navigation
     history: EditHistory
 
     def facts(self, cursor: Cursor) -> set[str]:
@@ -258,7 +139,8 @@ class Functions(Controller):
             inside_function=self._attribute_inside(cursor) is not None,
         )
 
-    def show_list(self) -> None:
+    @task()
+    async def show_list(self) -> None:
         """Show the list of local functions."""
         from dld_tui.core.document import Node, Scope
         from dld_tui.screens.model.functions import (
@@ -271,13 +153,11 @@ class Functions(Controller):
             start = enclosing_function(scope)
         page = FunctionsScreen(self.history, start)
 
-        def left(_: None) -> None:
-            if isinstance(page.chosen, Scope):
-                self.navigation.open_scope(page.chosen)
-            elif page.chosen is not None:
-                self.navigation.go_to(page.chosen)
-
-        self.ask(page, left)
+        await self.ask(page)
+        if isinstance(page.chosen, Scope):
+            self.panes.open_scope(page.chosen)
+        elif page.chosen is not None:
+            self.panes.go_to(page.chosen)
 
     def _one_scope(self) -> tuple[Scope, list[str]] | None:
         """Return the scope and refs of the chosen nodes; warns if they are in several scopes."""
@@ -303,7 +183,7 @@ class Functions(Controller):
         domain = inside.step.removeprefix("function ").partition(":")[0] if inside else NEW_DOMAIN
         _, name, _ = unused_key(self.document, (domain, "Block", ""))
         dialog = make_dialog(self._edit_and_show, scope, refs, name, domain)
-        self.ask(dialog)
+        self.push(dialog)
 
     def replace_by_custom(self) -> None:
         """Put one custom node in the place of the chosen nodes."""
@@ -314,7 +194,7 @@ class Functions(Controller):
         if (chosen := self._one_scope()) is not None:
             scope, refs = chosen
             ends = boundary(scope, file_order(scope, nodes_at(scope, refs)))
-            self.ask(custom_dialog(self._edit_and_show, scope, refs, *ends))
+            self.push(custom_dialog(self._edit_and_show, scope, refs, *ends))
 
     def set_operator(self) -> None:
         """Let the chosen nodes call another operator."""
@@ -323,14 +203,14 @@ class Functions(Controller):
         node = self.cursor.node
         if (chosen := self._one_scope()) is not None and node is not None:
             present = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
-            self.ask(operator_dialog(self._edit_and_show, *chosen, visible(present)))
+            self.push(operator_dialog(self._edit_and_show, *chosen, visible(present)))
 
     def add_attribute(self) -> None:
         """Add an attribute to the node at the cursor."""
         from dld_tui.screens.model.functions import attribute_dialog
 
         if (node := self.cursor.node) is not None:
-            self.ask(attribute_dialog(self.history.edit, node))
+            self.push(attribute_dialog(self.history.edit, node))
 
     def inline(self) -> None:
         """Replace the chosen calls by the nodes of their functions."""
@@ -377,7 +257,7 @@ class Functions(Controller):
         ]
         if added:
             self.panes.explorer.list.set_marks(set())
-            self.navigation.go_to(added[0])
+            self.panes.go_to(added[0])
 
     def _attribute_inside(self, cursor: Cursor) -> tuple[Node, str, Scope] | None:
         """Return the attribute under the cursor, and the function that it is inside."""
@@ -389,7 +269,8 @@ class Functions(Controller):
         function = enclosing_function(node.scope)
         return (node, row.attribute, function) if function is not None else None
 
-    def refer(self) -> None:
+    @task()
+    async def refer(self) -> None:
         """Choose the attribute of the function that the one at the cursor takes its value from."""
         from dld_tui.widgets.dialogs.search import PickDialog
 
@@ -398,17 +279,15 @@ class Functions(Controller):
             return
         node, name, function = attribute
 
-        def chosen(reference: object) -> None:
-            if reference == _NEW:
-                self._declare(node, name, function)
-            elif isinstance(reference, str):
-                self._refer(node, name, reference)
-
         items = partial(_reference_items, function, _kind_of(node, name))
         title = f"{visible(name)} is which attribute of {visible(function.title)}?"
         present = node.attribute(name)
         value = present.reference if present is not None else None
-        self.ask(PickDialog(title, items, value=value, placeholder="name"), chosen)
+        reference = await self.ask(PickDialog(title, items, value=value, placeholder="name"))
+        if reference == _NEW:
+            self._declare(node, name, function)
+        elif isinstance(reference, str):
+            self._refer(node, name, reference)
 
     def _refer(self, node: Node, name: str, reference: str) -> None:
         from dld_tui.core.edits import functions
@@ -447,7 +326,91 @@ class Functions(Controller):
 
         fields = [FieldSpec("attribute", visible(name), "slope, or slope: float = 0.25")]
         message = "A name; with a default as in ONNX text, its kind and value."
-        self.ask(FieldsDialog("New attribute", message, fields, accept))
+        self.push(FieldsDialog("New attribute", message, fields, accept))
+
+    @task()
+    async def show_menu(self) -> None:
+        """Ask what is to be done with the bodies of the node."""
+        from dld_tui.core.edits import subgraphs
+
+        node = self.cursor.node
+        if node is None:
+            return
+        bodies = node.subgraphs()
+        options = [("a", "add a new body", "add"), ("c", "copy another body", "copy")]
+        if bodies:
+            options.append(("d", "delete a body", "delete"))
+        movable = [body for body in bodies if body.position is not None]
+        if len(movable) > 1:
+            options.append(("m", "move a body to the front of its list", "move"))
+        name = clip(visible(node.name or node.op_type), 40, keep="middle")
+        count = "one body" if len(bodies) == 1 else f"{len(bodies) or 'no'} bodies"
+        answer = await self.pick("Bodies", f"{name} has {count}.", options)
+        if answer in ("add", "copy"):
+            await self._add_body(node, is_copy=answer == "copy")
+        elif answer == "delete":
+            body = await self._pick_body("Delete", bodies)
+            if body is not None:
+                edit = subgraphs.delete_subgraph(index=body.position, **_place_of(body))
+                self.history.try_edit(edit)
+        elif answer == "move":
+            body = await self._pick_body("Move to the front", movable)
+            if body is not None and body.position is not None:  # one of a list of bodies
+                edit = subgraphs.move_subgraph(index=body.position, to=0, **_place_of(body))
+                self.history.try_edit(edit)
+
+    async def _add_body(self, node: Node, *, is_copy: bool) -> None:
+        """Add an empty body, or a copy of another one, and show its nodes."""
+        from dld_tui.core.edits import subgraphs
+        from dld_tui.widgets.dialogs.search import PickDialog
+
+        slot = await self._pick_slot(node)
+        if slot is None:
+            return
+        edit = subgraphs.add_subgraph(**_place(node, slot))
+        if is_copy:
+            bodies = [scope for scope in self.document.scopes() if scope.owner is not None]
+            if not bodies:
+                self.say("The model has no bodies to copy")
+                return
+            items = partial(_body_items, bodies)
+            at = await self.ask(PickDialog("Copy which body?", items, placeholder="place"))
+            if not isinstance(at, int):
+                return
+            edit = subgraphs.copy_subgraph(source=bodies[at].path, **_place(node, slot))
+        if self.history.try_edit(edit):
+            self.panes.open_scope(node.children[slot.attribute][-1])
+
+    async def _pick_slot(self, node: Node) -> Slot | None:
+        """Ask for the attribute that a new body goes into, unless there is only one."""
+        from dld_tui.widgets.dialogs.dialogs import PromptDialog
+        from dld_tui.widgets.parameters.descriptions import node_schema
+
+        slots = body_slots(node)
+        if len(slots) == 1 and not slots[0].replaces:
+            return slots[0]
+        slot: Slot | None = _OTHER
+        if slots:
+            options = [(str(at), slot.label, slot) for at, slot in enumerate(slots[:_MOST], 1)]
+            if node_schema(node) is None:
+                options.append(("o", "another attribute", _OTHER))
+            slot = await self.pick("Body", "Which attribute should hold it?", options)
+        if slot is not _OTHER:
+            return slot
+        message = "The attribute that holds the body; append [] for a list of bodies."
+        text = await self.ask(PromptDialog("Body", message, placeholder="body"))
+        name = (text or "").strip()
+        return Slot(name.removesuffix("[]"), name.endswith("[]")) if name else None
+
+    async def _pick_body(self, title: str, bodies: Sequence[Scope]) -> Scope | None:
+        """Ask for one of several bodies."""
+        from dld_tui.widgets.dialogs.search import PickDialog
+
+        if len(bodies) == 1:
+            return bodies[0]
+        items = partial(_body_items, bodies)
+        at = await self.ask(PickDialog(f"{title} which body?", items, placeholder="name"))
+        return bodies[at] if isinstance(at, int) else None
 
 
 def _kind_of(node: Node, name: str) -> str | None:

@@ -18,10 +18,9 @@ from dld_tui.core.document.transactions import DocumentChange
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.activities import Accuracy
-from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.activities import Activities
+from dld_tui.screens.workspace.controller import Controller, hears
 from dld_tui.screens.workspace.history import EditHistory
-from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.opening import AT_ONCE, OpenedModel
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import is_alive
@@ -66,9 +65,9 @@ class Graphs(Controller):
     )  # fmt: skip
 
     panes: Panes
-    navigation: Navigation
     history: EditHistory
-    accuracy: Accuracy
+    activities: Activities
+
     _graph_scope: Scope | None = None
     """What the graph pane shows, or will when it is arranged."""
     _begun: tuple[GraphModel, Event] | None = None
@@ -211,7 +210,7 @@ class Graphs(Controller):
             self.panes.graph.has_precisions = self.model.listing.has_precisions
             self.panes.graph.colours.ask_times = self._node_times
             self.panes.graph.colours.has_reports = self._has_reports
-            self.panes.graph.colours.ask_errors = self.accuracy.tensor_errors
+            self.panes.graph.colours.ask_errors = self.activities.tensor_errors
             self.panes.graph.colours.ask_quantized = self._quantized
             self.panes.graph.colours.ask_flops = self._flops
             self.panes.graph.colours.tell = self._show_figures
@@ -268,6 +267,7 @@ class Graphs(Controller):
         elif isinstance(subject, Node) and not self.panes.graph.has_keys:
             self.panes.graph.reveal(subject)
 
+    @hears(Explorer.Arranged)
     def show_constants(self, event: Explorer.Arranged) -> None:
         """Show constants in the graph where the explorer does."""
         model = self.panes.graph.model
@@ -276,6 +276,7 @@ class Graphs(Controller):
         if (model.constants, model.exceptions) != self._constants_shown:
             self.show_graph(model.scope)
 
+    @hears(GraphPane.Selected)
     def follow_cursor(self, event: GraphPane.Selected) -> None:
         """Show in the other panes what the graph's cursor is on, once it rests.
 
@@ -286,7 +287,7 @@ class Graphs(Controller):
         if not self.panes.graph.has_keys:
             return
         subject = event.node or event.scope
-        self.navigation.when_rested(lambda: self._follow_graph(subject))
+        self.panes.when_rested(lambda: self._follow_graph(subject))
 
     def _follow_graph(self, subject: Node | Scope) -> None:
         from dld_tui.core.document import Node
@@ -296,8 +297,9 @@ class Graphs(Controller):
         if isinstance(subject, Node) and self.panes.explorer.node is not subject:
             with self.page.prevent(Explorer.Selected):
                 self.panes.explorer.reveal(subject)
-        self.navigation.show_subject(subject)
+        self.panes.show_subject(subject)
 
+    @hears(GraphPane.MoveAsked)
     def move_box(self, event: GraphPane.MoveAsked) -> None:
         """Keep where a box was moved to."""
         from dld_tui.core.edits import metadata
@@ -310,6 +312,7 @@ class Graphs(Controller):
         edit = metadata.set_positions(scope=node.scope.path, positions={node.ref: place})
         self.history.try_edit(edit)
 
+    @hears(GraphPane.ArrangeAsked)
     def arrange(self, event: GraphPane.ArrangeAsked) -> None:
         """Forget where boxes were moved to."""
         from dld_tui.core.edits import metadata
@@ -319,6 +322,7 @@ class Graphs(Controller):
         else:
             self.say("No box was moved here")
 
+    @hears(MarksChanged)
     def show_marks(self, event: MarksChanged) -> None:
         """Mark in the graph what is marked in the explorer."""
         from dld_tui.core.document import Node
@@ -328,6 +332,7 @@ class Graphs(Controller):
             # Those of now: by a message that is late the two would chase each other for ever.
             self.panes.graph.set_marked(mark for mark in marked.marks if isinstance(mark, Node))
 
+    @hears(GraphPane.Marked)
     def take_marks(self, event: GraphPane.Marked) -> None:
         """Mark in the explorer what is marked in the graph."""
         # It may be late: those of a model that another has taken the place of are gone.
@@ -373,6 +378,7 @@ class Graphs(Controller):
             node_times = times_by_node(self._profile.layers, self.document), self._profile.title
         return node_times or ({}, "")
 
+    @hears(GraphPane.Opened)
     def open_node(self, event: GraphPane.Opened) -> None:
         """Go to the node's parameters."""
         self._follow_graph(event.node)

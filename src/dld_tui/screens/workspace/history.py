@@ -14,9 +14,8 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import NodeList
-from dld_tui.screens.workspace.panes import Bookmark
+from dld_tui.screens.workspace.panes import Bookmark, Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
@@ -95,8 +94,9 @@ class EditHistory(Controller):
         common="document", footer="edit.undo",
     )  # fmt: skip
 
-    navigation: Navigation
+    panes: Panes
     node_list: NodeList
+
     _places: Places[Bookmark] = field(default_factory=Places, init=False)
 
     def facts(self, cursor: Cursor) -> set[str]:
@@ -144,7 +144,7 @@ class EditHistory(Controller):
     @contextmanager
     def returning(self, change: DocumentChange) -> Iterator[None]:
         """Let the cursor of the workspace return while the panes show an undo or redo."""
-        panes = self.navigation.panes
+        panes = self.panes
         place = self._places.through(self.document, change, panes.bookmark)
         if place is None:
             yield
@@ -152,7 +152,7 @@ class EditHistory(Controller):
         # The cursor that a change moves is not followed: what it is on then is told here.
         with self.page.prevent(Explorer.Selected, GraphPane.Selected):
             yield
-            panes.return_to(place, self.navigation.show_subject)
+            panes.return_to(place, self.panes.show_subject)
 
     def _travel_in_time(
         self, history: Sequence[Transaction], step: Callable[[], Transaction | None], word: str
@@ -167,7 +167,7 @@ class EditHistory(Controller):
             touched = [node for node in transaction.nodes if is_alive(node)]
             is_known = self._places.knows(transaction)
             if not is_known and len(touched) == 1 and touched[0] is not self.cursor.node:
-                self.navigation.go_to(touched[0])
+                self.panes.go_to(touched[0])
             if history is self.document.history.undone:
                 self.model.redone.send(transaction)
 

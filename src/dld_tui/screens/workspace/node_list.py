@@ -15,18 +15,17 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import constants_of
 from dld_tui.core.process.interpreter import collector_paused
-from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.navigation import Navigation
+from dld_tui.screens.workspace.controller import Controller, hears
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.explorer.state import ExplorerModel, Sort, View
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import host
+from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
     from dld_tui.core.document import DocumentChange, Node
-    from dld_tui.widgets.explorer.node_filter import NodeFilter
 
 
 STATE = ("layouts", "explorer")
@@ -54,7 +53,7 @@ class NodeList(Controller):
     )  # fmt: skip
 
     panes: Panes
-    navigation: Navigation
+
     _anew: ExplorerModel | None = None
     """The rows of a model that has just taken the place of the document's."""
 
@@ -85,7 +84,8 @@ class NodeList(Controller):
         did = "shown" if shown else "hidden"
         self.say(f"{fmt.plural(len(constants), 'constant')} {did}", 2)
 
-    def filter(self) -> None:
+    @task()
+    async def filter(self) -> None:
         """Choose operator types and conditions."""
         from dld_tui.widgets.explorer.node_filter import FilterDialog
 
@@ -94,12 +94,10 @@ class NodeList(Controller):
         explorer = self.panes.explorer
         before = explorer.node_filter
 
-        def chosen(answer: NodeFilter | None) -> None:
-            explorer.set_filter(before if answer is None else answer)
-
         counts = self.model.listing.count_kinds()
         live = partial(explorer.set_filter, is_typed=True)
-        self.ask(FilterDialog(nodes, counts, before, live), chosen)
+        answer = await self.ask(FilterDialog(nodes, counts, before, live))
+        explorer.set_filter(before if answer is None else answer)
 
     def clear_filters(self) -> None:
         """Show all nodes again."""
@@ -110,11 +108,12 @@ class NodeList(Controller):
         node = self.cursor.node
         if node is None:
             return
-        self.navigation.show_subject(node)
+        self.panes.show_subject(node)
         if not self.panes.parameters.display:
             self.panes.focus("parameters")
         self.panes.parameters.toggle_documentation()
 
+    @hears(Explorer.Arranged)
     def remember_arrangement(self, event: Explorer.Arranged) -> None:
         """Keep how nodes are listed for the next time that this model is open."""
         data: dict[str, Any] = {"view": event.view.name, "sort": event.sort.name}
@@ -131,7 +130,7 @@ class NodeList(Controller):
         if change.is_everything:
             self._show_all_changed(before)
         if parameters.subject is not None and not is_alive(parameters.subject):
-            self.navigation.show_subject(explorer.node or explorer.model.root)
+            self.panes.show_subject(explorer.node or explorer.model.root)
         else:
             parameters.rebuild()
 

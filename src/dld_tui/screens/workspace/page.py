@@ -18,29 +18,23 @@ from dld_tui.commands.command import in_order, table
 from dld_tui.core.document import Document, DocumentChange, Node
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.workspace.activities import Accuracy, CustomTools, Profiling
+from dld_tui.screens.workspace.activities import Activities
 from dld_tui.screens.workspace.beside import Beside, Split
 from dld_tui.screens.workspace.checks import Checks
-from dld_tui.screens.workspace.controller import Controller
-from dld_tui.screens.workspace.conversion import ApplyConversion, Conversion
+from dld_tui.screens.workspace.controller import Controller, listeners
+from dld_tui.screens.workspace.conversion import Conversion
 from dld_tui.screens.workspace.editing import Editing
-from dld_tui.screens.workspace.extraction import Extraction
-from dld_tui.screens.workspace.functions import Bodies, Functions
+from dld_tui.screens.workspace.functions import Functions
 from dld_tui.screens.workspace.graphs import Graphs
 from dld_tui.screens.workspace.history import EditHistory
-from dld_tui.screens.workspace.inference import TypeInference
 from dld_tui.screens.workspace.jobs import Jobs
-from dld_tui.screens.workspace.model_pages import Metadata, Tensors
-from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import STATE, NodeList, recall_arrangement
 from dld_tui.screens.workspace.opening import OpenedModel, open_model
 from dld_tui.screens.workspace.panes import Area, Panes
-from dld_tui.screens.workspace.recovery import Recovery, kept_text
-from dld_tui.screens.workspace.rewriting import Rewriting
-from dld_tui.screens.workspace.saving import Saving
+from dld_tui.screens.workspace.saving import Saving, kept_text
 from dld_tui.screens.workspace.selection import NodeSelection
-from dld_tui.screens.workspace.state import EditableKind, WorkspaceModel
-from dld_tui.screens.workspace.wiring import Operators, Wiring
+from dld_tui.screens.workspace.state import WorkspaceModel
+from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.styles import STYLES
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.pane import Explorer
@@ -59,6 +53,14 @@ _PAINTED_S = 0.05
 """So long the terminal has for what it was sent, before other work begins."""
 
 
+CONTROLLERS: tuple[type[Controller], ...] = (
+    Activities, Saving, EditHistory, Editing, Panes, Graphs, NodeList, Beside,
+    Wiring, NodeSelection, Conversion, Functions, Checks, Jobs,
+)  # fmt: skip
+"""In the order in which palette, help and menus list their commands."""
+_LISTENERS = listeners(CONTROLLERS)
+
+
 class WorkspaceScreen(Page):
     """The page of a model; a new model when there is no path.
 
@@ -69,28 +71,7 @@ class WorkspaceScreen(Page):
 
     SCOPE = "workspace"
     COMMAND_TABLE = in_order(
-        Profiling.COMMAND_TABLE,
-        Saving.COMMAND_TABLE,
-        Recovery.COMMAND_TABLE,
-        EditHistory.COMMAND_TABLE,
-        Editing.COMMAND_TABLE,
-        Navigation.COMMAND_TABLE,
-        Graphs.COMMAND_TABLE,
-        NodeList.COMMAND_TABLE,
-        Panes.COMMAND_TABLE,
-        Beside.COMMAND_TABLE,
-        Operators.COMMAND_TABLE,
-        Wiring.COMMAND_TABLE,
-        NodeSelection.COMMAND_TABLE,
-        Extraction.COMMAND_TABLE,
-        Rewriting.COMMAND_TABLE,
-        Functions.COMMAND_TABLE,
-        Bodies.COMMAND_TABLE,
-        Tensors.COMMAND_TABLE,
-        Metadata.COMMAND_TABLE,
-        Checks.COMMAND_TABLE,
-        Conversion.COMMAND_TABLE,
-        Accuracy.COMMAND_TABLE,
+        *(controller.COMMAND_TABLE for controller in CONTROLLERS),
         table(
             "workspace",
             ("work.stop", "stop", "escape", "", "stop", "Cancel opening or saving."),
@@ -121,33 +102,21 @@ class WorkspaceScreen(Page):
         self.work = Work(self)
         base = (self, self.model, self.work)
         self.panes = Panes(*base)
-        self.navigation = Navigation(*base, self.panes)
-        self.beside = Beside(*base, self.panes, self.navigation)
-        self.node_list = NodeList(*base, self.panes, self.navigation)
-        self.history = EditHistory(*base, self.navigation, self.node_list)
+        self.beside = Beside(*base, self.panes)
+        self.node_list = NodeList(*base, self.panes)
+        self.history = EditHistory(*base, self.panes, self.node_list)
         self.jobs = Jobs(*base)
         self.checks = Checks(*base, self.panes, self.history, self.jobs)
-        self.inference = TypeInference(*base, self.panes, self.jobs, self.checks)
-        self.recovery = Recovery(*base, self.node_list, self.checks)
-        self.saving = Saving(*base, self.inference, self.checks)
-        self.profiling = Profiling(*base, self.saving, self.inference)
-        self.editing = Editing(*base, self.panes, self.navigation, self.history, self.inference)
-        self.operators = Operators(*base, self.navigation, self.history, self.inference)
-        self.wiring = Wiring(*base, self.panes, self.history, self.operators, self.inference)
-        self.selection = NodeSelection(
-            *base, self.panes, self.navigation, self.history, self.editing
+        self.saving = Saving(*base, self.node_list, self.checks)
+        self.activities = Activities(*base, self.panes, self.jobs, self.saving, self.checks)
+        self.wiring = Wiring(*base, self.panes, self.history, self.checks)
+        self.editing = Editing(*base, self.panes, self.history, self.checks, self.wiring)
+        self.selection = NodeSelection(*base, self.panes, self.history, self.checks, self.editing)
+        self.functions = Functions(*base, self.panes, self.history)
+        self.conversion = Conversion(
+            *base, self.panes, self.history, self.jobs, self.checks, self.saving
         )
-        self.rewriting = Rewriting(*base, self.history, self.selection, self.inference)
-        self.extraction = Extraction(*base, self.navigation, self.inference)
-        self.functions = Functions(*base, self.panes, self.navigation, self.history)
-        self.bodies = Bodies(*base, self.navigation, self.history)
-        self.tensors = Tensors(*base, self.panes, self.history, self.editing)
-        self.metadata = Metadata(*base, self.history, self.editing)
-        self.apply_conversion = ApplyConversion(*base, self.history, self.saving)
-        self.conversion = Conversion(*base, self.jobs, self.apply_conversion)
-        self.accuracy = Accuracy(*base, self.panes, self.jobs)
-        self.custom_tools = CustomTools(*base, self.jobs)
-        self.graphs = Graphs(*base, self.panes, self.navigation, self.history, self.accuracy)
+        self.graphs = Graphs(*base, self.panes, self.history, self.activities)
         self.controllers: Sequence[Controller] = [
             part for part in vars(self).values() if isinstance(part, Controller)
         ]
@@ -157,86 +126,30 @@ class WorkspaceScreen(Page):
         """Connect listeners and handlers; their order matters."""
         self.model.around_changes = self.history.returning
         self.model.changed.listeners = (
-            self.inference.invalidate,
+            self.checks.invalidate,
             self.checks.note,
             self.node_list.show_change,
             self._show_dirty,
             self.history.say_edit,
             self.checks.check_changed,
             self.graphs.redraw,
-            self.accuracy.show_change,
+            self.activities.show_change,
             self.beside.show_change,
         )
         self.model.subject_shown.listeners = (self.graphs.reveal, self.beside.follow)
         self.checks.offer_rules = self.offer_rules
-        self.model.redone.listeners = (self.apply_conversion.show_again,)
-        self.editing.edits = {
-            EditableKind.TERMINAL: self.wiring.declare_type,
-            EditableKind.TENSOR: self.tensors.edit,
-            EditableKind.TEXT: self.metadata.edit,
-            EditableKind.ATTRIBUTE: self.editing.edit_attribute,
-            EditableKind.NAME: self.editing.rename,
-            EditableKind.NODE: self.editing.focus_attributes,
-            EditableKind.LINK: self.wiring.connect,
-        }
-        self.editing.open_tensor = self.tensors.open_row
-        self.editing.deletions = {
-            EditableKind.TERMINAL: self.wiring.remove_terminal,
-            EditableKind.TEXT: self.metadata.delete,
-            EditableKind.LINK: self.wiring.disconnect,
-        }
-        handlers: Mapping[type[Message], Sequence[Callable[[Any], None]]] = {
-            Area.Resized: (lambda event: self.panes.fit(),),
-            Explorer.Selected: (self.navigation.follow_cursor,),
-            Explorer.Opened: (self.navigation.open_node,),
-            Explorer.Arranged: (self.node_list.remember_arrangement, self.graphs.show_constants),
-            Parameters.RowReached: (lambda event: self.facts_changed(),),
-            Parameters.Left: (lambda event: self.panes.focus("explorer"),),
-            Parameters.Jumped: (lambda event: self.navigation.go_to(event.node),),
-            Parameters.ScopeOpened: (lambda event: self.navigation.open_scope(event.scope),),
-            Parameters.EditAsked: (lambda event: self.editing.edit(),),
-            Parameters.TensorAsked: (self.tensors.open_asked,),
-            Findings.Chosen: (self.navigation.go_to_finding,),
-            Findings.FixAsked: (self.checks.repair_asked,),
-            GraphPane.Selected: (self.graphs.follow_cursor,),
-            GraphPane.Opened: (self.graphs.open_node,),
-            GraphPane.MoveAsked: (self.graphs.move_box,),
-            GraphPane.ArrangeAsked: (self.graphs.arrange,),
-            GraphPane.Marked: (self.graphs.take_marks,),
-            GraphPane.LinkReached: (lambda event: self.facts_changed(),),
-            GraphPane.MenuAsked: (self._menu_asked,),
-            LineView.MenuAsked: (self._menu_asked,),
-            LineView.MarksChanged: (self.graphs.show_marks, lambda event: self.facts_changed()),
-        }
-        self._handlers = handlers
+        self.model.redone.listeners = (self.conversion.show_again,)
 
-    @on(Area.Resized)
-    @on(Explorer.Selected)
-    @on(Explorer.Opened)
-    @on(Explorer.Arranged)
-    @on(Parameters.RowReached)
-    @on(Parameters.Left)
-    @on(Parameters.Jumped)
-    @on(Parameters.ScopeOpened)
-    @on(Parameters.EditAsked)
-    @on(Parameters.TensorAsked)
-    @on(Findings.Chosen)
-    @on(Findings.FixAsked)
-    @on(GraphPane.Selected)
-    @on(GraphPane.Opened)
-    @on(GraphPane.MoveAsked)
-    @on(GraphPane.ArrangeAsked)
-    @on(GraphPane.Marked)
-    @on(GraphPane.LinkReached)
-    @on(GraphPane.MenuAsked)
-    @on(LineView.MenuAsked)
-    @on(LineView.MarksChanged)
     def pane_message(self, event: Message) -> None:
-        """Pass a pane's message to its handlers."""
+        """Pass a pane's message to the controllers that hear it."""
         event.stop()
         if self.model.is_open:
-            for handle in self._handlers[type(event)]:
-                handle(event)
+            for kind, name in _LISTENERS[type(event)]:
+                controller = next(part for part in self.controllers if type(part) is kind)
+                getattr(controller, name)(event)
+
+    for _heard in _LISTENERS:
+        pane_message = on(_heard)(pane_message)
 
     @property
     def document(self) -> Document:
@@ -322,12 +235,12 @@ class WorkspaceScreen(Page):
             self.tab_changed()
             self.panes.lay_out()
             self.panes.focus_first()
-            self.navigation.show_subject(document.main)
+            self.panes.show_subject(document.main)
             self.graphs.show_begun()
         document.on_change.append(self.model.tell_change)
-        self.navigation.reveal_waiting()
+        self.panes.reveal_waiting()
         if opened.left:
-            self.recovery.offer(opened.left[0])
+            self.saving.offer(opened.left[0])
         self.call_after_refresh(self._painted, opened)
 
     def _painted(self, opened: OpenedModel) -> None:
@@ -341,9 +254,9 @@ class WorkspaceScreen(Page):
             self._painted(opened)
             return
         self.checks.check()
-        self.inference.infer()
+        self.checks.infer()
         self.graphs.look_for_profile()
-        self.tasks.start(self.operators.warm_up(), "schemas")
+        self.tasks.start(self.wiring.warm_up(), "schemas")
         self.tasks.start(on_thread(opened.clean_up), "clean up")
 
     def on_unmount(self) -> None:
@@ -370,7 +283,7 @@ class WorkspaceScreen(Page):
         """Return a command for each batch modification and each custom tool."""
         from dld_tui.screens.home.palette import conversion_commands
 
-        return (*conversion_commands(), *self.custom_tools.commands())
+        return (*conversion_commands(), *self.activities.commands())
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Ignore Esc when nothing runs."""
@@ -391,8 +304,11 @@ class WorkspaceScreen(Page):
         if not place or not open_menu(self.app, self, place, title):
             self.notify("No command fits here", timeout=3)
 
-    def _menu_asked(self, event: Message) -> None:
+    @on(GraphPane.MenuAsked)
+    @on(LineView.MenuAsked)
+    def menu_asked(self, event: Message) -> None:
         """Show the menu on a right click, once the details have followed the cursor."""
+        event.stop()
         self.call_after_refresh(self.action_context_menu)
 
     def on_descendant_focus(self) -> None:
@@ -401,7 +317,7 @@ class WorkspaceScreen(Page):
 
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node that a report or a finding names; waits until the model is open."""
-        self.navigation.reveal(scope_path, node_ref)
+        self.panes.reveal(scope_path, node_ref)
 
     def when_open(self, then: Callable[[], None]) -> None:
         """Call `then` once the model is open and the question about unsaved edits is answered."""
@@ -418,7 +334,7 @@ class WorkspaceScreen(Page):
 
     def offer_rules(self, names: str) -> None:
         """Show what rules of ``dld rewrite`` would change, to be carried out or not."""
-        self.rewriting.offer(names)
+        self.selection.offer(names)
 
     @property
     def node_at_cursor(self) -> Node | None:
@@ -427,7 +343,7 @@ class WorkspaceScreen(Page):
 
     def run_tool(self, tool: Tool) -> None:
         """Run a custom tool on the edited model."""
-        self.custom_tools.run_tool(tool)
+        self.activities.run_tool(tool)
 
     def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
         """Make edits as one step of the document."""
@@ -451,11 +367,11 @@ class WorkspaceScreen(Page):
 
     def show_activity(self, activity: str) -> bool:
         """Show the form of an activity for the open model; False when it has none."""
-        return self.profiling.show_activity(activity) or self.accuracy.show_activity(activity)
+        return self.activities.show_activity(activity)
 
     def catch_up(self) -> bool:
         """Let the other panes follow the cursor now."""
-        return self.navigation.catch_up()
+        return self.panes.catch_up()
 
     def unsaved(self) -> list[str]:
         """Return what closing would lose."""
@@ -487,7 +403,7 @@ class WorkspaceScreen(Page):
         """Check whether the file, or comparisons and verdicts of the model, have changed."""
         self.saving.look_at_disk()
         if self.model.is_open:
-            self.accuracy.follow_errors()
+            self.activities.follow_errors()
             self.graphs.show_times()
             self.parameters.show_verdicts()
 

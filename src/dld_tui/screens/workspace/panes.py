@@ -1,30 +1,37 @@
-"""The panes of a workspace on the screen: which are seen, how large, and what is remembered."""
+"""The panes of a workspace: which are seen, how large, their cursors, and jumps between places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
-from functools import partial
 from typing import TYPE_CHECKING
 
 from textual import events
 from textual.containers import Container
 from textual.message import Message
+from textual.timer import Timer
 from textual.widget import Widget
 
 from dld_tui.commands.command import table
+from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.local_functions import function_of
+from dld_tui.core.errors import EditError
+from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace import layout
-from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.controller import Answer, Controller, hears
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.findings import Findings, NoticeLine
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.explorer.state import Branch, ExplorerModel
 from dld_tui.widgets.graph.pane import GraphPane, GraphPlace
 from dld_tui.widgets.lists.line_view import LineView, ListPlace
+from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.parameters.pane import Parameters, ParametersPlace
+from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.frame import CHOICE, Framed
 from dld_tui.widgets.shell.page import host
+from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
@@ -33,6 +40,11 @@ if TYPE_CHECKING:
 
 _STEP_COLUMNS, _STEP_ROWS = 4, 2
 _SECTION, _LAST, _NAMED = "layouts", "workspace", "workspace named"
+_REST_S = 0.1
+"""The other panes follow the cursor when it has rested so long: holding a key down stays quick, and
+a move sends two rows."""
+_MOST_CHOICES = 9
+_MOST_PLACES = 200
 
 
 class Area(Container):
@@ -62,7 +74,7 @@ class Bookmark:
 
 @dataclass(eq=False)
 class Panes(Controller):
-    """Creates and lays out the panes, and knows what their cursor is on."""
+    """Lays out the panes, moves their cursors, and lets the other panes follow."""
 
     COMMAND_TABLE = (
         *table(
@@ -86,20 +98,32 @@ class Panes(Controller):
              "Save the layout of the panes under a name."),
             ("view.choose_layout", "panes.choose_layout", "", "", "choose layout",
              "Restore a saved layout of the panes."),
+            ("go.back", "panes.go_back", "backspace", "history", "back",
+             "Go back to the place before the last jump.", "previous place, jump back"),
+            ("go.forward", "panes.go_forward", "shift+backspace,B", "forward", "forward",
+             "Go forward again."),
+            ("go.source", "panes.go_source", "left_square_bracket", "node", "to source",
+             "Go to the producer of the first input.", "producer, what makes this"),
+            ("go.destination", "panes.go_destination", "right_square_bracket", "node",
+             "to destination", "Go to a consumer of the output.", "consumer, user, what uses this"),
+            ("go.body", "panes.open_body", "s", "body", "open subgraph",
+             "Open the node's subgraph or function.", "open body, subgraph body, enter, go into"),
             common="document",
+            menus={"go.body": "scope"},
         ),
         *table(
             "workspace",
-            ("pane.1", "panes.go_to 1", "1", "", "nodes", "Focus the list of nodes.",
+            ("pane.1", "panes.go_to_pane 1", "1", "", "nodes", "Focus the list of nodes.",
              "nodes, explorer, tree, list of nodes"),
-            ("pane.2", "panes.go_to 2", "2", "", "graph", "Focus the graph.",
+            ("pane.2", "panes.go_to_pane 2", "2", "", "graph", "Focus the graph.",
              "network, show graph, canvas"),
-            ("pane.3", "panes.go_to 3", "3", "", "node", "Focus the parameters of the node.",
+            ("pane.3", "panes.go_to_pane 3", "3", "", "node", "Focus the parameters of the node.",
              "details, properties of the node, node details"),
             ("pane.next", "panes.next 1", "tab", "", "next pane",
              "Focus the next pane, even a hidden one."),
             ("pane.previous", "panes.next -1", "shift+tab", "", "previous pane",
              "Focus the previous pane, even a hidden one."),
+
         ),
     )  # fmt: skip
 
@@ -112,6 +136,11 @@ class Panes(Controller):
     _dragging: str = field(default="", init=False)
     _columns: Mapping[str, int] = field(default_factory=dict, init=False)
     """Columns of the panes that are side by side, from the left."""
+    _rest_timer: Timer | None = None
+    _when_rested: Callable[[], None] = field(default=lambda: None, init=False)
+    _back: list[Place] = field(default_factory=list)
+    _forward: list[Place] = field(default_factory=list)
+    _waiting: tuple[Sequence[str], str] | None = None
 
     async def show(self, listing: ExplorerModel, preview_bytes: int) -> None:
         """Make the panes of a model that has been read.
@@ -262,7 +291,8 @@ class Panes(Controller):
         notice.show(findings)
         self._say_panes()
 
-    def fit(self) -> None:
+    @hears(Area.Resized)
+    def fit(self, event: Area.Resized) -> None:
         """Lay out for another size; the pane that has the keys is still seen where it was."""
         focused = [name for name in layout.TITLES if self.pane(name).has_focus_within]
         self.lay_out()
@@ -325,7 +355,7 @@ class Panes(Controller):
         """Show a line to type into at the bottom of the focused pane."""
         self.pane(self.focused()).mount(bar)
 
-    def go_to(self, number: str) -> None:
+    def go_to_pane(self, number: str) -> None:
         """Go to a pane by its number."""
         self.focus(layout.NUMBERS[int(number)])
 
@@ -466,34 +496,302 @@ class Panes(Controller):
         host(self.page).state.put(_SECTION, _LAST, {})
         self.lay_out()
 
-    def save_layout(self) -> None:
+    @task()
+    async def save_layout(self) -> None:
         """Keep the present layout under a name."""
         from dld_tui.widgets.dialogs.dialogs import PromptDialog
 
-        def named(name: str | None) -> None:
-            if name and name.strip():
-                state = host(self.page).state
-                known = state.get(_SECTION, _NAMED)
-                state.put(_SECTION, _NAMED, {**known, name.strip(): self.chosen.to_json()})
+        dialog = PromptDialog("Save layout", "A name for this layout of the panes.")
+        name = (await self.ask(dialog) or "").strip()
+        if name:
+            state = host(self.page).state
+            known = state.get(_SECTION, _NAMED)
+            state.put(_SECTION, _NAMED, {**known, name: self.chosen.to_json()})
 
-        self.ask(PromptDialog("Save layout", "A name for this layout of the panes."), named)
-
-    def choose_layout(self) -> None:
+    @task()
+    async def choose_layout(self) -> None:
         """Take a layout that was kept under a name."""
         known = host(self.page).state.get(_SECTION, _NAMED)
         if not known:
             self.say("No layout is saved yet")
             return
 
-        def use(name: str) -> None:
-            data = known[name]
-            if isinstance(data, dict):
-                self.chosen.load(data)
-                self.lay_out()
-                if not self.pane(self.focused()).display:
-                    self.focus_first()
-                self.remember_layout()
+        options = [(str(at), name, name) for at, name in enumerate(list(known)[:9], 1)]
+        name = await self.pick("Layout", "Which one?", options)
+        data = known[name] if name is not None else None
+        if isinstance(data, dict):
+            self.chosen.load(data)
+            self.lay_out()
+            if not self.pane(self.focused()).display:
+                self.focus_first()
+            self.remember_layout()
 
-        names = list(known)[:9]
-        options = [(str(at), name, partial(use, name)) for at, name in enumerate(names, 1)]
-        self.ask_which("Layout", "Which one?", options)
+    def facts(self, cursor: Cursor) -> set[str]:
+        """Return whether the node has a body, and whether there are places to go back to."""
+        node = cursor.node
+        return holding(
+            body=node is not None and self.body_of(node) is not None,
+            history=bool(self._back),
+            forward=bool(self._forward),
+        )
+
+    @hears(Explorer.Selected)
+    def follow_cursor(self, event: Explorer.Selected) -> None:
+        """Show what the cursor is on, once it rests."""
+        subject = event.node if event.node is not None else event.scope
+        self.when_rested(lambda: self._rested(subject))
+
+    def when_rested(self, action: Callable[[], None]) -> None:
+        """Do something when no cursor has moved for a moment; only the last one asked for."""
+        if self._rest_timer is not None:
+            self._rest_timer.stop()
+        self._when_rested = action
+        self._rest_timer = self.page.set_timer(_REST_S, self.catch_up)
+
+    def catch_up(self) -> bool:
+        """Let the other panes follow the cursor now."""
+        if self._rest_timer is None:
+            return False
+        self._rest_timer.stop()
+        self._rest_timer = None
+        self._when_rested()
+        return True
+
+    def _rested(self, subject: Node | Scope) -> None:
+        if is_alive(subject):
+            self.show_subject(subject)
+
+    @property
+    def follows(self) -> bool:
+        """Whether the parameters pane shows what the cursor is on."""
+        return self._rest_timer is None
+
+    def show_subject(self, subject: Node | Scope) -> None:
+        """Show a node or a scope in the parameters pane."""
+        from dld_tui.core.document import Node
+
+        self.parameters.show(subject)
+        scope = subject.scope if isinstance(subject, Node) else subject
+        self.page.crumb(place_text(scope))
+        self.page.facts_changed()
+        self.model.subject_shown.send(subject)
+
+    def place(self) -> Place:
+        """Return the current place."""
+        return Place(self.model.listing.root, self.explorer.node)
+
+    def remember(self) -> None:
+        """Remember the current place, before a jump."""
+        here = self.place()
+        if not self._back or self._back[-1] != here:
+            self._back.append(here)
+            del self._back[:-_MOST_PLACES]
+        self._forward.clear()
+
+    def go_to(self, node: Node, *, remember: bool = True) -> None:
+        """Move the explorer's cursor to a node, wherever it is in the model."""
+        if remember and node is not self.explorer.node:
+            self.remember()
+        root = self.model.listing.root
+        if not _is_within(node.scope, root):
+            self.explorer.show_root(_outermost(node.scope))
+        if not self.explorer.reveal(node):
+            self.explorer.clear_filters()
+            self.say("The filter hid the node, so it was cleared")
+            self.explorer.reveal(node)
+        self.show_subject(node)
+        if self.graph.has_keys:  # it does not follow the others then
+            self.graph.reveal(node)
+
+    def open_scope(self, scope: Scope, *, remember: bool = True) -> None:
+        """Show the nodes of a scope alone."""
+        if remember:
+            self.remember()
+        self.explorer.show_root(scope)
+        self.show_subject(self.explorer.node or scope)
+
+    def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
+        """Go to a node that a report or a finding names; waits until the model is open."""
+        if not self.model.is_open:
+            self._waiting = (scope_path, node_ref)
+            return
+        try:
+            scope = self.document.scope_at(scope_path)
+        except EditError as error:
+            self.complain(error)
+            return
+        node = scope.find(node_ref)
+        if node is None:
+            name = clip(visible(node_ref), 60, keep="middle")
+            self.say(f"Node {name} no longer exists", warning=True)
+        else:
+            self.go_to(node)
+
+    def reveal_waiting(self) -> None:
+        """Go where somebody wanted to go before the model was open."""
+        if self._waiting is not None:
+            waiting, self._waiting = self._waiting, None
+            self.reveal(*waiting)
+
+    def go_back(self) -> None:
+        """Go back to before the last jump."""
+        self._travel(self._back, self._forward)
+
+    def go_forward(self) -> None:
+        """Go forward again."""
+        self._travel(self._forward, self._back)
+
+    def _travel(self, source: list[Place], other: list[Place]) -> None:
+        here = self.place()
+        while source:
+            place = source.pop()
+            if place == here or not self._exists(place):
+                continue
+            other.append(here)
+            if place.root is not self.model.listing.root:
+                self.explorer.show_root(place.root)
+            if place.node is not None:
+                self.go_to(place.node, remember=False)
+            else:
+                self.explorer.list.go_to_key(("scope", place.root))
+                self.show_subject(place.root)
+            break
+        self.page.facts_changed()
+
+    @staticmethod
+    def _exists(place: Place) -> bool:
+        return is_alive(place.root) and (place.node is None or is_alive(place.node))
+
+    def go_source(self) -> None:
+        """Go to the node that makes an input; asks which when there are several."""
+        cursor = self.cursor
+        names = cursor.node.inputs if cursor.node is not None else ()
+        if cursor.pointed is not None:
+            names = (cursor.pointed.value,)
+        if cursor.scope is None:
+            return
+        definitions = [cursor.scope.resolve(name) for name in names if name]
+        sources = [definition.node for definition in definitions if definition is not None]
+        self._go_one_of("Source", [source for source in sources if source is not None])
+
+    def go_destination(self) -> None:
+        """Go to a node that uses an output; asks which when there are several."""
+        cursor, node = self.cursor, self.cursor.node
+        if cursor.link is not None:
+            self._go_one_of("Destination", [node] if node is not None else [])
+            return
+        scope = cursor.scope
+        if scope is None:
+            return
+        names = node.outputs if node is not None else (cursor.value,)
+        uses = [use.node for name in names if name for use in scope.users(name)]
+        self._go_one_of("Destination", uses)
+
+    @task()
+    async def _go_one_of(self, title: str, nodes: Sequence[Node]) -> None:
+        nodes = list(dict.fromkeys(nodes))
+        if not nodes:
+            self.say("Nothing is connected here")
+        elif len(nodes) == 1:
+            self.go_to(nodes[0])
+        else:
+            node = await self._pick_one(title, [(_node_label(node), node) for node in nodes])
+            if node is not None:
+                self.go_to(node)
+
+    async def _pick_one(self, title: str, places: Sequence[tuple[str, Answer]]) -> Answer | None:
+        shown = places[:_MOST_CHOICES]
+        more = len(places) - len(shown)
+        message = f"{len(places)} nodes" + (f", the first {len(shown)} of them" if more else "")
+        options = [(str(at), label, place) for at, (label, place) in enumerate(shown, 1)]
+        return await self.pick(title, message, options)
+
+    @staticmethod
+    def body_of(node: Node) -> Scope | None:
+        """Return the first subgraph of a node, or the function that it calls; None without one."""
+        bodies = node.subgraphs()
+        return bodies[0] if bodies else function_of(node)
+
+    @task()
+    async def open_body(self) -> None:
+        """Open the node's subgraph or function; asks which when there are several."""
+        row = self.cursor.row
+        node = self.cursor.node
+        if row is not None and row.scope is not None:
+            self.open_scope(row.scope)
+        elif node is not None and len(node.subgraphs()) > 1:
+            options = [
+                (f"{visible(body.title)}  {fmt.plural(len(body.nodes), 'node')}", body)
+                for body in node.subgraphs()
+            ]
+            chosen = await self._pick_one("Open which body?", options)
+            if chosen is not None:
+                self.open_scope(chosen)
+        elif node is not None and (body := self.body_of(node)) is not None:
+            self.open_scope(body)
+
+    @hears(Parameters.Left)
+    def leave_parameters(self, event: Parameters.Left) -> None:
+        """Go back to the list of nodes."""
+        self.focus(layout.EXPLORER)
+
+    @hears(Parameters.Jumped)
+    def jump(self, event: Parameters.Jumped) -> None:
+        """Go to the node of a row."""
+        self.go_to(event.node)
+
+    @hears(Parameters.ScopeOpened)
+    def open_scope_of_row(self, event: Parameters.ScopeOpened) -> None:
+        """Show the nodes of the subgraph or function of a row."""
+        self.open_scope(event.scope)
+
+    @hears(Parameters.RowReached, GraphPane.LinkReached, LineView.MarksChanged)
+    def show_keys(self, event: Message) -> None:
+        """Show which keys work where the cursor is now."""
+        self.page.facts_changed()
+
+    @hears(Explorer.Opened)
+    def open_node(self, event: Explorer.Opened) -> None:
+        """Go to the node's parameters."""
+        self.show_subject(event.node)
+        self.focus("parameters")
+
+    @hears(Findings.Chosen)
+    def go_to_finding(self, event: Findings.Chosen) -> None:
+        """Go to the node or scope of a finding."""
+        finding = event.finding
+        if finding.node is not None and is_alive(finding.node):
+            self.go_to(finding.node)
+        elif finding.scope is not None and is_alive(finding.scope):
+            self.open_scope(finding.scope)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place in the history of jumps."""
+
+    root: Scope
+    node: Node | None
+
+
+def _is_within(scope: Scope, root: Scope) -> bool:
+    """Return whether the explorer lists the nodes of a scope when it shows `root`."""
+    if root.kind == "graph" and _outermost(scope).kind == "function":
+        return True
+    inner: Scope | None = scope
+    while inner is not None:
+        if inner is root:
+            return True
+        inner = inner.parent
+    return False
+
+
+def _outermost(scope: Scope) -> Scope:
+    while scope.parent is not None:
+        scope = scope.parent
+    return scope
+
+
+def _node_label(node: Node) -> str:
+    label = visible(node.name or next(filter(None, node.outputs), ""))
+    return f"{visible(node.op_type)}  {clip(label, 50, keep='middle')}"

@@ -1,4 +1,4 @@
-"""Marked nodes: by filter, by name, along the links; copied, pasted, edited together."""
+"""Marked nodes: by filter, name, links or patterns; copied, pasted, edited, rewritten together."""
 
 from __future__ import annotations
 
@@ -19,19 +19,22 @@ from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
+from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, EditHistory
-from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.state import all_nodes, matching_nodes, name_separator
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import host
+from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Transaction
     from dld_tui.core.document.parts.fragment import Fragment
-    from dld_tui.core.document.transactions import Edit
+    from dld_tui.core.rewrite.matcher import Hit
+    from dld_tui.core.rewrite.pattern import Pattern
+    from dld_tui.core.rewrite.rule import Rewrite, Rule
     from dld_tui.screens.workspace.editing import Editing
     from dld_tui.widgets.dialogs.nodes import TypeGroup
     from dld_tui.widgets.explorer.node_filter import NodeFilter
@@ -47,11 +50,18 @@ _LARGE = 1 << 20
 _KEYS = "1234567890"
 _MOST_LISTED = 5
 """Tensors that a question lists."""
+_MOST_HITS = 12
+_GUIDE = "A pattern finds nodes, a rule replaces them, a name is a rule:"
+_EXAMPLES = (
+    "  Mul(x, Sigmoid(x))    mark every SiLU",
+    "  Identity(x) => x      remove every Identity",
+    "  gelu                  replace the parts of GELU by one Gelu",
+)
 
 
 @dataclass(eq=False)
 class NodeSelection(Controller):
-    """Marks nodes, and does something with those that are marked."""
+    """Marks nodes, and does something with those that are marked, or that a pattern finds."""
 
     COMMAND_TABLE = (
         *table(
@@ -91,14 +101,17 @@ class NodeSelection(Controller):
              "Paste the copied nodes into the graph at the cursor, in any tab.", "paste"),
             ("edit.many", "selection.edit_many", "E", "nodes", "edit several",
              "Set attributes that all marked nodes share.", "change all, bulk edit"),
+            ("edit.rewrite", "selection.show", "Q", "", "find and rewrite",
+             "Find a pattern, initially that of the marked nodes; mark or replace matches.",
+             "pattern, match, replace subgraph, fuse, graph rewriting, rule"),
             common="document", group="Mark",
             menus={"edit.paste": "scope", "mark.menu": "node scope"},
         ),
     )  # fmt: skip
 
     panes: Panes
-    navigation: Navigation
     history: EditHistory
+    checks: Checks
     editing: Editing
 
     def facts(self, cursor: Cursor) -> set[str]:
@@ -136,7 +149,8 @@ class NodeSelection(Controller):
         options = [(key, label, action) for key, label, fits, action in rows if fits]
         self.ask_which("Mark", f"{fmt.plural(len(marks), 'node')} marked.", options)
 
-    def mark_filter(self) -> None:
+    @task()
+    async def mark_filter(self) -> None:
         """Mark the nodes that an advanced filter lets through."""
         from dld_tui.widgets.explorer.node_filter import FilterDialog
 
@@ -145,12 +159,11 @@ class NodeSelection(Controller):
         dialog.TITLE_TEXT = "Mark by filter"
         dialog.KEYS = "Enter mark  Space choose  ^X clear  Esc close"
 
-        def chosen(answer: NodeFilter | None) -> None:
-            if answer is not None:
-                self.page.tasks.start(self._mark_fitting(nodes, answer), "mark", replace=True)
+        answer = await self.ask(dialog)
+        if answer is not None:
+            self._mark_fitting(nodes, answer)
 
-        self.ask(dialog, chosen)
-
+    @task("mark", replace=True)
     async def _mark_fitting(self, nodes: Sequence[Node], fits: NodeFilter) -> None:
         """Judge in slices between which keys are answered."""
         fitting, deadline = [], monotonic() + _SLICE_S
@@ -162,7 +175,8 @@ class NodeSelection(Controller):
                 deadline = monotonic() + _SLICE_S
         self.add_marks(fitting)
 
-    def mark_name(self) -> None:
+    @task()
+    async def mark_name(self) -> None:
         """Mark the nodes whose shown names begin with a text."""
         from dld_tui.widgets.dialogs.dialogs import PromptDialog
 
@@ -174,13 +188,11 @@ class NodeSelection(Controller):
                 return None
             return "No node's name begins with this"
 
-        def chosen(text: str | None) -> None:
-            if text:
-                self.add_marks(e.node for e in entries if e.label.startswith(text))
-
         message = "Mark the nodes whose names begin with:"
         start = self._name_scope()
-        self.ask(PromptDialog("Mark by name", message, start, check=problem), chosen)
+        text = await self.ask(PromptDialog("Mark by name", message, start, check=problem))
+        if text:
+            self.add_marks(entry.node for entry in entries if entry.label.startswith(text))
 
     def _name_scope(self) -> str:
         """Return the name scope of the node at the cursor, or the folder's."""
@@ -243,7 +255,8 @@ class NodeSelection(Controller):
         """Mark nothing."""
         self.panes.explorer.list.set_marks(set())
 
-    def mark_precision(self) -> None:
+    @task()
+    async def mark_precision(self) -> None:
         """Ask for a precision and mark the nodes that are set to it."""
         counts = Counter(map(precision_of, all_nodes(self.model.listing)))
         counts.pop("", None)
@@ -251,16 +264,15 @@ class NodeSelection(Controller):
             self.say(hint("No node has a precision yet; {layer.precision} sets one"))
             return
 
-        def mark(precision: str) -> None:
+        options = [
+            (key, f"{visible(name)}  {fmt.plural(count, 'node')}", name)
+            for key, (name, count) in zip(_KEYS, counts.most_common(), strict=False)
+        ]
+        precision = await self.pick("Mark", "Nodes of which precision?", options)
+        if precision is not None:
             nodes = all_nodes(self.model.listing)
             fitting: set[Hashable] = {node for node in nodes if precision_of(node) == precision}
             self.panes.explorer.list.set_marks(fitting)
-
-        options = [
-            (key, f"{visible(name)}  {fmt.plural(count, 'node')}", partial(mark, name))
-            for key, (name, count) in zip(_KEYS, counts.most_common(), strict=False)
-        ]
-        self.ask_which("Mark", "Nodes of which precision?", options)
 
     def copy(self) -> None:
         """Copy the marked nodes, or the one at the cursor."""
@@ -332,9 +344,10 @@ class NodeSelection(Controller):
         ]
         self.panes.explorer.list.set_marks(set(pasted))
         if pasted:
-            self.navigation.go_to(pasted[0])
+            self.panes.go_to(pasted[0])
 
-    def fold(self) -> None:
+    @task()
+    async def fold(self) -> None:
         """Show what folding the chosen nodes makes, and do it."""
         from dld_tui.core.edits import folding
         from dld_tui.core.edits.folding import plan_fold
@@ -354,43 +367,227 @@ class NodeSelection(Controller):
         more = len(fold.outputs) - len(lines)
         lines += [f"and {more} more"] if more else []
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in fold.nodes]
-
-        def run() -> None:
-            edit = partial(self.document.apply, folding.fold_nodes(nodes=pairs))
-            self.history.change("Folding", [edit], large=True)
-
         count = fmt.plural(len(fold.nodes), "node")
         what = "a constant" if len(fold.outputs) == 1 else "constants"
         verb = "becomes" if len(fold.nodes) == 1 else "become"
         message = "\n".join([f"{count} {verb} {what}:", *lines])
-        self.ask_which("Fold", message, [("f", "fold", run), ("k", "keep", None)])
+        if await self.pick("Fold", message, [("f", "fold", True), ("k", "keep", False)]):
+            edit = partial(self.document.apply, folding.fold_nodes(nodes=pairs))
+            self.history.change("Folding", [edit], large=True)
 
     def edit_many(self) -> None:
         """Set the attributes that the marked nodes share."""
-        from dld_tui.widgets.dialogs.nodes import BatchDialog, groups_of
+        from dld_tui.widgets.dialogs.nodes import groups_of
 
         nodes = self.model.chosen_nodes
         if not nodes:
             return
         groups: list[TypeGroup] = []
 
-        def changed(edit: Edit | None) -> None:
-            if edit is not None and all(is_alive(node) for node in nodes):
-                self.history.change(
-                    "Setting attributes",
-                    [lambda: self.document.apply(edit)],
-                    large=len(nodes) > MANY,
-                )
-
-        def collected() -> None:
-            if any(group.attributes for group in groups):
-                self.ask(BatchDialog(groups), changed)
-            else:
-                self.say("These operators have no editable attributes", 4)
-
         self.perform(
             "Reading attributes",
             lambda: groups.extend(groups_of(nodes)),
-            collected,
+            lambda: self._edit_groups(nodes, groups),
             large=len(nodes) > MANY,
         )
+
+    @task()
+    async def _edit_groups(self, nodes: Sequence[Node], groups: list[TypeGroup]) -> None:
+        from dld_tui.widgets.dialogs.nodes import BatchDialog
+
+        if not any(group.attributes for group in groups):
+            self.say("These operators have no editable attributes", 4)
+            return
+        edit = await self.ask(BatchDialog(groups))
+        if edit is not None and all(is_alive(node) for node in nodes):
+            step = partial(self.document.apply, edit)
+            self.history.change("Setting attributes", [step], large=len(nodes) > MANY)
+
+    def show(self) -> None:
+        """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
+        from dld_tui.core.rewrite.matcher import pattern_of
+
+        value = ""
+        marked = self.model.marked(self.cursor)
+        try:
+            value = pattern_of(marked) if marked else ""
+        except DldError as error:
+            self.complain(error)
+        self.offer(value)
+
+    @task()
+    async def offer(self, text: str) -> None:
+        """Show what rules or a pattern find and would change; Enter carries it out.
+
+        Meanwhile what is found is marked, in the list and on the graph. Rules with conditions on
+        types wait until these are inferred: before that, they would find nothing.
+        """
+        from dld_tui.core.rewrite.query import Completion
+        from dld_tui.core.rewrite.rule import known_rules, rule_names
+        from dld_tui.widgets.dialogs.nodes import RewriteDialog
+
+        await self._types_for(text)
+        nodes = (node for scope in self.document.scopes() for node in scope.nodes)
+        completion = Completion(nodes, rule_names())
+        marked = self.panes.explorer.list
+        before = set(marked.marks)
+
+        async def look(pattern: str) -> tuple[str, Sequence[str]]:
+            if pattern.strip():
+                return await self.look(pattern)
+            marked.set_marks(before)
+            return _GUIDE, _EXAMPLES
+
+        answer = await self.ask(RewriteDialog(text, look, completion, known_rules))
+        marked.set_marks(before)
+        if answer:
+            await self._types_for(answer)
+            self.carry_out(answer)
+
+    async def _types_for(self, text: str) -> None:
+        """Wait for the types of the model where rules need them."""
+        try:
+            needs_types = any(rule.needs_types for rule in self._rules(text)) if text else False
+        except DldError:
+            return
+        if needs_types:
+            await self.checks.typed(always=True)
+
+    async def look(self, text: str) -> tuple[str, Sequence[str]]:
+        """Return how many hits there are, and what they are or what would change.
+
+        Raises:
+            DldError: The text is no pattern and no rule.
+        """
+        from dld_tui.core.edits.rewriting import preview
+        from dld_tui.core.rewrite.pattern import parse_pattern
+        from dld_tui.core.rewrite.rule import text_of_rules
+        from dld_tui.core.rewrite.why import why_nothing
+
+        rules = self._rules(text)
+        rewrites = [rewrite for rule in rules for rewrite in rule.rewrites]
+        patterns = [rewrite.pattern for rewrite in rewrites] or [parse_pattern(text)]
+        if self.document.is_locked:
+            return "The model is being edited", ()
+        hits_by_pattern = await self._hits(patterns)
+        nodes: set[Hashable] = {
+            node for hits in hits_by_pattern for hit in hits for node in hit.nodes
+        }
+        self.panes.explorer.list.set_marks(nodes)
+        if rules and sum(len(scope.nodes) for scope in self.document.scopes()) <= LIVE:
+            done = preview(self.document, text_of_rules(rules))
+            lines = [
+                line
+                for _, _, went, came in done.hits[:_MOST_HITS]
+                for line in (
+                    *(f"- {one}" for one in went),
+                    *(f"+ {node_line}" for node_line in came),
+                )
+            ]
+            unchanged = sum(done.refused.values())
+            more = f", {unchanged} left as they are" if unchanged else ""
+            lines += list(done.refused)
+            places = sum(done.counts.values())
+            head = f"{fmt.plural(places, 'place')} to replace" if places else "Nothing to replace"
+            if not (places or unchanged):
+                lines += why_nothing(self.document, rules)
+            return f"{head}{more}", lines
+        lines = self._first_change(rewrites, hits_by_pattern)
+        lines += [
+            f"{' '.join(node.ref for node in hit.nodes)}"
+            + (f"   cannot be replaced: {hit.problem}" if hit.problem else "")
+            for hits in hits_by_pattern
+            for hit in hits[:_MOST_HITS]
+        ]
+        count = sum(map(len, hits_by_pattern))
+        if not count:
+            lines += why_nothing(self.document, rules)
+        return fmt.plural(count, "hit") if count else "No match", lines
+
+    def _first_change(
+        self, rewrites: Sequence[Rewrite], hits_by_pattern: Sequence[Sequence[Hit]]
+    ) -> list[str]:
+        """Return what would go and come at the first place, or why nothing does."""
+        from dld_tui.core.edits.rewriting import RewriteRefusal, planned_lines
+
+        for rewrite, hits in zip(rewrites, hits_by_pattern, strict=False):
+            if hits:
+                try:
+                    went, came = planned_lines(self.document, hits[0], rewrite)
+                except (DldError, RewriteRefusal) as error:
+                    return [str(error)]
+                return [*(f"- {line}" for line in went), *(f"+ {line}" for line in came)]
+        return []
+
+    async def _hits(self, patterns: Sequence[Pattern]) -> list[list[Hit]]:
+        """Search in slices between which keys are answered; return the hits of each pattern."""
+        from dld_tui.core.rewrite.matcher import Matcher
+
+        hits_by_pattern: list[list[Hit]] = []
+        deadline = monotonic() + _SLICE_S
+        for pattern in patterns:
+            hits_by_pattern.append([])
+            matcher = Matcher(pattern)
+            for scope in list(self.document.scopes()):
+                for _ in matcher.gradually(scope, hits_by_pattern[-1]):
+                    if monotonic() > deadline:
+                        await asyncio.sleep(0)
+                        deadline = monotonic() + _SLICE_S
+        return hits_by_pattern
+
+    def carry_out(self, text: str) -> None:
+        """Rewrite by rules, or mark what a pattern finds."""
+        from dld_tui.core.edits import rewriting
+        from dld_tui.core.rewrite.matcher import find_hits
+        from dld_tui.core.rewrite.pattern import parse_pattern
+        from dld_tui.core.rewrite.rule import text_of_rules
+
+        try:
+            rules = self._rules(text)
+            if not rules:
+                hits = find_hits(self.document, parse_pattern(text))
+                self.set_marks(node for hit in hits for node in hit.nodes)
+                return
+        except DldError as error:
+            self.complain(error)
+            return
+        edits_before = len(self.document.history.done)
+
+        def done() -> None:
+            if len(self.document.history.done) == edits_before:
+                self.say(f"Nothing to replace: {self._why_nothing(rules)}", 8)
+
+        self.history.change(
+            "Rewriting",
+            [lambda: self.document.apply(rewriting.rewrite(rules=text_of_rules(rules)))],
+            large=len(self.document.main.nodes) > MANY,
+            done=done,
+        )
+
+    def _why_nothing(self, rules: Sequence[Rule]) -> str:
+        """Return why rules have replaced nothing. Fit for a terminal."""
+        from dld_tui.core.edits.rewriting import preview
+        from dld_tui.core.rewrite.rule import text_of_rules
+        from dld_tui.core.rewrite.why import why_nothing
+
+        left = list(preview(self.document, text_of_rules(rules)).refused)
+        return visible((left or why_nothing(self.document, rules))[0])
+
+    @staticmethod
+    def _rules(text: str) -> list[Rule]:
+        """Return the rules that a text is or names; none where it is a pattern."""
+        from dld_tui.core.rewrite.expression import Reader
+        from dld_tui.core.rewrite.pattern import read_pattern
+        from dld_tui.core.rewrite.rule import rule_names, rules_of
+
+        words = text.split()
+        if set(words) <= set(rule_names()):
+            return rules_of(words)
+        reader = Reader(text)
+        read_pattern(reader)
+        return rules_of([text]) if not reader.is_done else []
+
+
+LIVE = 500
+"""Nodes of a model of which all is shown that rules would change while they are typed; of larger
+ones the first place is."""

@@ -1,4 +1,4 @@
-"""Adding operators and links between nodes; inputs and outputs of graphs, and their types."""
+"""Operators are added, and connected; inputs and outputs of graphs, and their types."""
 
 from __future__ import annotations
 
@@ -13,114 +13,17 @@ from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.tensors.value_types import ValueType, format_type, parse_type
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
+from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, EditHistory
-from dld_tui.screens.workspace.inference import TypeInference
-from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import by_scope
-from dld_tui.widgets.tasks import on_thread
+from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
-    from dld_tui.core.document.operator_listing import PaletteOperator
     from dld_tui.core.edits import wiring as wirings
     from dld_tui.widgets.parameters.descriptions import Terminal
-
-
-@dataclass(eq=False)
-class Operators(Controller):
-    """Adds operators."""
-
-    COMMAND_TABLE = table(
-        "workspace",
-        ("node.add", "operators.add", "a,ctrl+space,ctrl+@", "", "add",
-         "Add an operator and choose its inputs.",
-         "add node, new node, insert operator, create node"),
-        ("model.opsets", "operators.show_opsets", "V", "", "opset imports",
-         "Add, update or remove opset imports.",
-         "operator sets, opset import, imports of operators, domains"),
-        common="document", footer="node.add", menus={"node.add": "node output"},
-    )  # fmt: skip
-
-    navigation: Navigation
-    history: EditHistory
-    inference: TypeInference
-
-    async def warm_up(self) -> None:
-        """Read the schemas on a thread: a tenth of a second that the first rows do not wait."""
-        from dld_tui.core.document.operator_listing import warm_up
-
-        await on_thread(warm_up)
-        if self.page.is_attached:
-            self.navigation.panes.graph.name_ports()
-
-    def add(self) -> None:
-        """Choose an operator, then what feeds it, and add it."""
-        from dld_tui.core.document.operator_listing import operator_palette
-        from dld_tui.core.edits import wiring as wirings
-        from dld_tui.widgets.dialogs.wiring import AddNode
-
-        scope = self._home
-        palette = operator_palette(scope, self.model.listing.count_kinds())
-        source = self._source(scope)
-
-        def chosen(item: PaletteOperator | None) -> None:
-            if item is not None:
-                self.ask_wiring(wirings.NodeWiring(scope, item, source))
-
-        self.ask(AddNode(palette), chosen)
-
-    @property
-    def _home(self) -> Scope:
-        """The scope that new nodes go to."""
-        from dld_tui.core.document import Scope
-
-        node = self.cursor.node
-        if node is not None:
-            return node.scope
-        subject = self.cursor.subject
-        return subject if isinstance(subject, Scope) else self.model.listing.root
-
-    def _source(self, scope: Scope) -> str:
-        """Return the value that a new node most likely uses, ``""`` when there is none."""
-        row = self.cursor.row
-        if row is not None and row.name_of == "value" and scope.resolve(row.copied) is not None:
-            return row.copied
-        node = self.cursor.node
-        names = node.outputs if node is not None else scope.inputs
-        return next(filter(None, names), "")
-
-    def ask_wiring(self, wiring: wirings.NodeWiring) -> None:
-        """Ask what feeds a new node, and add it; the types of what could are known then."""
-        from dld_tui.widgets.dialogs.wiring import WiringDialog
-
-        def answered(answer: wirings.NodeWiring | None) -> None:
-            if answer is not None:
-                self.add_wired(answer)
-
-        self.inference.when_typed(lambda: self.ask(WiringDialog(wiring), answered), always=True)
-
-    def add_wired(self, wiring: wirings.NodeWiring) -> None:
-        """Add a node and go to it."""
-        from dld_tui.core.document import Node
-        from dld_tui.core.edits.nodes import added_node
-
-        try:
-            transaction = self.history.edit(wiring.edit())
-        except DldError as error:
-            self.complain(error)
-            self.ask_wiring(wiring)  # nothing that was chosen is lost
-            return
-        node = added_node(transaction)
-        if isinstance(node, Node):
-            self.navigation.go_to(node)
-
-    def show_opsets(self) -> None:
-        """Show the imported operator sets; import, change or remove one."""
-        from dld_tui.screens.model.opset_dialogs import OpsetDialog
-
-        self.ask(OpsetDialog(self.document, self.history.try_edit))
 
 
 _NEAR = 8
@@ -130,68 +33,76 @@ _TYPE_HINT = "float32[N, 3, 224, 224]"
 
 @dataclass(eq=False)
 class Wiring(Controller):
-    """Connects and disconnects."""
+    """Adds operators, connects and disconnects."""
 
-    COMMAND_TABLE = table(
-        "workspace",
-        ("link.connect", "wiring.connect", "c", "end", "connect",
-         "Connect the node, input or output at the cursor; search for the other end.",
-         "wire, link, attach"),
-        ("link.disconnect", "wiring.disconnect", "K", "wired", "disconnect",
-         "Disconnect this input, or all consumers of this output.", "unwire, unlink, detach"),
-        ("link.replace", "wiring.replace_uses", "R", "value", "replace uses",
-         "Make all consumers of this tensor use another one.", "rewire, redirect"),
-        ("link.insert", "wiring.insert_on_link", "I", "value", "insert on link",
-         "Insert a node on this link, or between an output and all its consumers.",
-         "insert, insert node, add between"),
-        ("link.bypass", "wiring.bypass", "", "nodes", "bypass",
-         "Reroute tensors around the marked nodes; keep the nodes.",
-         "skip node, remove and reconnect, short circuit"),
-        ("link.add", "wiring.add_terminal", "", "variadic", "add input",
-         "Connect another tensor to an operator with a variable number of inputs."),
-        ("link.remove", "wiring.remove_terminal", "", "item", "remove terminal",
-         "Remove the input or output from its list; later ones move up."),
-        ("link.graph_input", "wiring.make_input", "", "input", "make graph input",
-         "Create a graph input and connect it here."),
-        ("link.graph_output", "wiring.make_output", "", "value", "make graph output",
-         "Make the tensor a graph output."),
-        ("link.type", "wiring.declare_type", "T", "value", "set type",
-         "Declare the type and shape of the tensor."),
-        ("link.earlier", "wiring.move_terminal -1", "shift+up", "boundary", "move up",
-         "Move the graph input or output up in its list."),
-        ("link.later", "wiring.move_terminal 1", "shift+down", "boundary", "move down",
-         "Move the graph input or output down in its list."),
-        common="document", footer="link.connect",
-        menus={"link.replace": "node", "link.insert": "node", "link.graph_output": "node"},
+    COMMAND_TABLE = (
+        *table(
+            "workspace",
+            ("link.connect", "wiring.connect", "c", "end", "connect",
+             "Connect the node, input or output at the cursor; search for the other end.",
+             "wire, link, attach"),
+            ("link.disconnect", "wiring.disconnect", "K", "wired", "disconnect",
+             "Disconnect this input, or all consumers of this output.", "unwire, unlink, detach"),
+            ("link.replace", "wiring.replace_uses", "R", "value", "replace uses",
+             "Make all consumers of this tensor use another one.", "rewire, redirect"),
+            ("link.insert", "wiring.insert_on_link", "I", "value", "insert on link",
+             "Insert a node on this link, or between an output and all its consumers.",
+             "insert, insert node, add between"),
+            ("link.bypass", "wiring.bypass", "", "nodes", "bypass",
+             "Reroute tensors around the marked nodes; keep the nodes.",
+             "skip node, remove and reconnect, short circuit"),
+            ("link.add", "wiring.add_terminal", "", "variadic", "add input",
+             "Connect another tensor to an operator with a variable number of inputs."),
+            ("link.remove", "wiring.remove_terminal", "", "item", "remove terminal",
+             "Remove the input or output from its list; later ones move up."),
+            ("link.graph_input", "wiring.make_input", "", "input", "make graph input",
+             "Create a graph input and connect it here."),
+            ("link.graph_output", "wiring.make_output", "", "value", "make graph output",
+             "Make the tensor a graph output."),
+            ("link.type", "wiring.declare_type", "T", "value", "set type",
+             "Declare the type and shape of the tensor."),
+            ("link.earlier", "wiring.move_terminal -1", "shift+up", "boundary", "move up",
+             "Move the graph input or output up in its list."),
+            ("link.later", "wiring.move_terminal 1", "shift+down", "boundary", "move down",
+             "Move the graph input or output down in its list."),
+            common="document", footer="link.connect",
+            menus={"link.replace": "node", "link.insert": "node", "link.graph_output": "node"},
+        ),
+        *table(
+            "workspace",
+            ("node.add", "wiring.add", "a,ctrl+space,ctrl+@", "", "add",
+             "Add an operator and choose its inputs.",
+             "add node, new node, insert operator, create node"),
+            ("model.opsets", "wiring.show_opsets", "V", "", "opset imports",
+             "Add, update or remove opset imports.",
+             "operator sets, opset import, imports of operators, domains"),
+            common="document", footer="node.add", menus={"node.add": "node output"},
+        ),
     )  # fmt: skip
 
     panes: Panes
     history: EditHistory
-    operators: Operators
-    inference: TypeInference
+    checks: Checks
 
-    def connect(self) -> None:
+    @task()
+    async def connect(self) -> None:
         """Connect the terminal under the cursor, or one of the node's after asking which."""
         from dld_tui.widgets.dialogs.wiring import TerminalPicker
 
         terminal, node = self.cursor.terminal, self.cursor.node
-        if terminal is not None:
-            self._connect(terminal)
-        elif node is not None:
+        if terminal is None and node is not None:
             picker = TerminalPicker(node, title=f"Connect {_label(node)}: which end?")
-            self.ask(picker, lambda terminal: self._connect(terminal) if terminal else None)
-
-    def _connect(self, terminal: Terminal) -> None:
+            terminal = await self.ask(picker)
+        if terminal is None:
+            return
         if terminal.node is None and terminal.side == "output":
-            self._connect_result(terminal)
+            await self._connect_result(terminal)
         elif terminal.side == "input" and terminal.node is not None:
-            self.connect_input(terminal.node, terminal.index)
-        elif terminal.user is not None:
-            self._ask_input_of(terminal.user, terminal)
+            await self.connect_input(terminal.node, terminal.index)
         else:
-            self._ask_consumer(terminal)
+            await self._connect_output(terminal)
 
-    def connect_input(self, node: Node, index: int) -> None:
+    async def connect_input(self, node: Node, index: int) -> None:
         """Ask for a value and connect it to an input of a node."""
         from dld_tui.core.document.operator_matching import mismatch
         from dld_tui.widgets.dialogs.wiring import ValuePicker
@@ -200,23 +111,18 @@ class Wiring(Controller):
         present = node.inputs[index] if index < len(node.inputs) else ""
         terminal = Terminal(node.scope, "input", present, node, index)
         own = {name for name in node.outputs if name}
-
-        def chosen(value: str | None) -> None:
-            if value is not None:
-                self._link(node, index, value)
-
-        def ask() -> None:
-            picker = ValuePicker(
-                node.scope,
-                title=f"Connect to {terminal.label} of {_label(node)}",
-                wanted=lambda value_type: mismatch(node, index, value_type),
-                exclude=own | {present},
-                first=_values_before(node),
-                empty_label="" if terminal.is_required or not present else "nothing: leave it out",
-            )
-            self.ask(picker, chosen)
-
-        self.inference.when_typed(ask, always=True)
+        await self.checks.typed(always=True)
+        picker = ValuePicker(
+            node.scope,
+            title=f"Connect to {terminal.label} of {_label(node)}",
+            wanted=lambda value_type: mismatch(node, index, value_type),
+            exclude=own | {present},
+            first=_values_before(node),
+            empty_label="" if terminal.is_required or not present else "nothing: leave it out",
+        )
+        value = await self.ask(picker)
+        if value is not None:
+            self._link(node, index, value)
 
     def _link(self, node: Node, index: int, value: str) -> None:
         from dld_tui.core.document.operator_matching import mismatch
@@ -237,47 +143,37 @@ class Wiring(Controller):
             message = f"Connected, but the types differ: {visible(why_not)}"
             self.say(message, 6, warning=True)
 
-    def _ask_consumer(self, terminal: Terminal) -> None:
-        """Ask which node is to use a value, and at which input."""
+    async def _connect_output(self, terminal: Terminal) -> None:
+        """Ask which node is to use a value, where that is not known, and at which input."""
         from dld_tui.core.document.traversal import depends_on
-        from dld_tui.widgets.dialogs.wiring import NodePicker
+        from dld_tui.widgets.dialogs.wiring import NodePicker, TerminalPicker
 
-        source = terminal.node
-        picker = NodePicker(
-            terminal.scope,
-            title=f"Which node takes {visible(terminal.value)}?",
-            first=_nodes_after(source) if source is not None else (),
-            exclude=source,
-        )
-
-        def chosen(node: Node | None) -> None:
+        node, source, value = terminal.user, terminal.node, terminal.value
+        if node is None:
+            node = await self.ask(
+                NodePicker(
+                    terminal.scope,
+                    title=f"Which node takes {visible(value)}?",
+                    first=_nodes_after(source) if source is not None else (),
+                    exclude=source,
+                )
+            )
             if node is None:
                 return
-            if depends_on(node, terminal.value):
+            if depends_on(node, value):
                 self.say("That would create a cycle: the value depends on this node", 4)
                 return
-            self._ask_input_of(node, terminal)
-
-        self.ask(picker, chosen)
-
-    def _ask_input_of(self, node: Node, terminal: Terminal) -> None:
-        from dld_tui.widgets.dialogs.wiring import TerminalPicker
-
-        value = terminal.value
         picker = TerminalPicker(
             node,
             title=f"Which input of {_label(node)} takes {visible(value)}?",
             side="input",
             value_type=terminal.scope.value_type(value),
         )
+        taker = await self.ask(picker)
+        if taker is not None:
+            self._link(node, taker.index, value)
 
-        def chosen(terminal: Terminal | None) -> None:
-            if terminal is not None:
-                self._link(node, terminal.index, value)
-
-        self.ask(picker, chosen)
-
-    def _connect_result(self, terminal: Terminal) -> None:
+    async def _connect_result(self, terminal: Terminal) -> None:
         """Ask which value a graph output is to give instead."""
         from dld_tui.core.edits import links
         from dld_tui.widgets.dialogs.wiring import ValuePicker
@@ -287,84 +183,76 @@ class Wiring(Controller):
             title=f"Which value instead of output {visible(terminal.value)}?",
             exclude=set(terminal.scope.outputs),
         )
+        value = await self.ask(picker)
+        if value:
+            scope = terminal.scope.path
+            self.history.try_edit(links.replace_output(scope=scope, name=terminal.value, by=value))
 
-        def chosen(value: str | None) -> None:
-            if value:
-                scope = terminal.scope.path
-                self.history.try_edit(
-                    links.replace_output(scope=scope, name=terminal.value, by=value)
-                )
-
-        self.ask(picker, chosen)
-
-    def add_terminal(self) -> None:
+    @task()
+    async def add_terminal(self) -> None:
         """Connect a value to one more input of an operator that takes any number."""
         node = self.cursor.node
         if node is not None:
-            self.connect_input(node, len(node.inputs))
+            await self.connect_input(node, len(node.inputs))
 
-    def disconnect(self) -> None:
+    @task()
+    async def disconnect(self) -> None:
         """Disconnect the terminal under the cursor; asks where that leaves an error."""
         from dld_tui.widgets.parameters.descriptions import Terminal
 
         terminal = self.cursor.terminal
         if terminal is None or not terminal.value:
             return
-        if terminal.node is None:
-            self._disconnect_value(terminal)
-        elif terminal.side == "input":
-            self._disconnect_input(terminal)
-        elif terminal.user is not None:
-            user = terminal.user
+        user = terminal.user
+        if user is not None and terminal.node is not None and terminal.side == "output":
             index = user.inputs.index(terminal.value)
-            self._disconnect_input(Terminal(user.scope, "input", terminal.value, user, index))
+            terminal = Terminal(user.scope, "input", terminal.value, user, index)
+        if terminal.node is not None and terminal.side == "input":
+            await self._disconnect_input(terminal.node, terminal)
         else:
-            self._disconnect_value(terminal)
+            await self._disconnect_value(terminal)
 
-    def _disconnect_input(self, terminal: Terminal) -> None:
-        node = terminal.node
-        if node is None:
-            return
-        cut = partial(self._link, node, terminal.index, "")
-        if not terminal.is_required:
-            cut()
-            return
-        connect = partial(self.connect_input, node, terminal.index)
-        self.ask_which(
-            "Disconnect",
-            f"{visible(node.op_type)} needs its {terminal.label}: without it the model is not "
-            "valid.",
-            [
-                ("c", "connect another value instead", connect),
-                ("d", "disconnect it anyway and repair the model later", cut),
-                ("k", "keep", None),
-            ],
-        )
+    async def _disconnect_input(self, node: Node, terminal: Terminal) -> None:
+        answer: str | None = "disconnect"
+        if terminal.is_required:
+            answer = await self.pick(
+                "Disconnect",
+                f"{visible(node.op_type)} needs its {terminal.label}: without it the model is not "
+                "valid.",
+                [
+                    ("c", "connect another value instead", "connect"),
+                    ("d", "disconnect it anyway and repair the model later", "disconnect"),
+                    ("k", "keep", ""),
+                ],
+            )
+        if answer == "connect":
+            await self.connect_input(node, terminal.index)
+        elif answer == "disconnect":
+            self._link(node, terminal.index, "")
 
-    def _disconnect_value(self, terminal: Terminal) -> None:
+    async def _disconnect_value(self, terminal: Terminal) -> None:
         from dld_tui.core.edits import links
 
         uses = terminal.scope.users(terminal.value)
         if not uses:
             self.say("No node uses it")
             return
-        scope = terminal.scope.path
-
-        def disconnect() -> None:
-            self.history.try_edit(links.disconnect_value(scope=scope, value=terminal.value))
-
         name = clip(visible(terminal.value), 50, keep="middle")
-        self.ask_which(
+        is_wanted = await self.pick(
             "Disconnect",
             f"{name} is used in {fmt.plural(len(uses), 'place')}. Operators that require it as an "
             "input become invalid.",
             [
-                ("d", f"disconnect it from {fmt.plural(len(uses), 'input')}", disconnect),
-                ("k", "keep", None),
+                ("d", f"disconnect it from {fmt.plural(len(uses), 'input')}", True),
+                ("k", "keep", False),
             ],
         )
+        if is_wanted:
+            scope = terminal.scope.path
+            self.history.try_edit(links.disconnect_value(scope=scope, value=terminal.value))
 
-    def replace_uses(self) -> None:
+    @task()
+    async def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
         from dld_tui.core.document.operator_matching import mismatch
         from dld_tui.core.edits import links
@@ -380,28 +268,22 @@ class Wiring(Controller):
             self.say("No node uses it")
             return
         first = uses[0]
+        await self.checks.typed(always=True)
+        picker = ValuePicker(
+            home,
+            title=f"Use which value instead of {visible(value)}?",
+            wanted=lambda value_type: mismatch(first.node, first.index, value_type),
+            exclude={value},
+            first=_values_before(first.node),
+        )
+        by = await self.ask(picker)
+        if by:
+            edit = links.replace_uses(scope=home.path, value=value, by=by)
+            step = partial(self.document.apply, edit)
+            self.history.change("Replacing the uses", [step], large=len(uses) > MANY)
 
-        def chosen(by: str | None) -> None:
-            if by:
-                step = partial(
-                    self.document.apply,
-                    links.replace_uses(scope=home.path, value=value, by=by),
-                )
-                self.history.change("Replacing the uses", [step], large=len(uses) > MANY)
-
-        def ask() -> None:
-            picker = ValuePicker(
-                home,
-                title=f"Use which value instead of {visible(value)}?",
-                wanted=lambda value_type: mismatch(first.node, first.index, value_type),
-                exclude={value},
-                first=_values_before(first.node),
-            )
-            self.ask(picker, chosen)
-
-        self.inference.when_typed(ask, always=True)
-
-    def insert_on_link(self) -> None:
+    @task()
+    async def insert_on_link(self) -> None:
         """Put a new node behind the value under the cursor, or on the one link of an input."""
         from dld_tui.core.document.operator_listing import operator_palette
         from dld_tui.core.edits import wiring as wirings
@@ -418,16 +300,12 @@ class Wiring(Controller):
             elif user is not None and user.scope is scope:
                 users = [[user.ref, at] for at, name in enumerate(user.inputs) if name == value]
 
-        def chosen(item: PaletteOperator | None) -> None:
-            if item is not None:
-                wiring = wirings.NodeWiring(scope, item, value, inserts=True, users_of=users)
-                if wiring.missing() or wiring.bodies:
-                    self.operators.ask_wiring(wiring)  # weights and the like
-                else:
-                    self.operators.add_wired(wiring)
-
         palette = operator_palette(scope, self.model.listing.count_kinds())
-        self.ask(AddNode(palette, f"Insert after {value}"), chosen)
+        item = await self.ask(AddNode(palette, f"Insert after {value}"))
+        if item is not None:
+            wiring = wirings.NodeWiring(scope, item, value, inserts=True, users_of=users)
+            needs_more = bool(wiring.missing() or wiring.bodies)  # weights and the like
+            await self.add_wired(wiring, asks=needs_more)
 
     def bypass(self) -> None:
         """Lead the values past the marked nodes, or the one under the cursor."""
@@ -441,9 +319,12 @@ class Wiring(Controller):
         if steps:
             self.history.change("Bypassing", steps, large=len(nodes) > MANY)
 
-    def make_input(self) -> None:
+    @task()
+    async def make_input(self) -> None:
         """Make a new graph input and connect it to the node's input under the cursor."""
         from dld_tui.core.edits import links
+        from dld_tui.core.edits.links import exposed_type
+        from dld_tui.widgets.parameters.edit_bar import EditBar
 
         terminal = self.cursor.terminal
         if terminal is None or terminal.node is None or terminal.side != "input":
@@ -465,26 +346,21 @@ class Wiring(Controller):
                 )
             )
 
-        def ask() -> None:
-            from dld_tui.core.edits.links import exposed_type
-            from dld_tui.widgets.parameters.edit_bar import EditBar
-
-            known = exposed_type(node, index)
-            is_known = known.dtype is not None and known.dims is not None
-            if is_known or terminal.scope.is_function:
-                self.history.try_edit(links.expose_input(scope=scope, node=node.ref, index=index))
-                return
-            shown = "" if known.dtype is None else f"{known.dtype}[...]"
-            self.panes.mount_bar(
-                EditBar(
-                    "type of the input",
-                    shown,
-                    lambda text: make(parse_type(text)),
-                    placeholder=_TYPE_HINT,
-                )
+        await self.checks.typed(always=True)
+        known = exposed_type(node, index)
+        is_known = known.dtype is not None and known.dims is not None
+        if is_known or terminal.scope.is_function:
+            self.history.try_edit(links.expose_input(scope=scope, node=node.ref, index=index))
+            return
+        shown = "" if known.dtype is None else f"{known.dtype}[...]"
+        self.panes.mount_bar(
+            EditBar(
+                "type of the input",
+                shown,
+                lambda text: make(parse_type(text)),
+                placeholder=_TYPE_HINT,
             )
-
-        self.inference.when_typed(ask, always=True)
+        )
 
     def make_output(self) -> None:
         """Make the value under the cursor an output of the graph that defines it."""
@@ -574,6 +450,83 @@ class Wiring(Controller):
         self.history.edit(
             inputs_outputs.set_value_type(scope=home.path, value=value, dtype=dtype, dims=known)
         )
+
+    async def warm_up(self) -> None:
+        """Read the schemas on a thread: a tenth of a second that the first rows do not wait."""
+        from dld_tui.core.document.operator_listing import warm_up
+
+        await on_thread(warm_up)
+        if self.page.is_attached:
+            self.panes.graph.name_ports()
+
+    @task()
+    async def add(self) -> None:
+        """Choose an operator, then what feeds it, and add it."""
+        from dld_tui.core.document.operator_listing import operator_palette
+        from dld_tui.core.edits import wiring as wirings
+        from dld_tui.widgets.dialogs.wiring import AddNode
+
+        scope = self._home
+        palette = operator_palette(scope, self.model.listing.count_kinds())
+        source = self._source(scope)
+        item = await self.ask(AddNode(palette))
+        if item is not None:
+            await self.add_wired(wirings.NodeWiring(scope, item, source))
+
+    @property
+    def _home(self) -> Scope:
+        """The scope that new nodes go to."""
+        from dld_tui.core.document import Scope
+
+        node = self.cursor.node
+        if node is not None:
+            return node.scope
+        subject = self.cursor.subject
+        return subject if isinstance(subject, Scope) else self.model.listing.root
+
+    def _source(self, scope: Scope) -> str:
+        """Return the value that a new node most likely uses, ``""`` when there is none."""
+        row = self.cursor.row
+        if row is not None and row.name_of == "value" and scope.resolve(row.copied) is not None:
+            return row.copied
+        node = self.cursor.node
+        names = node.outputs if node is not None else scope.inputs
+        return next(filter(None, names), "")
+
+    async def add_wired(self, wiring: wirings.NodeWiring, *, asks: bool = True) -> None:
+        """Add a node and go to it.
+
+        Args:
+            wiring: The node, and what feeds it.
+            asks: Whether to ask what feeds it, once the types of what could are known; asked
+                again where the node cannot be added, so that nothing that was chosen is lost.
+        """
+        from dld_tui.core.document import Node
+        from dld_tui.core.edits.nodes import added_node
+        from dld_tui.widgets.dialogs.wiring import WiringDialog
+
+        while True:
+            if asks:
+                await self.checks.typed(always=True)
+                answer = await self.ask(WiringDialog(wiring))
+                if answer is None:
+                    return
+                wiring = answer
+            try:
+                transaction = self.history.edit(wiring.edit())
+                break
+            except DldError as error:
+                self.complain(error)
+                asks = True
+        node = added_node(transaction)
+        if isinstance(node, Node):
+            self.panes.go_to(node)
+
+    def show_opsets(self) -> None:
+        """Show the imported operator sets; import, change or remove one."""
+        from dld_tui.screens.model.opset_dialogs import OpsetDialog
+
+        self.push(OpsetDialog(self.document, self.history.try_edit))
 
 
 def _label(node: Node) -> str:
