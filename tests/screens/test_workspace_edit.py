@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import TextArea
 
-from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.widgets.dialogs.dialogs import TextDialog
-from dld_tui.widgets.parameters.edit_bar import EditBar
+from dld_tui.widgets.parameters.edit_bar import EditBar, name_editor
 from tests.support import models
 from tests.support.workspace import SIZES, Session, opened
 

@@ -228,7 +228,7 @@ async def nothing_is_asked_while_a_thread_may_edit(session: Session) -> None:
 def test_the_runtime_is_asked_of_a_snapshot(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     with contextlib.closing(Document.open(path)) as document:
-        answer, told = inference.ask_runtime(document, path, lambda: False)
+        answer, told = checks.ask_runtime(document, path, lambda: False)
     assert (answer.asked, answer.loaded, answer.reason) == (True, True, "")
     assert told == []
 

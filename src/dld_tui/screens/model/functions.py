@@ -33,14 +33,13 @@ from dld_tui.core.tensors.value_types import parse_type
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.base_pages import ListPage
-from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import MANY, PageEdits
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
 from dld_tui.widgets.parameters.descriptions import node_schema, place_text
-from dld_tui.widgets.parameters.edit_bar import edit_value
+from dld_tui.widgets.parameters.edit_bar import edit_value, name_editor
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.tasks import task

@@ -24,13 +24,13 @@ from dld_tui.core.tensors.elements import (
 from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows
+from dld_tui.widgets.parameters.edit_bar import name_editor
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task

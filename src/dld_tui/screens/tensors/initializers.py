@@ -24,7 +24,6 @@ from dld_tui.screens.tensors.conversion import (
     TensorPlace,
     external_entries_dialog,
 )
-from dld_tui.screens.workspace.editing import name_editor
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.screens.workspace.state import is_alive
 from dld_tui.styles import STYLES
@@ -33,7 +32,7 @@ from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView, ListPlace, MarksChanged
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import formal_name, node_schema
-from dld_tui.widgets.parameters.edit_bar import EditBar
+from dld_tui.widgets.parameters.edit_bar import EditBar, name_editor
 from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import Page
 from dld_tui.widgets.tasks import task

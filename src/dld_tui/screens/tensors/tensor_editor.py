@@ -353,25 +353,25 @@ class TensorScreen(Page):
             self.axis = _stepped_axis(view)
         self.grid.set_layout(view)
 
-    def action_go_to_index(self) -> None:
+    @task()
+    async def action_go_to_index(self) -> None:
         shape = self.grid.view.shape
 
         def check(text: str) -> str | None:
             index = parse_index(text, shape) if text.strip() else None
             return index if isinstance(index, str) else None
 
-        def chosen(text: str | None) -> None:
-            index = parse_index(text, shape) if text and text.strip() else ""
-            if not isinstance(index, str):
-                view, row, column = self.grid.view.at(index)
-                self.grid.set_layout(view, row, column)
-
         about = f"An index of {visible(fmt.shape(shape))}, or one flat index; -1 is the last."
         example = ", ".join("0" for _ in shape)
         dialog = PromptDialog("Go to index", about, check=check, placeholder=example)
-        self.app.push_screen(dialog, chosen)
+        text = await self.tasks.ask(dialog)
+        index = parse_index(text, shape) if text and text.strip() else ""
+        if not isinstance(index, str):
+            view, row, column = self.grid.view.at(index)
+            self.grid.set_layout(view, row, column)
 
-    def action_dims(self) -> None:
+    @task()
+    async def action_dims(self) -> None:
         from dld_tui.core.edits import tensors
 
         shape = self.tensor.shape
@@ -389,28 +389,24 @@ class TensorScreen(Page):
             dims = dims_of(text)
             return dims if isinstance(dims, str) else None
 
-        def chosen(text: str | None) -> None:
-            dims = dims_of(text) if text is not None else ""
-            if isinstance(dims, str):
-                return
-            step = partial(
-                self.edits.document.apply,
-                tensors.replace_tensor(
-                    scope=self.place.path,
-                    tensor=self.place.address,
-                    dtype=self.tensor.dtype,
-                    dims=dims,
-                    resize=math.prod(dims) != math.prod(shape),
-                ),
-            )
-            self.edits.edit_on_thread("Changing the dimensions", [step])
-
         about = (
             "As many elements stay in their order. Otherwise elements are cut off at the end of an"
             " axis, or zeros are added there."
         )
         value = ", ".join(map(str, shape))
-        self.app.push_screen(PromptDialog("Dimensions", about, value, check=check), chosen)
+        text = await self.tasks.ask(PromptDialog("Dimensions", about, value, check=check))
+        dims = dims_of(text) if text is not None else ""
+        if isinstance(dims, str):
+            return
+        edit = tensors.replace_tensor(
+            scope=self.place.path,
+            tensor=self.place.address,
+            dtype=self.tensor.dtype,
+            dims=dims,
+            resize=math.prod(dims) != math.prod(shape),
+        )
+        step = partial(self.edits.document.apply, edit)
+        self.edits.edit_on_thread("Changing the dimensions", [step])
 
     def action_more_digits(self) -> None:
         self._set_digits(1)

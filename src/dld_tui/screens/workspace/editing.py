@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -164,7 +164,7 @@ class Editing(Controller):
 
     def _rename_node(self, node: Node) -> None:
         from dld_tui.core.edits import renaming
-        from dld_tui.widgets.parameters.edit_bar import EditBar
+        from dld_tui.widgets.parameters.edit_bar import EditBar, name_editor
 
         shown, read = name_editor(node.name)
         scope = node.scope.path
@@ -176,7 +176,7 @@ class Editing(Controller):
 
     def _rename_value(self, scope: Scope, value: str) -> None:
         from dld_tui.core.edits import renaming
-        from dld_tui.widgets.parameters.edit_bar import EditBar
+        from dld_tui.widgets.parameters.edit_bar import EditBar, name_editor
 
         shown, read = name_editor(value)
         path = scope.path
@@ -399,6 +399,7 @@ class Editing(Controller):
         from dld_tui.core.edits import replacing
         from dld_tui.core.edits.replacing import cut_values
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
+        from dld_tui.widgets.parameters.edit_bar import name_editor
 
         main = self.document.main
         values = cut_values(main, nodes)
@@ -579,18 +580,6 @@ class Editing(Controller):
         scope = self.cursor.subject_scope
         has_own = scope is not None and not scope.is_function
         self.push(InitializersScreen(self.history, scope if has_own else None))
-
-
-def name_editor(name: str) -> tuple[str, Callable[[str], str]]:
-    r"""Return how a name is shown for editing, and how what was typed is read.
-
-    A name with characters that a terminal cannot show is edited with escapes such as ``\x1b``.
-    """
-    from dld_tui.core.tensors.literals import escaped, unescaped
-
-    if visible(name) == name:
-        return name, lambda text: text
-    return escaped(name), unescaped
 
 
 def outside_uses(nodes: Sequence[Node]) -> int:

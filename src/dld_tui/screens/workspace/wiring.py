@@ -38,6 +38,16 @@ class Wiring(Controller):
     COMMAND_TABLE = (
         *table(
             "workspace",
+            ("node.add", "wiring.add", "a,ctrl+space,ctrl+@", "", "add",
+             "Add an operator and choose its inputs.",
+             "add node, new node, insert operator, create node"),
+            ("model.opsets", "wiring.show_opsets", "V", "", "opset imports",
+             "Add, update or remove opset imports.",
+             "operator sets, opset import, imports of operators, domains"),
+            common="document", footer="node.add", menus={"node.add": "node output"},
+        ),
+        *table(
+            "workspace",
             ("link.connect", "wiring.connect", "c", "end", "connect",
              "Connect the node, input or output at the cursor; search for the other end.",
              "wire, link, attach"),
@@ -67,16 +77,6 @@ class Wiring(Controller):
              "Move the graph input or output down in its list."),
             common="document", footer="link.connect",
             menus={"link.replace": "node", "link.insert": "node", "link.graph_output": "node"},
-        ),
-        *table(
-            "workspace",
-            ("node.add", "wiring.add", "a,ctrl+space,ctrl+@", "", "add",
-             "Add an operator and choose its inputs.",
-             "add node, new node, insert operator, create node"),
-            ("model.opsets", "wiring.show_opsets", "V", "", "opset imports",
-             "Add, update or remove opset imports.",
-             "operator sets, opset import, imports of operators, domains"),
-            common="document", footer="node.add", menus={"node.add": "node output"},
         ),
     )  # fmt: skip
 

@@ -190,6 +190,18 @@ MAX_EDITABLE = 20_000
 """Characters of the longest literal that is offered for editing."""
 
 
+def name_editor(name: str) -> tuple[str, Callable[[str], str]]:
+    r"""Return how a name is shown for editing, and how what was typed is read.
+
+    A name with characters that a terminal cannot show is edited with escapes such as ``\x1b``.
+    """
+    from dld_tui.core.tensors.literals import escaped, unescaped
+
+    if visible(name) == name:
+        return name, lambda text: text
+    return escaped(name), unescaped
+
+
 def value_text(value: Any) -> str:
     """Return one value in a few cells."""
     if isinstance(value, bytes | str):
