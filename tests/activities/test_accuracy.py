@@ -23,10 +23,10 @@ from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.params import problem_of_form
 from tests.support import models
+from tests.support.conversions import OTHER
 
 pytest.importorskip("onnxruntime")
 
-OTHER = models.CHAIN.replace("{1, 2, 3, 4}", "{1.5, 2, 3, 4}")
 WIDE = """
 <ir_version: 10, opset_import: ["" : 18]>
 wide (float[1, 300, 300] x) => (float[1, 300, 300] y, float[1, 300, 300] early)

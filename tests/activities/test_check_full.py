@@ -19,22 +19,8 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.process.installation import install_command
-from tests.activities.test_infer_shapes import NESTED
 from tests.support import models
-
-UNSORTED = """
-<ir_version: 10, opset_import: ["" : 18]>
-unsorted (bool c, float[N] x) => (float[N] y)
-{
-    [choose] y = If (c) <
-        then_branch = yes () => (float[N] t) {
-            [late] t = Neg(m)
-            m = Relu(x)
-        },
-        else_branch = no () => (float[N] e) { e = Identity(x) }
-    >
-}
-"""
+from tests.support.conversions import NESTED, UNSORTED
 
 
 def check(path: Path, **settings: Any) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,12 +11,10 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.backends.conversion import simplifiers, value_check
-from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
-from dld_tui.core.events import Finished
 from dld_tui.core.types import JSON
-from tests.core.conversion.test_storage import model_file
 from tests.support import models
+from tests.support.conversions import LAYERS, convert, model_file, with_matrix
 
 pytest.importorskip("onnxruntime")
 with_polygraphy = pytest.mark.skipif(
@@ -33,33 +30,6 @@ folded (float[1, 300] x) => (float[1, 200] y)
     [dead] z = Relu(x)
 }
 """
-LAYERS = """
-<ir_version: 10, opset_import: ["" : 18]>
-layers (float[N, 4] x) => (float[N, 4] y)
-{
-    [one] a = MatMul(x, w)
-    [two] y = Relu(a)
-}
-"""
-
-
-def convert(name: str, model: Path, output: Path | None, **settings: Any) -> dict[str, JSON]:
-    module = importlib.import_module(f"dld_tui.activities.convert.{name}")
-    *_, last = module.run(module.Request(model, output, **settings))
-    assert isinstance(last, Finished)
-    found: dict[str, Any] = encode(last.result)
-    return found
-
-
-def with_matrix(folder: Path, text: str, *dims: int) -> Path:
-    model = models.parse(text)
-    values = np.random.default_rng(0).standard_normal(dims).astype(np.float32)
-    model.graph.initializer.append(numpy_helper.from_array(values, "w"))
-    model.graph.node[0].doc_string = "kept"
-    model.metadata_props.add(key="who", value="me")
-    path = folder / "model.onnx"
-    path.write_bytes(model.SerializeToString())
-    return path
 
 
 @pytest.mark.parametrize("library", ["dld", "onnxruntime"])

@@ -12,8 +12,8 @@ import pytest
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import models
+from tests.support.conversions import LAYERS, convert, with_matrix
 
 onnxruntime = pytest.importorskip("onnxruntime")
 LARGE = """

@@ -12,8 +12,8 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.backends.conversion import simplifiers
-from tests.activities.test_convert_batch import convert
 from tests.support import models
+from tests.support.conversions import convert
 
 pytest.importorskip("onnxruntime")
 _UNKNOWN = 30_000

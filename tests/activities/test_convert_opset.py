@@ -15,8 +15,8 @@ from dld_tui.core.conversion.opset import ConversionError
 from dld_tui.core.errors import ActivityError, InputError, SaveError, TimeLimitError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.types import JSON
-from tests.core.conversion.test_opset import OLD
 from tests.support import models
+from tests.support.conversions import OLD
 
 
 def convert(request: Request) -> dict[str, JSON]:

@@ -20,8 +20,8 @@ from dld_tui.backends.conversion import quantization, verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.triage import is_full_precision, is_quantizable
-from tests.activities.test_convert_batch import LAYERS, convert, with_matrix
 from tests.support import decoders, models
+from tests.support.conversions import LAYERS, convert, detector, with_matrix
 from tests.support.rtx import HAS_RTX, build
 from tests.support.runtime import has_onnxruntime, needs_onnxruntime
 
@@ -207,38 +207,6 @@ def test_scales_of_channels_where_the_operators_have_them(tmp_path: Path) -> Non
     result = convert("quantize", path, tmp_path / "o.onnx", calibration=folder)
     (note,) = cast("list[str]", result["notes"])
     assert note.startswith("a scale for each tensor, as DequantizeLinear has one for each channel")
-
-
-DETECTOR = """
-<ir_version: 8, opset_import: ["" : 17]>
-detector (float[1, 8, 16, 16] x) => (float[1, 12, 256] y)
-<int64[3] flat = {1, 4, 256}, int64[3] wide = {1, 8, 256}, float[1] size = {640.0}>
-{
-    [boxes] b = Conv(x, wb)
-    [pixels] p = Mul(b, size)
-    [rows] q = Reshape(p, flat)
-    [classes] c = Conv(x, wc)
-    [scores] s = Sigmoid(c)
-    [columns] t = Reshape(s, wide)
-    [all] y = Concat<axis = 1>(q, t)
-}
-"""
-"""Boxes in pixels and scores from 0 to 1 in one output, as detectors have them."""
-
-
-def detector(folder: Path) -> tuple[Path, Path]:
-    """Return a detector and two sets of inputs for it."""
-    model, rng = models.parse(DETECTOR), np.random.default_rng(0)
-    for name, count in (("wb", 4), ("wc", 8)):
-        values = rng.standard_normal((count, 8, 1, 1)).astype(np.float32) * 0.3
-        model.graph.initializer.append(numpy_helper.from_array(values - (name == "wc"), name))
-    path = folder / "detector.onnx"
-    path.write_bytes(model.SerializeToString())
-    for number in range(2):
-        one = folder / "sets" / f"test_data_set_{number}"
-        one.mkdir(parents=True)
-        np.save(one / "x.npy", rng.random((1, 8, 16, 16), dtype=np.float32) * 2)
-    return path, folder / "sets"
 
 
 def outputs(path: Path, folder: Path) -> np.ndarray:

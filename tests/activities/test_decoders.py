@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from tests.activities.test_convert_batch import convert
+from tests.support.conversions import convert
 
 ort = pytest.importorskip("onnxruntime")
 HEADS, KV_HEADS, SIZE, BLOCK = 4, 2, 16, 32

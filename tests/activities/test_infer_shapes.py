@@ -18,25 +18,7 @@ from dld_tui.core.events import Event, Finished, Part, Progress
 from dld_tui.targets.process import LocalTarget
 from tests.core.document import test_labels
 from tests.support import decoders, models
-
-NESTED = """
-<ir_version: 10, opset_import: ["" : 18]>
-nested (float[N, 4] x, bool c) => (float[N, K] y)
-{
-    z = Relu(x)
-    [choose] y = If (c) <
-        then_branch = yes () => (float[a, b] t) {
-            [again] t = If (c) <
-                then_branch = deep () => (float[a, b] d) { q = Abs(z) d = Neg(q) },
-                else_branch = flat () => (float[a, b] e) { e = Identity(z) }
-            >
-        },
-        else_branch = no () => (float[a, b] f) { f = Transpose(z) }
-    >
-    s = SequenceConstruct(x, z)
-    u = com.example.Unknown(x)
-}
-"""
+from tests.support.conversions import NESTED
 
 
 def infer(path: Path) -> dict[str, Any]:

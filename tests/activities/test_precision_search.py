@@ -27,9 +27,8 @@ from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.inputs.feeds import input_feeds
-from tests.activities.test_convert_batch import convert
-from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models
+from tests.support.conversions import OVERFLOWS, convert
 from tests.support.precision_models import write_attention
 
 pytest.importorskip("onnxruntime")

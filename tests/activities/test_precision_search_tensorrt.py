@@ -17,8 +17,8 @@ from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models
+from tests.support.conversions import OVERFLOWS
 from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
 
 pytest.importorskip("onnxruntime")

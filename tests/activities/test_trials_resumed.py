@@ -17,7 +17,7 @@ from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.params import from_json
 from dld_tui.core.process.paths import cache_dir
-from tests.activities.test_convert_quantize import detector
+from tests.support.conversions import detector
 from tests.support.precision_models import write_attention
 
 pytest.importorskip("onnxruntime")

@@ -12,8 +12,8 @@ from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import result_of
-from tests.core.conversion.test_storage import model_file
 from tests.support import models
+from tests.support.conversions import model_file
 
 pytest.importorskip("onnxruntime")
 

@@ -14,25 +14,13 @@ from dld_tui.core.document import Document, Node
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.trials import Journal, Limits, Outcome, Subset, Trials, Words, subset_key
 from tests.support import models
+from tests.support.conversions import OVERFLOWS
 
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
-OVERFLOWS = """
-<ir_version: 10, opset_import: ["" : 18]>
-overflows (float[N, 4] x) => (float[N, 4] y)
-<float w = {300}, float small = {0.001}>
-{
-    [first] a = Relu(x)
-    [big] b = Mul(a, w)
-    [bigger] c = Mul(b, w)
-    [down] d = Mul(c, small)
-    [down2] e = Mul(d, small)
-    [last] y = Sigmoid(e)
-}
-"""
 X = np.array([[0.5, 1, 2, 3]], np.float32)
 
 

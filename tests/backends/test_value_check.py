@@ -24,8 +24,8 @@ from dld_tui.core.conversion.accuracy_criteria import (
 )
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log
-from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import decoders, models
+from tests.support.conversions import OVERFLOWS
 
 pytest.importorskip("onnxruntime")
 

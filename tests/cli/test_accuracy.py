@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.activities.test_accuracy import OTHER
-from tests.backends.test_precision_trials import OVERFLOWS
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.conversions import OTHER, OVERFLOWS
 
 pytest.importorskip("onnxruntime")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import onnx
 import pytest
 
 from dld_tui.activities.check.full import Result
@@ -12,9 +13,9 @@ from dld_tui.core.checks.findings import ToolFinding
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.errors import UnavailableError
-from tests.activities.test_check_full import UNSORTED
-from tests.support import models
+from tests.support import decoders, models
 from tests.support.cli import Dld
+from tests.support.conversions import UNSORTED
 
 
 def test_findings_lead_to_the_nodes_of_the_document(tmp_path: Path) -> None:
@@ -61,3 +62,18 @@ def test_polygraphy_that_is_asked_for_and_absent(
         full_findings(document, path, polygraphy=True)
     document.close()
     assert caught.value.hint == "pip install 'dld-tui[polygraphy]'"
+
+
+def test_a_folder_is_one_model_to_every_command(dld: Dld, tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "llm")
+    decoders.grouped(folder / "embedding.onnx", layers=1)
+
+    found = dld("inspect", folder, "--json").json
+    assert found["folder"]["models"] == ["embedding.onnx", "model.onnx"]
+    assert found["op_types"] == dld("inspect", folder / "model.onnx", "--json").json["op_types"]
+    out = tmp_path / "opset.onnx"
+    dld("convert", "external", folder, "-o", out)
+    assert len(onnx.load(out).graph.node) == len(onnx.load(folder / "model.onnx").graph.node)
+    (folder / "genai_config.json").unlink()
+    (folder / "model.onnx").rename(folder / "other.onnx")
+    assert "has 2 models" in dld.fails(3, "inspect", folder)

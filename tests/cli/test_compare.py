@@ -14,6 +14,7 @@ import pytest
 from dld_tui.core.report.records import Layer, NodeLink
 from tests.support.cli import Dld, process
 from tests.support.profiles import kernel, run, write_profile, write_report
+from tests.support.report_files import make_report
 
 PASSES = 20
 
@@ -216,3 +217,13 @@ def test_the_built_in_model_at_two_optimisation_levels(dld: Dld, tmp_path: Path)
     assert "Fused in B, not in A" in text
     assert "Conv + BatchNormalization + Relu" in text
     assert all(row["match"] in ("node", "") for row in document["rows"])
+
+
+def test_the_page_is_written_beside_the_text(dld: Dld, tmp_path: Path) -> None:
+    first, second = (make_report(tmp_path / f"{n}.dldprof", seed=n) for n in (1, 2))
+    page = tmp_path / "c.html"
+    outcome = dld("compare", first, second, "--html", page)
+    assert (outcome.status, outcome.err) == (0, f"wrote {page}\n")
+    assert "Comparison of 1.dldprof and 2.dldprof" in page.read_text()
+    assert "--force" in dld.fails(2, "compare", first, second, "--html", page)
+    assert dld("compare", first, second, "--html", page, "--force").status == 0

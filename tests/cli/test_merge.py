@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from tests.core.conversion.test_merging import FIRST, SECOND
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.conversions import FIRST, SECOND
 from tests.support.runtime import session_of
 
 pytest.importorskip("onnxruntime")

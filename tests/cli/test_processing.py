@@ -7,9 +7,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.core.edits.test_processing import IMAGE
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.conversions import IMAGE
 
 pytest.importorskip("onnxruntime")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import onnx
 import pytest
 
-from tests.core.checks.test_require_sound import REFUSED_WHEN_OPTIMIZED
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.conversions import REFUSED_WHEN_OPTIMIZED
 
 KEPT = REFUSED_WHEN_OPTIMIZED.replace("z = T", "k = T").replace("(z, t)", "(k, t) z = Identity(k)")
 BROKEN = {"edit": "set_input", "scope": [], "node": "wide", "index": 1, "value": "none"}

@@ -19,10 +19,9 @@ from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.results.accuracy import AccuracyScreen, Filter, PrecisionScreen, TacticsScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.lists.table_view import ListTable
-from tests.activities.test_accuracy import OTHER
-from tests.backends.test_precision_trials import OVERFLOWS
 from tests.cli.test_tactics import FOUND
 from tests.support import models
+from tests.support.conversions import OTHER, OVERFLOWS
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
 pytest.importorskip("onnxruntime")

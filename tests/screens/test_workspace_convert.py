@@ -13,8 +13,8 @@ from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog,
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.cli.test_convert import NEW
-from tests.core.conversion.test_opset import OLD
 from tests.support import models
+from tests.support.conversions import OLD
 from tests.support.workspace import NARROW, Session, opened
 
 

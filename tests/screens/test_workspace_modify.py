@@ -22,10 +22,8 @@ from dld_tui.screens.workspace.conversion import result_notes
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionDialog
 from dld_tui.widgets.dialogs.search import TickDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
-from tests.cli.test_convert_wrong import WIDE
-from tests.core.conversion.test_merging import FIRST, SECOND
-from tests.core.conversion.test_storage import model_file
 from tests.support import models
+from tests.support.conversions import FIRST, SECOND, WIDE, model_file
 from tests.support.workspace import NARROW, Session, opened
 
 pytest.importorskip("onnxruntime")

@@ -17,6 +17,7 @@ from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.tensors.value_types import ValueType
 from tests.support import decoders, models
+from tests.support.conversions import REFUSED_WHEN_OPTIMIZED
 
 BROKEN = models.CHAIN.replace("Mul(b, b)", "Mul(b, none)")
 CONV = """
@@ -99,16 +100,6 @@ def test_operators_of_others_are_told_and_the_rest_is_checked() -> None:
     assert "Odd of own" in note
     with pytest.raises(ActivityError, match=r"not valid: wide: Conv: .*\[3, 2\]"):
         sound(plain, FOREIGN.replace("[4, 3,", "[4, 2,"))
-
-
-REFUSED_WHEN_OPTIMIZED = """
-<ir_version: 8, opset_import: ["" : 12]>
-g (float[M, K] a, float[N, K] b) => (float[M, N] y, float[K, M] z) {
-    z = Transpose(a)
-    t = Transpose(b)
-    y = Gemm <transA = 1> (z, t)
-}
-"""
 
 
 def test_options_are_named_with_which_an_optimizer_at_fault_does_not_refuse() -> None:

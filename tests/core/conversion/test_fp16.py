@@ -20,6 +20,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.events import events_of, result_of
 from dld_tui.core.files.wire import splice
 from tests.support import models
+from tests.support.conversions import MIXED
 
 HALF, FLOAT = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT
 
@@ -34,18 +35,6 @@ sizes (float[N, 4] x) => (float[N, 4] y)
     [root] r = Sqrt(g)
     [whole] i = Cast <to = 7> (r)
     [again] y = Reshape(x, i)
-}
-"""
-MIXED = """
-<ir_version: 10, opset_import: ["" : 18]>
-mixed (float[2, 3] x) => (float[2, 3] y)
-<float[3] w = {1, 70000, 1e-9}, float[3] v = {1, 2, 3}>
-{
-    [one] a = Add(x, w)
-    [two] b = Sub(a, w)
-    [three] c = Mul(b, v)
-    [four] d = Div(c, v)
-    [five] y = Relu(d)
 }
 """
 FILLED = """

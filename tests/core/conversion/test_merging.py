@@ -21,34 +21,10 @@ from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, input_specs
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.conversions import FIRST, SECOND
 from tests.support.drawn_models import drawn_model
 from tests.support.runtime import session_of
 
-FIRST = """
-<ir_version: 8, opset_import: ["" : 13]>
-first (float[batch, 4] x) => (float[batch, 3] y, float[batch, 4] z)
-<float[4, 3] W = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>
-{
-    [dense] y = MatMul(x, W)
-    [other] z = Relu(x)
-}
-"""
-SECOND = """
-<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
-second (float[N, 3] data, bool choice) => (float[N, 3] y, float[N, 3] data)
-<float[3] W = {1, 2, 3}>
-{
-    [dense] t = local.shift(data, W)
-    y = If (choice) <
-        then_branch = yes () => (float[N, 3] z) { z = Neg(t) },
-        else_branch = no () => (float[N, 3] e) { e = Add(t, W) }
-    >
-}
-<domain: "local", opset_import: ["" : 18]>
-minus (a, b) => (c) { c = Sub(a, b) }
-<domain: "local", opset_import: ["" : 18, "local" : 1]>
-shift (a, b) => (c) { c = local.minus(a, b) }
-"""
 THIRD = SECOND.replace("second (", "third (").replace("Sub(a, b)", "Mul(a, b)")
 
 

@@ -19,31 +19,7 @@ from dld_tui.core.document.locations import bodies
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.notes import texts
 from tests.support import models
-
-OLD = """
-<ir_version: 7, opset_import: ["" : 12, "acme" : 1],
- doc_string: "about the model", metadata_props: ["author": "A"]>
-old (float[2, 3, 4] x, bool c) => (float[2, 4] y, float[k] z)
-<float[2, 4] q, float[4] w = {1, 2, 3, 4}>
-{
-    [reduce] q = ReduceSum <axes = [1], keepdims = 0> (x)
-    [custom] r = acme.Twice (q)
-    [add] y = Add (r, w)
-    [choose] z = If (c) <
-        then_branch = yes () => (float[k] t) {
-            [inner] s = ReduceSum <axes = [0, 1], keepdims = 0> (x)
-            t = Add (s, w)
-        },
-        else_branch = no () => (float[k] e) { e = Identity (w) }
-    >
-}
-<domain: "acme", opset_import: ["" : 12]>
-Twice <factor> (v) => (o)
-{
-    [sum] n = ReduceSum <axes = [1], keepdims = 1> (v)
-    [gemm] o = LeakyRelu <alpha: float = @factor> (v)
-}
-"""
+from tests.support.conversions import OLD
 
 
 def old() -> onnx.ModelProto:

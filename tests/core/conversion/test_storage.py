@@ -31,15 +31,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished
 from dld_tui.core.types import JSON
 from tests.support import models
-
-
-def model_file(folder: Path, scale: float = 1) -> Path:
-    model = models.parse(models.CHAIN)
-    values = np.arange(4_000, dtype=np.float32) * scale
-    model.graph.initializer.append(numpy_helper.from_array(values, "large"))
-    path = folder / f"m{scale:g}.onnx"
-    path.write_bytes(model.SerializeToString())
-    return path
+from tests.support.conversions import model_file
 
 
 def finish(before: Document, after: Document, output: Path) -> dict[str, JSON]:

@@ -8,8 +8,8 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.document.locations import bodies, node_at, place_of, scope_at
 from dld_tui.core.document.transactions import Splice, Transaction
-from tests.activities.test_infer_shapes import NESTED
 from tests.support import models
+from tests.support.conversions import NESTED
 
 
 @pytest.mark.parametrize("text", [models.CHAIN, models.BRANCHES, models.FUNCTIONS, NESTED])

@@ -7,9 +7,9 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes, snapshot
-from tests.activities.test_infer_shapes import NESTED
 from tests.core.shapes.test_staleness import TYPED
 from tests.support import models
+from tests.support.conversions import NESTED
 
 
 def parsed(document: Document) -> onnx.ModelProto:

@@ -15,13 +15,9 @@ from dld_tui.core.document.document import Document
 from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import EditError
 from tests.support import models
+from tests.support.conversions import IMAGE
 from tests.support.runtime import session_of
 
-IMAGE = """
-<ir_version: 8, opset_import: ["" : OPSET]>
-image (float[batch, 3, 8, 6] x, float[3] other) => (float[batch, 3, 8, 6] y)
-{ y = Neg(x) }
-"""
 SCORES = """
 <ir_version: 8, opset_import: ["" : 17]>
 scores (float[batch, 4, 3] x) => (float[batch, 4, 3] y)

@@ -1,11 +1,28 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.params import from_json
 from dld_tui.core.process import paths
 from dld_tui.core.settings import config, custom_tools
-from dld_tui.core.settings.custom_tools import Tool
+from dld_tui.core.settings.custom_tools import (
+    Tool,
+    ToolForm,
+    arguments_for,
+    filled,
+    form_values,
+    line_of,
+    lines_about,
+    problems,
+    table_of,
+    tool_from,
+    tool_of,
+    tools_of,
+    validate,
+)
 
 BY_HAND = """\
 # mine
@@ -86,3 +103,113 @@ def test_a_file_that_cannot_be_used_is_refused_and_not_changed() -> None:
         assert read() == text
     with pytest.raises(UsageError):
         custom_tools.save(Tool("", "b"))
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        Tool("a", "b"),
+        Tool("a", "/b c", ("$Model", "it's $Output", "", "$$", "a\nb"), ".onnx", True, "/d", 0),
+        Tool("none", "b", ("",)),
+    ],
+)
+def test_the_form_gives_the_same_tool(tool: Tool) -> None:
+    assert tool_of(from_json(ToolForm, dict(form_values(tool)))) == tool
+
+
+def test_arguments_are_quoted_only_where_needed() -> None:
+    assert line_of(["$Model", "--to=${Output}", "a b", ""]) == "$Model --to=${Output} 'a b' ''"
+
+
+def test_a_quote_without_its_end_is_said() -> None:
+    with pytest.raises(UsageError, match="No closing quotation"):
+        tool_of(ToolForm("a", "b", "'$Model"))
+
+
+def test_each_argument_is_a_line_of_its_own() -> None:
+    lines = lines_about(Tool("a", "b", ("$Model", "$Output"), ".onnx", True, limit=90))
+    assert [text for label, text in lines if label == "Argument"] == ["$Model", "$Output"]
+    assert ("Output", ".onnx, opened") in lines
+    assert ("Time limit", "1 min 30 s") in lines
+
+
+SIMPLIFY = Tool(
+    "simplify", "onnxsim", ("$Model", "--to=$Output", "$$5", "${Folder}x"), ".onnx", True
+)
+
+
+def test_places_are_filled_once() -> None:
+    found = arguments_for(SIMPLIFY, "/m/$Output $$.onnx", "/m/o.onnx", "/m")
+    assert found == ["/m/$Output $$.onnx", "--to=/m/o.onnx", "$5", "/mx"]
+
+
+@pytest.mark.parametrize("text", ["$", "a$ b", "$HOME", "$Models", "${Model", "${}", "$(id)"])
+def test_a_dollar_that_means_nothing_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"\$\$ for a dollar"):
+        filled(text, {"Model": "m"})
+    assert problems(replace(SIMPLIFY, arguments=("$Output", text)))
+
+
+def test_an_output_that_is_not_there_is_not_an_empty_argument() -> None:
+    with pytest.raises(UsageError, match="unknown variable \\$Output"):
+        arguments_for(SIMPLIFY, "/m", "", "/")
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"name": ""}, "needs a name"),
+        ({"name": " a"}, "blanks"),
+        ({"name": "-x"}, "dash"),
+        ({"name": "a\x1b[2J"}, "control"),
+        ({"name": "a" * 41}, "40"),
+        ({"application": " "}, "no application"),
+        ({"application": "bin/tool"}, "absolute"),
+        ({"arguments": ("$Output", "a\0")}, "NUL"),
+        ({"output": "onnx"}, "suffix"),
+        ({"output": "/../x.onnx"}, "suffix"),
+        ({"output": "", "open": False}, "give the suffix"),
+        ({"arguments": ("$Model",)}, r"no argument holds \$Output"),
+        ({"arguments": ("$Model",), "output": ""}, "no output to open"),
+        ({"folder": "$Model"}, r"\$Folder"),
+        ({"folder": "$X"}, r"unknown variable \$X"),
+        ({"limit": -1}, "time limit"),
+    ],
+)
+def test_what_cannot_be_used_is_said(change: dict[str, object], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        validate(replace(SIMPLIFY, **change))  # type: ignore[arg-type]
+
+
+def test_a_table_holds_what_differs_and_gives_the_same_tool() -> None:
+    assert problems(SIMPLIFY) == []
+    assert tool_from("simplify", table_of(SIMPLIFY)) == SIMPLIFY
+    assert table_of(Tool("a", "b")) == {"application": "b", "arguments": ["$Model"]}
+    assert tool_from("a", {"application": "b"}) == Tool("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("table", "why"),
+    [
+        (1, "expected a table"),
+        ({}, "no application"),
+        ({"application": 3}, "not a str"),
+        ({"application": "a", "limit": True}, "not a int"),
+        ({"application": "a", "arguments": "$Model"}, "not a list"),
+        ({"application": "a", "arguments": [1]}, "text only"),
+        ({"application": "a", "shell": True}, "unknown setting 'shell'"),
+    ],
+)
+def test_wrong_tables_are_told_and_the_others_kept(table: object, why: str) -> None:
+    wrong: list[str] = []
+    found = tools_of({"bad": table, "good": {"application": "a"}}, wrong)
+    assert found == {"good": Tool("good", "a")}
+    assert len(wrong) == 1
+    assert why in wrong[0]
+    assert "'bad'" in wrong[0]
+
+
+def test_tools_that_are_no_table_are_told() -> None:
+    wrong: list[str] = []
+    assert tools_of([1], wrong) == {}
+    assert wrong == ["tools: expected a table of tools"]

@@ -15,8 +15,8 @@ from dld_tui.core.tensors.generate import random_kinds, uniform_range
 from dld_tui.core.tensors.payloads import reference
 from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
-from tests.core.tensors.test_elements import DTYPES
 from tests.support import models
+from tests.support.elements import DTYPES
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from dld_tui.core.errors import CancelledError, EditError, InputError
 from dld_tui.core.tensors.elements import Array, encode_elements, require_dtype
 from dld_tui.core.tensors.inspection import TensorWindow, tensor_histogram
 from dld_tui.core.tensors.tensor import Tensor, tensor_statistics
-from tests.core.tensors.test_conversion import tensor_of
 from tests.support import models
+from tests.support.elements import tensor_of
 
 T = onnx.TensorProto
 

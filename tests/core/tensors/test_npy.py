@@ -18,8 +18,8 @@ from dld_tui.core.tensors.elements import payload_bytes, require_dtype
 from dld_tui.core.tensors.npy import export_npy, import_npy, read_npy_header
 from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
-from tests.core.tensors.test_elements import DTYPES
 from tests.support import models
+from tests.support.elements import DTYPES
 
 
 @pytest.fixture

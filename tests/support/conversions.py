@@ -1,0 +1,234 @@
+"""Models for conversions and comparisons, and conversions without a process of their own."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from onnx import numpy_helper
+
+from dld_tui.core.codec import encode
+from dld_tui.core.events import Finished
+from dld_tui.core.types import JSON
+from tests.support import models
+
+OLD = """
+<ir_version: 7, opset_import: ["" : 12, "acme" : 1],
+ doc_string: "about the model", metadata_props: ["author": "A"]>
+old (float[2, 3, 4] x, bool c) => (float[2, 4] y, float[k] z)
+<float[2, 4] q, float[4] w = {1, 2, 3, 4}>
+{
+    [reduce] q = ReduceSum <axes = [1], keepdims = 0> (x)
+    [custom] r = acme.Twice (q)
+    [add] y = Add (r, w)
+    [choose] z = If (c) <
+        then_branch = yes () => (float[k] t) {
+            [inner] s = ReduceSum <axes = [0, 1], keepdims = 0> (x)
+            t = Add (s, w)
+        },
+        else_branch = no () => (float[k] e) { e = Identity (w) }
+    >
+}
+<domain: "acme", opset_import: ["" : 12]>
+Twice <factor> (v) => (o)
+{
+    [sum] n = ReduceSum <axes = [1], keepdims = 1> (v)
+    [gemm] o = LeakyRelu <alpha: float = @factor> (v)
+}
+"""
+
+
+MIXED = """
+<ir_version: 10, opset_import: ["" : 18]>
+mixed (float[2, 3] x) => (float[2, 3] y)
+<float[3] w = {1, 70000, 1e-9}, float[3] v = {1, 2, 3}>
+{
+    [one] a = Add(x, w)
+    [two] b = Sub(a, w)
+    [three] c = Mul(b, v)
+    [four] d = Div(c, v)
+    [five] y = Relu(d)
+}
+"""
+
+
+def model_file(folder: Path, scale: float = 1) -> Path:
+    model = models.parse(models.CHAIN)
+    values = np.arange(4_000, dtype=np.float32) * scale
+    model.graph.initializer.append(numpy_helper.from_array(values, "large"))
+    path = folder / f"m{scale:g}.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+OVERFLOWS = """
+<ir_version: 10, opset_import: ["" : 18]>
+overflows (float[N, 4] x) => (float[N, 4] y)
+<float w = {300}, float small = {0.001}>
+{
+    [first] a = Relu(x)
+    [big] b = Mul(a, w)
+    [bigger] c = Mul(b, w)
+    [down] d = Mul(c, small)
+    [down2] e = Mul(d, small)
+    [last] y = Sigmoid(e)
+}
+"""
+
+
+LAYERS = """
+<ir_version: 10, opset_import: ["" : 18]>
+layers (float[N, 4] x) => (float[N, 4] y)
+{
+    [one] a = MatMul(x, w)
+    [two] y = Relu(a)
+}
+"""
+
+
+def convert(name: str, model: Path, output: Path | None, **settings: Any) -> dict[str, JSON]:
+    module = importlib.import_module(f"dld_tui.activities.convert.{name}")
+    *_, last = module.run(module.Request(model, output, **settings))
+    assert isinstance(last, Finished)
+    found: dict[str, Any] = encode(last.result)
+    return found
+
+
+def with_matrix(folder: Path, text: str, *dims: int) -> Path:
+    model = models.parse(text)
+    values = np.random.default_rng(0).standard_normal(dims).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(values, "w"))
+    model.graph.node[0].doc_string = "kept"
+    model.metadata_props.add(key="who", value="me")
+    path = folder / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+DETECTOR = """
+<ir_version: 8, opset_import: ["" : 17]>
+detector (float[1, 8, 16, 16] x) => (float[1, 12, 256] y)
+<int64[3] flat = {1, 4, 256}, int64[3] wide = {1, 8, 256}, float[1] size = {640.0}>
+{
+    [boxes] b = Conv(x, wb)
+    [pixels] p = Mul(b, size)
+    [rows] q = Reshape(p, flat)
+    [classes] c = Conv(x, wc)
+    [scores] s = Sigmoid(c)
+    [columns] t = Reshape(s, wide)
+    [all] y = Concat<axis = 1>(q, t)
+}
+"""
+"""Boxes in pixels and scores from 0 to 1 in one output, as detectors have them."""
+
+
+def detector(folder: Path) -> tuple[Path, Path]:
+    """Return a detector and two sets of inputs for it."""
+    model, rng = models.parse(DETECTOR), np.random.default_rng(0)
+    for name, count in (("wb", 4), ("wc", 8)):
+        values = rng.standard_normal((count, 8, 1, 1)).astype(np.float32) * 0.3
+        model.graph.initializer.append(numpy_helper.from_array(values - (name == "wc"), name))
+    path = folder / "detector.onnx"
+    path.write_bytes(model.SerializeToString())
+    for number in range(2):
+        one = folder / "sets" / f"test_data_set_{number}"
+        one.mkdir(parents=True)
+        np.save(one / "x.npy", rng.random((1, 8, 16, 16), dtype=np.float32) * 2)
+    return path, folder / "sets"
+
+
+NESTED = """
+<ir_version: 10, opset_import: ["" : 18]>
+nested (float[N, 4] x, bool c) => (float[N, K] y)
+{
+    z = Relu(x)
+    [choose] y = If (c) <
+        then_branch = yes () => (float[a, b] t) {
+            [again] t = If (c) <
+                then_branch = deep () => (float[a, b] d) { q = Abs(z) d = Neg(q) },
+                else_branch = flat () => (float[a, b] e) { e = Identity(z) }
+            >
+        },
+        else_branch = no () => (float[a, b] f) { f = Transpose(z) }
+    >
+    s = SequenceConstruct(x, z)
+    u = com.example.Unknown(x)
+}
+"""
+
+
+UNSORTED = """
+<ir_version: 10, opset_import: ["" : 18]>
+unsorted (bool c, float[N] x) => (float[N] y)
+{
+    [choose] y = If (c) <
+        then_branch = yes () => (float[N] t) {
+            [late] t = Neg(m)
+            m = Relu(x)
+        },
+        else_branch = no () => (float[N] e) { e = Identity(x) }
+    >
+}
+"""
+
+
+FIRST = """
+<ir_version: 8, opset_import: ["" : 13]>
+first (float[batch, 4] x) => (float[batch, 3] y, float[batch, 4] z)
+<float[4, 3] W = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>
+{
+    [dense] y = MatMul(x, W)
+    [other] z = Relu(x)
+}
+"""
+
+
+SECOND = """
+<ir_version: 9, opset_import: ["" : 18, "local" : 1]>
+second (float[N, 3] data, bool choice) => (float[N, 3] y, float[N, 3] data)
+<float[3] W = {1, 2, 3}>
+{
+    [dense] t = local.shift(data, W)
+    y = If (choice) <
+        then_branch = yes () => (float[N, 3] z) { z = Neg(t) },
+        else_branch = no () => (float[N, 3] e) { e = Add(t, W) }
+    >
+}
+<domain: "local", opset_import: ["" : 18]>
+minus (a, b) => (c) { c = Sub(a, b) }
+<domain: "local", opset_import: ["" : 18, "local" : 1]>
+shift (a, b) => (c) { c = local.minus(a, b) }
+"""
+
+
+IMAGE = """
+<ir_version: 8, opset_import: ["" : OPSET]>
+image (float[batch, 3, 8, 6] x, float[3] other) => (float[batch, 3, 8, 6] y)
+{ y = Neg(x) }
+"""
+
+
+REFUSED_WHEN_OPTIMIZED = """
+<ir_version: 8, opset_import: ["" : 12]>
+g (float[M, K] a, float[N, K] b) => (float[M, N] y, float[K, M] z) {
+    z = Transpose(a)
+    t = Transpose(b)
+    y = Gemm <transA = 1> (z, t)
+}
+"""
+
+
+OTHER = models.CHAIN.replace("{1, 2, 3, 4}", "{1.5, 2, 3, 4}")
+
+
+WIDE = """
+<ir_version: 10, opset_import: ["" : 18]>
+wide (float[4] x) => (float[4] y)
+<float[4] w = {1e6, 1e6, 1e6, 1e6}>
+{
+    [one] a = Mul(x, w)
+    [two] y = Neg(a)
+}
+"""
