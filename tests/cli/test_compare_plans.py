@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 from pathlib import Path
@@ -12,44 +11,13 @@ import pytest
 
 from tests.support import models
 from tests.support.cli import Dld
-from tests.support.plans import write_layers, write_profile
+from tests.support.plans import write_layers
+from tests.support.transcript_files import fast_engine, slow_engine
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
-    """Return an engine in fp32, and one in fp16 with a copy; both with times."""
-    slow = write_layers(tmp_path / "slow.graph.json", [
-        {"Name": "first + second", "TacticName": "scudnn"}, {"Name": "third", "TacticName": "s"},
-    ])  # fmt: skip
-    write_profile(tmp_path / "slow.profile.json", [("first + second", 3.0), ("third", 1.0)])
-    copy = "Reformatting CopyNode for Input Tensor 0 to third"
-    fast = write_layers(tmp_path / "fast.graph.json", [
-        {"Name": "first + second", "TacticName": "h1688", "of": "Half"},
-        {"Name": copy, "LayerType": "Reformat", "ParameterType": "Reformat", "of": "Half",
-         "to": "Float"},
-        {"Name": "third", "TacticName": "s"},
-    ])  # fmt: skip
-    write_profile(
-        tmp_path / "fast.profile.json", [("first + second", 0.75), (copy, 0.25), ("third", 1.0)]
-    )
-    return slow, fast
-
-
-def test_text(dld: Dld, pair: tuple[Path, Path]) -> None:
-    result = dld("compare", *pair)
-    assert (result.status, result.err) == (0, "")
-    assert "B has a speedup of 2.00× (all layers; not certain" in result.out
-    assert "1 row runs in fp16 in B, in fp32 in A" in result.out
-    assert re.search(r"first \+ second +fp32 +fp16 +-2.250 +scudnn +h1688", result.out)
-    assert "Inserted to change a format or type: 0 layers, 0.000 ms in A; 1 layer" in result.out
-
-
-def test_by_mismatch(dld: Dld, pair: tuple[Path, Path]) -> None:
-    result = dld("compare", *pair, "--by", "mismatch")
-    assert (result.status, result.err) == (0, "")
-    assert result.out.count("scudnn") == 1
-    same = dld("compare", pair[0], pair[0], "--by", "mismatch")
-    assert "All layers have the same precision and tactic." in same.out
+    return slow_engine(tmp_path / "slow.graph.json"), fast_engine(tmp_path / "fast.graph.json")
 
 
 def test_json(dld: Dld, pair: tuple[Path, Path]) -> None:
@@ -79,16 +47,6 @@ def test_without_profiles(dld: Dld, tmp_path: Path) -> None:
     assert (result.status, result.err) == (0, "")
     assert "there are no times" in result.out
     assert re.search(r"^a +fp32 +fp16", result.out, re.MULTILINE)
-
-
-def test_csv_of_mismatches(dld: Dld, pair: tuple[Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "rows.csv"
-    assert dld("compare", *pair, "--by", "mismatch", "--csv", out).status == 0
-    (row,) = csv.DictReader(out.read_text().splitlines())
-    assert (row["node"], row["precision_A"], row["precision_B"]) == (
-        "first + second", "fp32", "fp16",
-    )  # fmt: skip
-    assert (row["tactic_B"], float(row["delta_ms_B"])) == ("h1688", -2.25)
 
 
 def test_names_only(dld: Dld, tmp_path: Path) -> None:

@@ -14,21 +14,6 @@ from tests.support.cli import Dld
 from tests.support.conversions import MIXED, OLD, WIDE, model_file
 
 
-def test_the_report_and_the_file(dld: Dld, tmp_path: Path) -> None:
-    path, out = models.write(tmp_path, OLD), tmp_path / "out.onnx"
-    outcome = dld("convert", "opset", path, "-o", out, "--to", 18)
-
-    assert outcome.status == 0
-    assert outcome.out.splitlines()[:3] == [
-        "opset 12 to 18: 3 changed, 3 added",
-        "  changed  ReduceSum  3",
-        "  added    Constant   3",
-    ]
-    assert "all outputs are within the tolerance (atol " in outcome.out
-    assert onnx.load(out).opset_import[0].version == 18
-    onnx.checker.check_model(out, full_check=True)
-
-
 def test_json_and_an_existing_output(dld: Dld, tmp_path: Path) -> None:
     path, out = models.write(tmp_path, OLD), tmp_path / "out.onnx"
     out.write_text("mine")
@@ -46,36 +31,6 @@ def test_json_and_an_existing_output(dld: Dld, tmp_path: Path) -> None:
     assert outcome.json["values"]["is_good"]
 
 
-NEW = """
-<ir_version: 10, opset_import: ["" : 18]>
-new (float[1, 1, 4, 4] x, float[1, 4, 4, 2] grid) => (float[1, 1, 4, 4] y)
-{
-    [only] y = GridSample(x, grid)
-}
-"""
-"""Of an operator that came with opset 16 and can be written by no older ones."""
-
-
-def test_refusals_are_one_line(dld: Dld, tmp_path: Path) -> None:
-    path, out = models.write(tmp_path, NEW), tmp_path / "out.onnx"
-    line = dld.fails(5, "convert", "opset", path, "-o", out, "--to", 12)
-    assert "GridSample" in line
-    assert str(path) in line
-    assert not out.exists()
-    assert "the least is 1" in dld.fails(2, "convert", "opset", path, "-o", out, "--to", 0)
-    assert "not known" in dld.fails(5, "convert", "opset", path, "-o", out, "--to", 999)
-    dld.fails(3, "convert", "opset", tmp_path / "absent.onnx", "-o", out, "--to", 18)
-
-
-def test_a_part_that_could_not_be_converted_is_status_one(dld: Dld, tmp_path: Path) -> None:
-    newer = '{ o = Einsum <equation = "ij->i"> (v) }'
-    text = f'{OLD}<domain: "acme", opset_import: ["" : 12]> Dead (v) => (o) {newer}'
-    path, out = models.write(tmp_path, text), tmp_path / "o.onnx"
-    outcome = dld("convert", "opset", path, "-o", out, "--to", 11, "--no-verify")
-    assert outcome.status == 1
-    assert "not converted: function acme:Dead" in outcome.out
-
-
 def test_constants_that_take_too_much_are_not_folded(dld: Dld, tmp_path: Path) -> None:
     """Simplifiers do the rest, and do not begin with what no machine has room for."""
     pytest.importorskip("onnxruntime")
@@ -91,14 +46,6 @@ def test_constants_that_take_too_much_are_not_folded(dld: Dld, tmp_path: Path) -
     assert any("constants are not folded: node >a (ConstantOf" in note for note in notes), notes
     kinds = [node.op_type for node in onnx.load(out).graph.node]
     assert kinds == ["ConstantOfShape", "MatMul", "ReduceMax", "Add"]
-
-
-def test_a_function_that_stands_in_the_way_is_named(dld: Dld, tmp_path: Path) -> None:
-    text = OLD.replace("[gemm]", 'dead = Einsum <equation = "ij->i"> (n) [gemm]')
-    path, out = models.write(tmp_path, text), tmp_path / "o.onnx"
-    line = dld.fails(5, "convert", "opset", path, "-o", out, "--to", 11)
-    assert "Einsum does not exist in opset 11" in line
-    assert not out.exists()
 
 
 @pytest.mark.parametrize("name", ["light_densenet121", "silero_vad_16k_op15", "minilm_l6_int8"])
@@ -128,18 +75,6 @@ def test_real_models_compute_the_same(
 pytest.importorskip("onnxruntime")
 
 
-def test_fp16_tells_what_changed_and_what_is_out_of_range(dld: Dld, tmp_path: Path) -> None:
-    path, out = models.write(tmp_path, MIXED), tmp_path / "out.onnx"
-    outcome = dld("convert", "fp16", path, "-o", out, "--op-block", "Div", "--range-check",
-                  "--values", "never")  # fmt: skip
-    assert outcome.status == 0
-    assert "4 nodes in float16, 2 weights converted, 2 casts added" in outcome.out
-    assert "kept 1 node: Div: blocked" in outcome.out
-    assert "w: 1 too large and 1 too small of 3; largest 7e+04" in outcome.out
-    assert onnx.load(out).graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.FLOAT16
-    assert "the file exists" in dld.fails(2, "convert", "fp16", path, "-o", out)
-
-
 def test_the_command_exits_with_1(dld: Dld, tmp_path: Path) -> None:
     path = models.write(tmp_path, MIXED)
     outcome = dld("convert", "fp16", path, "-o", tmp_path / "o.onnx")
@@ -161,46 +96,12 @@ def test_fp16_as_json(dld: Dld, tmp_path: Path) -> None:
     assert outcome.json["before"]["weights_by_type"] == {"float32": 24}
 
 
-def test_tensors_are_listed_and_converted(dld: Dld, tmp_path: Path) -> None:
-    path, out = model_file(tmp_path), tmp_path / "out.onnx"
-    listed = dld("convert", "tensors", path, "--list", "--filter", "large").out.splitlines()
-    assert listed[0].split()[:3] == ["tensor", "kind", "type"]
-    assert listed[1].split() == [
-        "large", "initializer", "float32", "[4000]", "16", "kB", "0", "0", "976", "1"
-    ]  # fmt: skip
-    none = dld("convert", "tensors", path, "--list", "--filter", "nothing")
-    assert none.out == "no tensor matches\n"
-    done = dld("convert", "tensors", path, "-o", out, "--to", "float16", "--filter", "large")
-    assert "Cast" in done.out
-    assert "an output is needed" in dld.fails(2, "convert", "tensors", path)
-
-
-def test_precisions_exit_with_1_when_a_layer_cannot(dld: Dld, tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    good = dld("convert", "precisions", path, "--preview", "--layer-precision", "second:fp16")
-    assert "1 layer in another precision" in good.out
-    bad = dld("convert", "precisions", path, "--preview", "--layer-precision", "second:int8")
-    assert bad.status == 1
-    assert "int8 needs a scale" in bad.out
-
-
 def test_precisions_exit_with_1_when_values_are_wrong(dld: Dld, tmp_path: Path) -> None:
     path = models.write(tmp_path, WIDE)
     asked = ("--layer-precision", "one:fp16", "--no-measure", "-o", tmp_path / "o.onnx")
     done = dld("convert", "precisions", path, *asked)
     assert done.status == 1
     assert "first at Mul one" in done.out
-
-
-def test_weights_out_and_back(dld: Dld, tmp_path: Path) -> None:
-    path = model_file(tmp_path)
-    outside, inside, bare, whole = (tmp_path / f"{name}.onnx" for name in "abcd")
-    assert "moved to a.onnx.data" in dld("convert", "external", path, "-o", outside).out
-    assert "moved to the model" in dld("convert", "inline", outside, "-o", inside).out
-    assert "taken out; dld convert restore brings" in dld("convert", "strip", path, "-o", bare).out
-    dld("convert", "restore", bare, "--weights", path, "-o", whole)
-    assert "default: ." not in dld("convert", "restore", "--help").out
-    assert inside.read_bytes() == whole.read_bytes() == path.read_bytes()
 
 
 def test_weights_of_constants_are_counted_as_taken_out(dld: Dld, tmp_path: Path) -> None:
@@ -251,42 +152,6 @@ def test_a_data_file_of_the_model_is_not_written_over(dld: Dld, tmp_path: Path) 
 def test_only_what_writes_a_report_offers_several_targets(dld: Dld) -> None:
     assert "repeat it to run" not in dld("convert", "strip", "--help").out
     assert "repeat it to run" in dld("profile", "onnxruntime", "--help").out
-
-
-TWICE = """
-<ir_version: 8, opset_import: ["" : 17]>
-net (float[2] x) => (float[2] y) <float[2] v = {1, 2}, float[2] w = {1, 2}, float[1] gone = {0}> {
-  k = Constant <value = float[2] {7, 8}> ()
-  a = Add (x, v)
-  b = Mul (a, w)
-  y = Sub (b, k)
-}
-"""
-
-
-def test_passes_are_options(dld: Dld, tmp_path: Path) -> None:
-    path, out = models.write(tmp_path, TWICE), tmp_path / "out.onnx"
-    options = ("--share-weights", "--remove-unused", "--constants-to-initializers")
-    done = dld("convert", "clean", path, "-o", out, *options, "--json")
-    assert done.status == 0
-    assert done.json["passes"] == {
-        "constants-to-initializers": 1, "share-weights": 1, "remove-unused": 1
-    }  # fmt: skip
-    assert done.json["values"]["is_good"]
-    graph = onnx.load(out).graph
-    assert [tensor.name for tensor in graph.initializer] == ["v", "k"]
-    assert "at least one pass" in dld.fails(2, "convert", "clean", path, "-o", tmp_path / "no.onnx")
-
-
-def test_fold(dld: Dld, tmp_path: Path) -> None:
-    text = TWICE.replace("a = Add (x, v)", "[s] s = Add (v, w) [a] a = Add (x, s)")
-    path, out = models.write(tmp_path, text), tmp_path / "out.onnx"
-    done = dld("convert", "fold", path, "-o", out, "--node", "s", "--json")
-    assert (done.status, done.json["values"]["is_good"]) == (0, True)
-    assert done.json["folded"] == "fold 's' to 's'"
-    assert [tensor.name for tensor in onnx.load(out).graph.initializer] == ["w", "gone", "s"]
-    told = dld.fails(3, "convert", "fold", path, "-o", tmp_path / "no.onnx", "--node", "a")
-    assert "node 'a' (Add) depends on input 'x'" in told
 
 
 COARSE = """

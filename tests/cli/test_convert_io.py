@@ -31,15 +31,6 @@ def test_converted_and_verified(dld: Dld, tmp_path: Path) -> None:
     onnx.checker.check_model(onnx.load(out), full_check=True)
 
 
-def test_refused_in_one_line(dld: Dld, tmp_path: Path) -> None:
-    model, out = models.write(tmp_path, models.IMAGE), tmp_path / "out.onnx"
-    command = ("convert", "io", model, "-o", out)
-    assert "no input has the type int64" in dld.fails(3, *command, "--integers", "int32")
-    assert "a type or layout is needed" in dld.fails(2, *command)
-    assert "--layout is 'nhwc', and not NAME=VALUE" in dld.fails(2, *command, "--layout", "nhwc")
-    assert not out.exists()
-
-
 BRANCHES = """
 <ir_version: 7, opset_import: ["" : 13]>
 g (bool c, float[2] x) => (float[2] y)

@@ -35,19 +35,6 @@ def test_merged_and_verified(dld: Dld, parts: tuple[Path, Path], tmp_path: Path)
     onnx.checker.check_model(onnx.load(out))
 
 
-def test_refused_in_one_line(dld: Dld, parts: tuple[Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "out.onnx"
-    assert "second.onnx: 'z' does not fit input 'data'" in dld.fails(
-        3, "merge", *parts, "-o", out, "--map", "z=data"
-    )
-    assert "--map is 'y', and not OUT=IN" in dld.fails(2, "merge", *parts, "-o", out, "--map", "y")
-    assert "nowhere.onnx: File not found" in dld.fails(
-        3, "merge", parts[0], tmp_path / "nowhere.onnx", "-o", out
-    )
-    assert "would replace the file" in dld.fails(2, "merge", *parts, "-o", parts[1], "--force")
-    assert not out.exists()
-
-
 @pytest.mark.parametrize("inner", ["t", "w"])
 def test_what_is_no_output_becomes_an_input(dld: Dld, tmp_path: Path, inner: str) -> None:
     head = '<ir_version: 10, opset_import: ["": 18]>'

@@ -29,16 +29,3 @@ def test_before_and_behind(dld: Dld, tmp_path: Path) -> None:
     assert dld("append", before, "-o", both, "--step", "argmax", "--axis", "1").status == 0
     operators = [node.op_type for node in onnx.load(both).graph.node]
     assert operators == ["Transpose", "Cast", "Resize", "Mul", "Sub", "Neg", "ArgMax"]
-
-
-def test_refused_in_one_line(dld: Dld, tmp_path: Path) -> None:
-    model, out = models.write(tmp_path, IMAGE.replace("OPSET", "18")), tmp_path / "out.onnx"
-    assert "--resize is 'large', which is no size" in dld.fails(
-        2, "prepend", model, "-o", out, "--resize", "large"
-    )
-    assert "which input?" in dld.fails(3, "prepend", model, "-o", out)
-    assert "k is 9" in dld.fails(3, "append", model, "-o", out, "--step", "top-k", "--k", 9)
-    assert not out.exists()
-    old = models.write(tmp_path, IMAGE.replace("OPSET", "6"), "old.onnx")
-    command = ("prepend", old, "-o", out, "--input", "x", "--scale", "1/255")
-    assert "needs opset 7, and the model has 6" in dld.fails(3, *command)

@@ -9,10 +9,9 @@ import pytest
 
 from dld_tui.core.report.records import Cost
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, sweep_text
 from tests.support.cli import Dld, process
 from tests.support.gpu_reports import make_gpu_report
-from tests.support.transcript_files import LAYERS, two_layers
+from tests.support.transcript_files import FILES, LAYERS, two_layers
 
 
 @pytest.fixture
@@ -104,48 +103,17 @@ def test_json_of_a_gpu_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -
     )
 
 
-@pytest.fixture
-def sweeps(tmp_path: Path) -> list[Path]:
-    """Two, the second of which takes twice as long."""
-    paths = [tmp_path / "a.sweep.json", tmp_path / "b.sweep.json"]
-    for path, ms in zip(paths, (1.0, 2.0), strict=True):
-        points = [
-            SweepPoint((batch,), tuple(ms * (batch + 0.01 * turn) for turn in range(6)))
-            for batch in (1, 2)
-        ]
-        axis = SweepAxis(BATCH, (1, 2))
-        path.write_text(sweep_text(Sweep("m.onnx", "ORT", (axis,), tuple(points))))
-    return paths
-
-
-def test_points_are_compared(dld: Dld, sweeps: list[Path], tmp_path: Path) -> None:
-    csv, html = tmp_path / "c.csv", tmp_path / "c.html"
-    done = dld("compare", *sweeps, "--csv", csv, "--html", html)
-    assert done.status == 0
-    assert "0 faster and 2 slower" in done.out
-    assert csv.read_text().splitlines()[0].startswith("key,time_ms_A,time_ms_B,delta_ms_B")
-    assert "batch 2" in html.read_text()
+def test_sweeps_are_documents_and_pages(dld: Dld, tmp_path: Path) -> None:
+    sweeps = [tmp_path / "a.sweep.json", tmp_path / "b.sweep.json"]
+    for path in sweeps:
+        FILES[path.name](path)
+    assert dld("report", sweeps[0], "--json").json["points"][0]["at"] == [1]
+    assert dld(sweeps[0]).out == dld("report", sweeps[0]).out
     document = dld("compare", *sweeps, "--json").json
     assert [row["ratios"][1] for row in document["rows"]] == pytest.approx([2.0, 2.0])
     assert [row["noises"][1] for row in document["rows"]] == [False, False]
-    assert "point by point" in dld.fails(2, "compare", *sweeps, "--by", "type")
-    other = tmp_path / "x.txt"
-    other.write_text("{}")
-    assert "not a result of dld sweep" in dld.fails(3, "compare", sweeps[0], other)
-
-
-def test_a_sweep_is_printed_and_written(dld: Dld, sweeps: list[Path], tmp_path: Path) -> None:
-    files = [tmp_path / f"s.{kind}" for kind in ("csv", "html", "md")]
-    options = zip(("--csv", "--html", "--markdown"), files, strict=True)
-    done = dld("report", sweeps[0], *(word for pair in options for word in pair))
-    assert "Lowest latency 1.025 ms at batch 1" in done.out
-    table = files[0].read_text().splitlines()
-    assert table[0] == "batch,ms,low_ms,high_ms,per_second"
-    assert [float(cell) for cell in table[2].split(",")] == pytest.approx(
-        [2, 2.025, 2.0, 2.05, 2000 / 2.025]
-    )
-    assert "Lowest latency" in files[1].read_text()
-    assert "| batch |" in files[2].read_text()
-    assert dld("report", sweeps[0], "--json").json["points"][0]["at"] == [1]
-    assert dld(sweeps[0]).out == dld("report", sweeps[0]).out
-    assert "--by" in dld.fails(2, "report", sweeps[0], "--by", "op")
+    page = tmp_path / "page.html"
+    dld("compare", *sweeps, "--html", page)
+    assert "batch 2" in page.read_text()
+    dld("report", sweeps[0], "--html", page, "--force")
+    assert "Lowest latency" in page.read_text()

@@ -12,9 +12,9 @@ from dld_tui.screens.activity.document_forms import WRITE, ConvertForm, lists_of
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
-from tests.cli.test_convert import NEW
 from tests.support import models
 from tests.support.conversions import OLD
+from tests.support.transcript_files import GRID
 from tests.support.workspace import NARROW, Session, opened
 
 
@@ -59,7 +59,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
 
 
 async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, NEW)) as session:
+    async with opened(models.write(tmp_path, GRID)) as session:
         await choose(session, "end")
         await session.pilot.press("f5")
         await session.until(lambda: isinstance(session.app.screen, ErrorDialog))

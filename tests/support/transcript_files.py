@@ -10,9 +10,12 @@ import onnx
 
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, sweep_text
 from tests.support import decoders, engine_files, models
+from tests.support.conversions import FIRST, IMAGE, MIXED, OLD, OTHER, SECOND, model_file
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.plans import write_layers, write_profile
+from tests.support.profiles import write_report
 from tests.support.report_files import make_report
 
 HOSTILE = "odd\x1b[2J"
@@ -32,7 +35,32 @@ ALIVE = """<ir_version: 10, opset_import: ["" : 18]>
 m (float[N, 64] x) => (float[N, 64] y) { [a] a = Relu(x) [y] y = Add(a, x) }"""
 CUSTOM = """<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>
 g (float[4] x) => (float[4] y) { [one] a = Relu(x) [two] b = custom.Thing(a) [three] y = Abs(b) }"""
+GRID = """<ir_version: 10, opset_import: ["" : 18]>
+new (float[1, 1, 4, 4] x, float[1, 4, 4, 2] grid) => (float[1, 1, 4, 4] y)
+{ [only] y = GridSample(x, grid) }"""
+"""Of an operator that came with opset 16 and can be written by no older ones."""
+DEAD = f"""{OLD}<domain: "acme", opset_import: ["" : 12]>
+Dead (v) => (o) {{ o = Einsum <equation = "ij->i"> (v) }}"""
+TWICE = """<ir_version: 8, opset_import: ["" : 17]>
+net (float[2] x) => (float[2] y) <float[2] v = {1, 2}, float[2] w = {1, 2}, float[1] gone = {0}> {
+    k = Constant <value = float[2] {7, 8}> ()
+    [s] s = Add (v, w)
+    [a] a = Add (x, s)
+    b = Mul (a, w)
+    y = Sub (b, k)
+}"""
 _MODELS = {
+    "old.onnx": OLD,
+    "dead.onnx": DEAD,
+    "einsum.onnx": OLD.replace("[gemm]", 'dead = Einsum <equation = "ij->i"> (n) [gemm]'),
+    "grid.onnx": GRID,
+    "equal.onnx": TWICE,
+    "mixed.onnx": MIXED,
+    "one.onnx": FIRST,
+    "two.onnx": SECOND,
+    "other.onnx": OTHER,
+    "preprocessed.onnx": IMAGE.replace("OPSET", "18"),
+    "opset6.onnx": IMAGE.replace("OPSET", "6"),
     "chain.onnx": models.CHAIN,
     "chain2.onnx": models.CHAIN.replace("Relu(x)", "Abs(x)").replace("[last]", "[end]"),
     "weights2.onnx": models.CHAIN.replace("3, 4}", "3, 6}"),
@@ -132,6 +160,67 @@ def _decoder(path: Path) -> None:
     decoders.grouped(path / "embedding.onnx", layers=1)
 
 
+def _times(middle: float) -> list[float]:
+    """Return the milliseconds of a layer in each pass: `middle` in the fastest."""
+    return [middle * (1 + 0.002 * (number % 4)) for number in range(20)]
+
+
+def _cpu(name: str, kind: str, *nodes: str) -> Layer:
+    links = tuple(NodeLink((), node, node, kind, share=1 / len(nodes)) for node in nodes)
+    return Layer(name, kind, provider="CPU", nodes=links, confidence="tensor")
+
+
+def three_layers(path: Path) -> Path:
+    """Write a report of three layers."""
+    write_report(path, [
+        (_cpu("/stem/conv", "Conv", "/stem/conv"), _times(4.0)),
+        (_cpu("/stem/relu", "Relu", "/stem/relu"), _times(2.0)),
+        (_cpu("/head/add\x1b[2J", "Add", "/head/add"), _times(1.0)),
+    ])  # fmt: skip
+    return path
+
+
+def two_fused(path: Path) -> Path:
+    """Write a report in which two of the three layers are fused, and one is inserted."""
+    write_report(path, [
+        (_cpu("/stem/fused", "FusedConv", "/stem/conv", "/stem/relu"), _times(3.0)),
+        (_cpu("/head/add\x1b[2J", "Add", "/head/add"), _times(1.0)),
+        (_cpu("reorder", "ReorderOutput"), _times(0.5)),
+    ])  # fmt: skip
+    return path
+
+
+def _sweep(ms: float, path: Path) -> None:
+    points = [
+        SweepPoint((batch,), tuple(ms * (batch + 0.01 * turn) for turn in range(6)))
+        for batch in (1, 2)
+    ]
+    path.write_text(sweep_text(Sweep("m.onnx", "ORT", (SweepAxis(BATCH, (1, 2)),), tuple(points))))
+
+
+def slow_engine(path: Path) -> Path:
+    """Write an engine in fp32 with its times."""
+    write_layers(path, [
+        {"Name": "first + second", "TacticName": "scudnn"}, {"Name": "third", "TacticName": "s"},
+    ])  # fmt: skip
+    write_profile(path.with_name("slow.profile.json"), [("first + second", 3.0), ("third", 1.0)])
+    return path
+
+
+def fast_engine(path: Path) -> Path:
+    """Write the same engine in fp16, with a copy to another type."""
+    copy = "Reformatting CopyNode for Input Tensor 0 to third"
+    write_layers(path, [
+        {"Name": "first + second", "TacticName": "h1688", "of": "Half"},
+        {"Name": copy, "LayerType": "Reformat", "ParameterType": "Reformat", "of": "Half",
+         "to": "Float"},
+        {"Name": "third", "TacticName": "s"},
+    ])  # fmt: skip
+    rows = [("first + second", 0.75), (copy, 0.25), ("third", 1.0)]
+    write_profile(path.with_name("fast.profile.json"), rows)
+    return path
+
+
 FILES: dict[str, Callable[[Path], object]] = {
     **{name: partial(_model, text) for name, text in _MODELS.items()},
     **{name: partial(_text, text) for name, text in _TEXTS.items()},
@@ -144,6 +233,13 @@ FILES: dict[str, Callable[[Path], object]] = {
     "llm_wrong": lambda path: decoders.folder(path, head_size=8),
     "profiled.dldprof": make_report,
     "net.dldprof": two_layers,
+    "apart.dldprof": three_layers,
+    "fused.dldprof": two_fused,
+    "a.sweep.json": partial(_sweep, 1.0),
+    "b.sweep.json": partial(_sweep, 2.0),
+    "slow.graph.json": slow_engine,
+    "fast.graph.json": fast_engine,
+    "weights.onnx": lambda path: model_file(path.parent).rename(path),
     "killed.dldprof": partial(two_layers, finished=False),
     "gpu.dldprof": make_gpu_report,
 }
