@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,12 @@ import pytest
 from dld_tui.core.document import Document, Scope
 from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.files.wire import splice
+from tests.support import models
+
+
+def opened(folder: Path, text: str) -> Document:
+    """Write the model of an ONNX text to a file, and open it."""
+    return Document.open(models.write(folder, text))
 
 
 def document_of(scope: Scope) -> Document:

@@ -23,7 +23,7 @@ from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import UsageError
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import bytes_of, run
+from tests.support.sessions import bytes_of, opened, run
 
 X = np.linspace(-2, 3, 8, dtype=np.float32).reshape(2, 4)
 CALLS = """
@@ -50,10 +50,6 @@ mixed (float[2, 4] x, int64[1] at) => (float[1, 4] y, float[2, 4] a)
     [power] y = Pow(g, at)
 }
 """
-
-
-def opened(folder: Path, text: str) -> Document:
-    return Document.open(models.write(folder, text))
 
 
 def set_all(

@@ -27,14 +27,10 @@ net (float[2, 3] x) => (float[2, 3] y) {
 
 def changed(*edits: tuple[str, dict[str, Any]]) -> tuple[onnx.ModelProto, list[str]]:
     with closing(Document(models.parse(MODEL))) as document:
-        before = bytes_of(document)
         for name, arguments in edits:
             document.apply(name, scope=[], **arguments)
         after = onnx.ModelProto.FromString(bytes_of(document))
         found = [one.rule for one in check(document) if one.level == "error"]
-        for _ in edits:
-            document.undo()
-        assert bytes_of(document) == before
     return after, found
 
 

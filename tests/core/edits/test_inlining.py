@@ -14,14 +14,10 @@ from dld_tui.core.document.local_functions import instances
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
-from tests.support.sessions import bytes_of, run
+from tests.support.sessions import bytes_of, opened, run
 
 FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.float32)}
 HEAD = '<ir_version: 10, opset_import: ["" : 18, "local" : 1]>'
-
-
-def opened(folder: Path, text: str) -> Document:
-    return Document.open(models.write(folder, text))
 
 
 def inline_all(document: Document) -> int:
@@ -176,10 +172,8 @@ def test_what_cannot_be_inlined_is_refused(
     tmp_path: Path, text: str, node: str, reason: str
 ) -> None:
     document = opened(tmp_path, text.replace("Hardmax(h, y)", "Hardmax(h)"))
-    before = bytes_of(document)
     with pytest.raises(EditError, match=reason):
         document.apply("inline_function", nodes=[[[], node]])
-    assert bytes_of(document) == before
 
 
 def test_an_older_import_is_fine_where_the_operators_are_the_same(tmp_path: Path) -> None:

@@ -11,11 +11,7 @@ from dld_tui.core.checks import check
 from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
 from tests.support import models
-from tests.support.sessions import bytes_of
-
-
-def opened(folder: Path, text: str) -> Document:
-    return Document.open(models.write(folder, text))
+from tests.support.sessions import bytes_of, opened
 
 
 def model_of(document: Document) -> onnx.ModelProto:

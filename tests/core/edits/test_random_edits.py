@@ -23,6 +23,12 @@ from tests.core.edits.test_restore import CASES
 from tests.support import body_models
 from tests.support.sessions import bytes_of
 
+
+@pytest.fixture
+def edits_leave_no_trace() -> None:
+    """It is looked at here, edit by edit."""
+
+
 TEXTS = ["CHAIN", "WEIGHTS", "BRANCHES", "FUNCTIONS", "LOOP", "SHAPES", "SWITCH"]
 NEW_NAMES = ["z1", "z2", "local", "leaky", "choose", "a"]
 MORE: list[tuple[str, str, dict[str, Any]]] = [

@@ -12,7 +12,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, opened
 
 JOIN = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -24,10 +24,6 @@ join (float[N, 4] x, float[N, 4] z) => (float[N, 12] y, float[N, 4] part)
 }
 """
 TWICE: list[JSON] = ["function local:twice"]
-
-
-def opened(folder: Path, text: str) -> Document:
-    return Document.open(models.write(folder, text))
 
 
 def inputs(document: Document, ref: str) -> tuple[str, ...]:
@@ -52,13 +48,10 @@ late (float[4] x) => (float[4] y, float[4] z)
 
 def test_nodes_that_depend_on_a_later_value_now_are_moved_behind_it(tmp_path: Path) -> None:
     document = opened(tmp_path, LATE)
-    before = bytes_of(document)
     document.apply("set_input", scope=[], node="two", index=0, value="d", sort=True)
     names = [node.name for node in document.main.nodes]
     assert names == ["one", "alone", "maker", "two", "three", "last"]
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
-    document.undo()
-    assert bytes_of(document) == before
 
 
 def test_a_terminal_is_taken_out_and_those_after_it_move_up(tmp_path: Path) -> None:

@@ -6,17 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document
 from dld_tui.core.document.metadata import PRECISIONS, precision_of, profiles_of
 from dld_tui.core.errors import EditError
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import opened
 
 THEN: list[JSON] = ["choose:then_branch"]
-
-
-def opened(folder: Path, text: str) -> Document:
-    return Document.open(models.write(folder, text))
 
 
 @pytest.mark.parametrize("precision", PRECISIONS)

@@ -164,6 +164,9 @@ class SetAttribute(Primitive):
         scopes = self.node.take_bodies(attr)
         if scopes is not None:
             self._scopes[of_new] = scopes
+            if of_new:
+                # The scopes have what was in its graphs; put back whole, it would be there twice.
+                self.new = onnx.AttributeProto.FromString(attr.SerializeToString())
             if not self.node.children:
                 self.scope.control_flow.pop(self.node, None)
 
