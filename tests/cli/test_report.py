@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from dataclasses import replace
 from pathlib import Path
 
@@ -107,7 +108,15 @@ def test_sweeps_are_documents_and_pages(dld: Dld, tmp_path: Path) -> None:
     sweeps = [tmp_path / "a.sweep.json", tmp_path / "b.sweep.json"]
     for path in sweeps:
         FILES[path.name](path)
-    assert dld("report", sweeps[0], "--json").json["points"][0]["at"] == [1]
+    table = tmp_path / "table.csv"
+    printed = dld("report", sweeps[0], "--csv", table).out.splitlines()
+    document = dld("report", sweeps[0], "--json").json
+    for point, row in zip(
+        document["points"], csv.DictReader(table.read_text().splitlines()), strict=True
+    ):  # one value in all formats
+        known = {"batch": point["at"][0], **{key: point[key] for key in row if key != "batch"}}
+        assert {key: float(cell) for key, cell in row.items()} == pytest.approx(known)
+    assert document["lines"] == printed[: len(document["lines"])]
     assert dld(sweeps[0]).out == dld("report", sweeps[0]).out
     document = dld("compare", *sweeps, "--json").json
     assert [row["ratios"][1] for row in document["rows"]] == pytest.approx([2.0, 2.0])
