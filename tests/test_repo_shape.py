@@ -51,6 +51,7 @@ def imports_at_load(tree: ast.AST) -> Iterator[tuple[str, list[str]]]:
             yield from imports_at_load(node)
 
 
+@pytest.mark.broad
 def test_no_ring_of_imports_is_large() -> None:
     source = Source(ROOT)
     found = rings({module: imports(source, module) for module in source.trees})

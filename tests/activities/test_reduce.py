@@ -92,7 +92,9 @@ RUNNING = (
 )
 
 
-@pytest.mark.parametrize("at", [1, 2, 7])
+@pytest.mark.parametrize(
+    "at", [1, pytest.param(2, marks=pytest.mark.broad), pytest.param(7, marks=pytest.mark.broad)]
+)
 def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path, at: int) -> None:
     counts, model, out = tmp_path / "n", models.write(tmp_path, MODEL), tmp_path / "o.onnx"
     whole = result(request(tmp_path, CHECK))
@@ -110,6 +112,7 @@ def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path, at: int) 
     assert made == found.tried + found.known + 2, "the killed one, and the result once more"
 
 
+@pytest.mark.broad
 def test_a_trial_that_ends_three_processes_is_not_made_again(tmp_path: Path) -> None:
     model, out = models.write(tmp_path, MODEL), tmp_path / "o.onnx"
     fatal = (

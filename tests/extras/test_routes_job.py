@@ -74,6 +74,7 @@ def searched(model: Path, routes: str = EXPRESSION, **settings: Any) -> RouteSea
     return last.result
 
 
+@pytest.mark.broad
 def test_the_fastest_right_route_wins_and_its_engine_is_kept(
     machine: Machine, tmp_path: Path
 ) -> None:

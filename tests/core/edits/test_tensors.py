@@ -149,6 +149,7 @@ def test_replacing_by_reference_and_by_values(tmp_path: Path) -> None:
     assert np.array_equal(onnx.numpy_helper.to_array(loaded.graph.initializer[2]), data)
 
 
+@pytest.mark.broad
 def test_many_cell_edits_stay_patches_until_they_are_many(tmp_path: Path) -> None:
     document = opened(tmp_path)
     rows, columns = 3000, 1000

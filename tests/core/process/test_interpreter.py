@@ -40,6 +40,7 @@ def test_what_was_frozen_is_freed() -> None:
     assert ref() is None
 
 
+@pytest.mark.broad
 def test_frozen_rings_do_not_add_up() -> None:
     refs = [_frozen_ring() for _ in range(100)]
     assert sum(ref() is not None for ref in refs) < 25
