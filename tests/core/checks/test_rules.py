@@ -12,7 +12,7 @@ import onnx.helper as oh
 import onnxruntime
 import pytest
 
-from dld_tui.core.checks import RULES, Finding, check
+from dld_tui.core.checks import RULES, Finding, check, tensor_rules
 from dld_tui.core.checks import rules as model
 from dld_tui.core.checks.findings import (
     INFERENCE,
@@ -407,7 +407,7 @@ def test_sparse_tensors(tmp_path: Path, name: str, is_constant: bool) -> None:
 def test_the_order_of_many_sparse_indices_is_not_looked_at(
     tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model, "MOST_INDICES", most)
+    monkeypatch.setattr(tensor_rules, "MOST_INDICES", most)
     made = models.parse(models.CHAIN)
     made.graph.sparse_initializer.append(
         oh.make_sparse_tensor(
