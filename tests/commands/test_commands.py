@@ -78,7 +78,7 @@ def test_actions_are_found_by_scope() -> None:
     assert found.id == "edit.undo"
     assert for_action("report", "undo") is None
     pane = COMMANDS["pane.2"]
-    assert pane.action_string == "command('panes.go_to_pane', '2')"
+    assert pane.action_string == "command('navigation.go_to_pane', '2')"
     assert COMMANDS["edit.undo"].action_string == "command('history.undo')"
     assert COMMANDS["list.mark"].action_string == "mark"
 

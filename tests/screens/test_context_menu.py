@@ -61,7 +61,7 @@ async def rows_have_commands_of_their_own(session: Session) -> None:
     assert "open subgraph" not in titles(session)
     assert "input B" in session.text
     await session.press("escape")
-    session.screen.panes.show_subject(session.screen.document.main)
+    session.screen.navigation.show_subject(session.screen.document.main)
     session.screen.panes.focus("parameters")
     assert session.screen.parameters.list.go_to_key(("Outputs", 0))
     await session.pilot.pause()

@@ -213,7 +213,7 @@ async def an_attribute_that_refers_gets_a_value_again(session: Session) -> None:
 async def the_details_of_a_function_list_its_attributes(session: Session) -> None:
     await list_functions(session)
     await session.press("enter")
-    session.screen.panes.show_subject(session.screen.document.functions[0])
+    session.screen.navigation.show_subject(session.screen.document.functions[0])
     await session.pilot.pause()
     row = next(row for row in session.details if row.strip().startswith("slope"))
     assert "float = 0.25" in row

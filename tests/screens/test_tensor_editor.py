@@ -383,7 +383,7 @@ async def test_a_list_of_an_attribute_is_edited_in_the_grid(tmp_path: Path) -> N
     async with opened(tmp_path / "m.onnx", NARROW) as session:
         document = session.screen.document
         node = document.main.nodes[0]
-        session.screen.panes.go_to(node)
+        session.screen.navigation.go_to(node)
         session.screen.panes.focus("parameters")
         session.screen.panes.parameters.go_to_attributes()
         await session.pilot.press("e", "f4")

@@ -101,7 +101,7 @@ async def captured_values_are_marked(session: Session) -> None:
     await session.go("inner")
     assert any(row.startswith("X Relu  pre from main") for row in session.details)
     scope = (await session.go("choose")).subgraphs()[0]
-    session.screen.panes.open_scope(scope)
+    session.screen.navigation.open_scope(scope)
     await session.press("g")
     assert any(row.startswith("a from main") for row in session.details)
 

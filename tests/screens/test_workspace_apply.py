@@ -156,7 +156,7 @@ async def test_a_graph_that_has_the_keys_stays_where_it_was(tmp_path: Path) -> N
             subject, node = screen.parameters.subject, screen.graph.node
             return tuple(one.name for one in (subject, node) if isinstance(one, Node))
 
-        screen.panes.go_to(screen.document.main.nodes[2])
+        screen.navigation.go_to(screen.document.main.nodes[2])
         await session.press("t")
         assert screen.graph.model is not None
         assert screen.graph.model.view is GraphView.FOCUS

@@ -24,9 +24,9 @@ from dld_tui.screens.workspace.controller import listeners
 from dld_tui.screens.workspace.conversion import Conversion
 from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import recall_arrangement
 from dld_tui.screens.workspace.page import CONTROLLERS, WorkspaceScreen
-from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, EditableKind, Signal, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.widgets.explorer.state import Branch, ExplorerModel
@@ -59,7 +59,7 @@ class Desk:
         self.look(Cursor())
         self.model.is_open = True
         self.document.on_change.append(self.model.tell_change)
-        self.panes = cast("Any", SimpleNamespace(go_to=self.gone_to.append))
+        self.navigation = cast("Any", SimpleNamespace(go_to=self.gone_to.append))
         self.page = cast("Any", SimpleNamespace(
             notify=lambda text, **options: self.said.append(text),
             app=SimpleNamespace(push_screen=self.dialogs.append),
@@ -69,7 +69,7 @@ class Desk:
         self.base = (self.page, self.model, cast("Any", work))
         self.work = work
         node_list = cast("Any", SimpleNamespace())
-        self.history = EditHistory(*self.base, self.panes, node_list)
+        self.history = EditHistory(*self.base, self.navigation, node_list)
 
     async def ask(self, dialog: Any) -> Any:
         """Show a dialog."""
@@ -236,7 +236,9 @@ def test_large_changes_run_beside_the_keys_and_are_told_at_their_end(desk: Desk)
 @pytest.fixture
 def editing(desk: Desk) -> Editing:
     none = cast("Any", None)
-    return Editing(*desk.base, desk.panes, desk.history, none, cast("Any", SimpleNamespace()))
+    return Editing(
+        *desk.base, none, desk.navigation, desk.history, none, cast("Any", SimpleNamespace())
+    )
 
 
 def test_edit_and_delete_do_what_fits_the_thing_at_the_cursor(desk: Desk, editing: Editing) -> None:
@@ -284,7 +286,7 @@ TYPED = cast("Any", SimpleNamespace(typed=_known))
 
 def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
     none = cast("Any", None)
-    wiring = Wiring(*desk.base, none, desk.history, TYPED)
+    wiring = Wiring(*desk.base, none, none, desk.history, TYPED)
     desk.look(desk.cursor_on("second", "w"))
     wiring.make_input()
     assert len(desk.document.main.inputs) == 2
@@ -312,7 +314,7 @@ def test_a_link_is_the_end_that_it_leads_to(desk: Desk) -> None:
 
 def test_links_are_cut_given_another_value_and_an_operator(desk: Desk) -> None:
     added: list[Any] = []
-    wiring = Wiring(*desk.base, cast("Any", None), desk.history, TYPED)
+    wiring = Wiring(*desk.base, cast("Any", None), cast("Any", None), desk.history, TYPED)
 
     async def add(wanted: Any, *, asks: bool) -> None:
         added.append(wanted)
@@ -329,13 +331,13 @@ def test_links_are_cut_given_another_value_and_an_operator(desk: Desk) -> None:
     assert added[0].users_of == [["second", 0]]
 
 
-class PanesOfDesk(Panes):
+class NavigationOfDesk(Navigation):
     cursor = property(lambda self: self.model.cursor)
 
 
 def test_from_a_link_one_goes_to_both_ends(desk: Desk) -> None:
     shown: list[Any] = []
-    navigation = PanesOfDesk(*desk.base)
+    navigation = NavigationOfDesk(*desk.base, cast("Any", None))
     navigation.go_to = shown.append  # type: ignore[method-assign, assignment]
     desk.look(on_link(desk, "second"))
     navigation.go_source()
@@ -390,7 +392,7 @@ def test_what_a_provider_compiled_is_extracted(tmp_path: Path) -> None:
     desk.answers += [tmp_path / "out.engine", "1"]  # the file, and to stay here
     desk.look(Cursor(node=document.main.nodes[0]))
     none = cast("Any", None)
-    Conversion(*desk.base, cast("Any", Panes), desk.history, none, none, none).extract()
+    Conversion(*desk.base, desk.history, none, none, none).extract()
     assert (tmp_path / "out.engine").read_bytes() == engine
     assert len(desk.dialogs) == 2
     assert desk.started == ["Extracting"]

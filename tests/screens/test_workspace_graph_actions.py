@@ -29,13 +29,13 @@ async def test_the_cursor_goes_onto_links_and_edits_them(
         first = session.screen.document.main.nodes[0]
         await to_graph(session, first.name)
         await session.press("semicolon")
-        link = session.screen.panes.cursor.link
+        link = session.screen.navigation.cursor.link
         assert link is not None
         assert link.value == first.outputs[0]
         assert re.search("[┃┏┓┗┛╋┻┳┣┫]", session.text)
         assert "link " in str(graph.border_subtitle)
         await session.press("right")
-        other = session.screen.panes.cursor.link
+        other = session.screen.navigation.cursor.link
         assert other is not None
         assert other != link
         await session.press("left", "down")

@@ -50,7 +50,7 @@ def uncovered(session: Session) -> bool:
 
 async def at_boundary(session: Session, title: str, index: int) -> None:
     """Put the cursor on an input or output of the main graph."""
-    session.screen.panes.show_subject(session.screen.document.main)
+    session.screen.navigation.show_subject(session.screen.document.main)
     session.screen.panes.focus("parameters")
     assert session.screen.parameters.list.go_to_key((title, index))
     await session.pilot.pause()

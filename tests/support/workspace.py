@@ -52,7 +52,7 @@ class Session:
 
     async def settle(self) -> None:
         """Wait until the pane of details has followed the cursor."""
-        await self.until(lambda: not self.screen.is_open or self.screen.panes.follows)
+        await self.until(lambda: not self.screen.is_open or self.screen.navigation.follows)
 
     async def until(self, holds: Callable[[], Any]) -> None:
         """Wait for a condition; fails after a time."""
@@ -92,7 +92,7 @@ class Session:
             document.undo()
         explorer.clear_filters()
         explorer.list.set_marks(set())
-        self.screen.panes.open_scope(document.main, remember=False)
+        self.screen.navigation.open_scope(document.main, remember=False)
         explorer.list.focus()
         explorer.list.cursor = 0
         self.app.clear_notifications()

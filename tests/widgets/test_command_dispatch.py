@@ -35,7 +35,7 @@ class Pane(Commands, Static, can_focus=True):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.history = SimpleNamespace(undo=lambda: self.ran.append("undo"))
-        self.panes = SimpleNamespace(go_to_pane=self.ran.append)
+        self.navigation = SimpleNamespace(go_to_pane=self.ran.append)
 
 
 def test_bindings_have_ids_help_and_the_shown_key() -> None:

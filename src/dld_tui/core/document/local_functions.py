@@ -51,6 +51,12 @@ def function_of(node: Node) -> Scope | None:
     return next((f for f in node.scope.document.functions if key_of(f) == called), None)
 
 
+def body_of(node: Node) -> Scope | None:
+    """Return the first subgraph of a node, or the function that it calls; None without one."""
+    bodies = node.subgraphs()
+    return bodies[0] if bodies else function_of(node)
+
+
 def enclosing_function(scope: Scope) -> Scope | None:
     """Return the function that a scope is, or is inside of; None in the main graph."""
     outer: Scope | None = scope

@@ -523,7 +523,7 @@ class InitializersScreen(Page):
         use = await self._pick_use(row, "Go to a user")
         if use is not None:
             self.dismiss(None)
-            self.edits.workspace.panes.go_to(use.node)
+            self.edits.workspace.navigation.go_to(use.node)
 
     async def _pick_use(self, row: InitializerRow, title: str) -> Use | None:
         """Ask which use, if there are several."""

@@ -26,6 +26,7 @@ from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import is_alive
 from dld_tui.widgets.explorer.pane import Explorer
@@ -227,7 +228,7 @@ class BesidePane(Commands, Vertical):
         """Let the cursor of the model that has the tab follow this one."""
         node = self._partner(self.explorer.node)
         if node is not None and node is not self.beside.panes.explorer.node:
-            self.beside.panes.go_to(node, remember=False)
+            self.beside.navigation.go_to(node, remember=False)
 
     def _partner(self, subject: Node | Scope | None) -> Node | None:
         if self.pairs is None or not isinstance(subject, Node):
@@ -276,11 +277,11 @@ class BesidePane(Commands, Vertical):
         root = self.explorer.model.root
         self.action_close()
         if self.is_part:
-            self.beside.panes.open_scope(root)
+            self.beside.navigation.open_scope(root)
             return
         host(self).show_page(other.page)
         if node is not None and is_alive(node):
-            other.panes.go_to(node)
+            other.navigation.go_to(node)
         if other.pane is None:
             other.show_page(self.beside.page)
 
@@ -378,6 +379,7 @@ class Beside(Controller):
     )  # fmt: skip
 
     panes: Panes
+    navigation: Navigation
 
     pane: BesidePane | None = None
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.document.local_functions import body_of
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.params import RequestData, from_json, settings_of
@@ -25,7 +26,6 @@ from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY, EditHistory
 from dld_tui.screens.workspace.jobs import Jobs, model_view, require_sound
-from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.widgets.explorer.state import below
 from dld_tui.widgets.shell.command_dispatch import hint
@@ -152,7 +152,6 @@ class Conversion(Controller):
         ),
     )  # fmt: skip
 
-    panes: Panes
     history: EditHistory
     jobs: Jobs
     checks: Checks
@@ -468,7 +467,7 @@ class Conversion(Controller):
         if node.op_type == "EPContext":
             self._extract_context(node)
             return
-        body = self.panes.body_of(node)
+        body = body_of(node)
         extracts_body: bool | None = False
         if body is not None:
             extracts_body = await self.pick(

@@ -17,6 +17,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller, Option, hears
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import EditableKind, is_alive
 from dld_tui.screens.workspace.wiring import Wiring
@@ -109,6 +110,7 @@ class Editing(Controller):
     )  # fmt: skip
 
     panes: Panes
+    navigation: Navigation
     history: EditHistory
     checks: Checks
     wiring: Wiring
@@ -236,7 +238,7 @@ class Editing(Controller):
         node = self.cursor.node
         if node is None:
             return
-        self.panes.show_subject(node)
+        self.navigation.show_subject(node)
         self.panes.focus("parameters")
         self.panes.parameters.go_to_attributes()
 

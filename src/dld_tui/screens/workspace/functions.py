@@ -15,6 +15,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, by_scope
 from dld_tui.widgets.parameters.descriptions import place_text
@@ -129,6 +130,7 @@ class Functions(Controller):
     )  # fmt: skip
 
     panes: Panes
+    navigation: Navigation
     history: EditHistory
 
     def facts(self, cursor: Cursor) -> set[str]:
@@ -155,9 +157,9 @@ class Functions(Controller):
 
         await self.ask(page)
         if isinstance(page.chosen, Scope):
-            self.panes.open_scope(page.chosen)
+            self.navigation.open_scope(page.chosen)
         elif page.chosen is not None:
-            self.panes.go_to(page.chosen)
+            self.navigation.go_to(page.chosen)
 
     def _one_scope(self) -> tuple[Scope, list[str]] | None:
         """Return the scope and refs of the chosen nodes; warns if they are in several scopes."""
@@ -257,7 +259,7 @@ class Functions(Controller):
         ]
         if added:
             self.panes.explorer.list.set_marks(set())
-            self.panes.go_to(added[0])
+            self.navigation.go_to(added[0])
 
     def _attribute_inside(self, cursor: Cursor) -> tuple[Node, str, Scope] | None:
         """Return the attribute under the cursor, and the function that it is inside."""
@@ -379,7 +381,7 @@ class Functions(Controller):
                 return
             edit = subgraphs.copy_subgraph(source=bodies[at].path, **_place(node, slot))
         if self.history.try_edit(edit):
-            self.panes.open_scope(node.children[slot.attribute][-1])
+            self.navigation.open_scope(node.children[slot.attribute][-1])
 
     async def _pick_slot(self, node: Node) -> Slot | None:
         """Ask for the attribute that a new body goes into, unless there is only one."""

@@ -21,6 +21,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.activities import Activities
 from dld_tui.screens.workspace.controller import Controller, hears
 from dld_tui.screens.workspace.history import EditHistory
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.opening import AT_ONCE, OpenedModel
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import is_alive
@@ -65,6 +66,7 @@ class Graphs(Controller):
     )  # fmt: skip
 
     panes: Panes
+    navigation: Navigation
     history: EditHistory
     activities: Activities
 
@@ -287,7 +289,7 @@ class Graphs(Controller):
         if not self.panes.graph.has_keys:
             return
         subject = event.node or event.scope
-        self.panes.when_rested(lambda: self._follow_graph(subject))
+        self.navigation.when_rested(lambda: self._follow_graph(subject))
 
     def _follow_graph(self, subject: Node | Scope) -> None:
         from dld_tui.core.document import Node
@@ -297,7 +299,7 @@ class Graphs(Controller):
         if isinstance(subject, Node) and self.panes.explorer.node is not subject:
             with self.page.prevent(Explorer.Selected):
                 self.panes.explorer.reveal(subject)
-        self.panes.show_subject(subject)
+        self.navigation.show_subject(subject)
 
     @hears(GraphPane.MoveAsked)
     def move_box(self, event: GraphPane.MoveAsked) -> None:

@@ -14,8 +14,8 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.navigation import Bookmark, Navigation
 from dld_tui.screens.workspace.node_list import NodeList
-from dld_tui.screens.workspace.panes import Bookmark, Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.graph.pane import GraphPane
@@ -94,7 +94,7 @@ class EditHistory(Controller):
         common="document", footer="edit.undo",
     )  # fmt: skip
 
-    panes: Panes
+    navigation: Navigation
     node_list: NodeList
 
     _places: Places[Bookmark] = field(default_factory=Places, init=False)
@@ -144,15 +144,14 @@ class EditHistory(Controller):
     @contextmanager
     def returning(self, change: DocumentChange) -> Iterator[None]:
         """Let the cursor of the workspace return while the panes show an undo or redo."""
-        panes = self.panes
-        place = self._places.through(self.document, change, panes.bookmark)
+        place = self._places.through(self.document, change, self.navigation.bookmark)
         if place is None:
             yield
             return
         # The cursor that a change moves is not followed: what it is on then is told here.
         with self.page.prevent(Explorer.Selected, GraphPane.Selected):
             yield
-            panes.return_to(place, self.panes.show_subject)
+            self.navigation.return_to(place)
 
     def _travel_in_time(
         self, history: Sequence[Transaction], step: Callable[[], Transaction | None], word: str
@@ -167,7 +166,7 @@ class EditHistory(Controller):
             touched = [node for node in transaction.nodes if is_alive(node)]
             is_known = self._places.knows(transaction)
             if not is_known and len(touched) == 1 and touched[0] is not self.cursor.node:
-                self.panes.go_to(touched[0])
+                self.navigation.go_to(touched[0])
             if history is self.document.history.undone:
                 self.model.redone.send(transaction)
 

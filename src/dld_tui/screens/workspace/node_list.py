@@ -16,6 +16,7 @@ from dld_tui.core.document.summary import summarise
 from dld_tui.core.graph.build import constants_of
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.screens.workspace.controller import Controller, hears
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.pane import Explorer
@@ -53,6 +54,7 @@ class NodeList(Controller):
     )  # fmt: skip
 
     panes: Panes
+    navigation: Navigation
 
     _anew: ExplorerModel | None = None
     """The rows of a model that has just taken the place of the document's."""
@@ -108,7 +110,7 @@ class NodeList(Controller):
         node = self.cursor.node
         if node is None:
             return
-        self.panes.show_subject(node)
+        self.navigation.show_subject(node)
         if not self.panes.parameters.display:
             self.panes.focus("parameters")
         self.panes.parameters.toggle_documentation()
@@ -130,7 +132,7 @@ class NodeList(Controller):
         if change.is_everything:
             self._show_all_changed(before)
         if parameters.subject is not None and not is_alive(parameters.subject):
-            self.panes.show_subject(explorer.node or explorer.model.root)
+            self.navigation.show_subject(explorer.node or explorer.model.root)
         else:
             parameters.rebuild()
 

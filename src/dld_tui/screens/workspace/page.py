@@ -28,6 +28,7 @@ from dld_tui.screens.workspace.functions import Functions
 from dld_tui.screens.workspace.graphs import Graphs
 from dld_tui.screens.workspace.history import EditHistory
 from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import STATE, NodeList, recall_arrangement
 from dld_tui.screens.workspace.opening import OpenedModel, open_model
 from dld_tui.screens.workspace.panes import Area, Panes
@@ -54,7 +55,7 @@ _PAINTED_S = 0.05
 
 
 CONTROLLERS: tuple[type[Controller], ...] = (
-    Activities, Saving, EditHistory, Editing, Panes, Graphs, NodeList, Beside,
+    Activities, Saving, EditHistory, Editing, Panes, Navigation, Graphs, NodeList, Beside,
     Wiring, NodeSelection, Conversion, Functions, Checks, Jobs,
 )  # fmt: skip
 """In the order in which palette, help and menus list their commands."""
@@ -102,21 +103,21 @@ class WorkspaceScreen(Page):
         self.work = Work(self)
         base = (self, self.model, self.work)
         self.panes = Panes(*base)
-        self.beside = Beside(*base, self.panes)
-        self.node_list = NodeList(*base, self.panes)
-        self.history = EditHistory(*base, self.panes, self.node_list)
+        self.navigation = Navigation(*base, self.panes)
+        both = (self.panes, self.navigation)
+        self.beside = Beside(*base, *both)
+        self.node_list = NodeList(*base, *both)
+        self.history = EditHistory(*base, self.navigation, self.node_list)
         self.jobs = Jobs(*base)
         self.checks = Checks(*base, self.panes, self.history, self.jobs)
         self.saving = Saving(*base, self.node_list, self.checks)
         self.activities = Activities(*base, self.panes, self.jobs, self.saving, self.checks)
-        self.wiring = Wiring(*base, self.panes, self.history, self.checks)
-        self.editing = Editing(*base, self.panes, self.history, self.checks, self.wiring)
-        self.selection = NodeSelection(*base, self.panes, self.history, self.checks, self.editing)
-        self.functions = Functions(*base, self.panes, self.history)
-        self.conversion = Conversion(
-            *base, self.panes, self.history, self.jobs, self.checks, self.saving
-        )
-        self.graphs = Graphs(*base, self.panes, self.history, self.activities)
+        self.wiring = Wiring(*base, *both, self.history, self.checks)
+        self.editing = Editing(*base, *both, self.history, self.checks, self.wiring)
+        self.selection = NodeSelection(*base, *both, self.history, self.checks, self.editing)
+        self.functions = Functions(*base, *both, self.history)
+        self.conversion = Conversion(*base, self.history, self.jobs, self.checks, self.saving)
+        self.graphs = Graphs(*base, *both, self.history, self.activities)
         self.controllers: Sequence[Controller] = [
             part for part in vars(self).values() if isinstance(part, Controller)
         ]
@@ -228,17 +229,17 @@ class WorkspaceScreen(Page):
                 document.close()
                 return
             self.parameters.summary = opened.summary
-            self.model.view = self.panes
+            self.model.view = self.navigation
             self.model.is_open = True
             self.tab_title = document.title
             self.tab_dirty = document.dirty
             self.tab_changed()
             self.panes.lay_out()
             self.panes.focus_first()
-            self.panes.show_subject(document.main)
+            self.navigation.show_subject(document.main)
             self.graphs.show_begun()
         document.on_change.append(self.model.tell_change)
-        self.panes.reveal_waiting()
+        self.navigation.reveal_waiting()
         if opened.left:
             self.saving.offer(opened.left[0])
         self.call_after_refresh(self._painted, opened)
@@ -317,7 +318,7 @@ class WorkspaceScreen(Page):
 
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node that a report or a finding names; waits until the model is open."""
-        self.panes.reveal(scope_path, node_ref)
+        self.navigation.reveal(scope_path, node_ref)
 
     def when_open(self, then: Callable[[], None]) -> None:
         """Call `then` once the model is open and the question about unsaved edits is answered."""
@@ -371,7 +372,7 @@ class WorkspaceScreen(Page):
 
     def catch_up(self) -> bool:
         """Let the other panes follow the cursor now."""
-        return self.panes.catch_up()
+        return self.navigation.catch_up()
 
     def unsaved(self) -> list[str]:
         """Return what closing would lose."""

@@ -22,6 +22,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
 from dld_tui.widgets.explorer.state import all_nodes, matching_nodes, name_separator
@@ -110,6 +111,7 @@ class NodeSelection(Controller):
     )  # fmt: skip
 
     panes: Panes
+    navigation: Navigation
     history: EditHistory
     checks: Checks
     editing: Editing
@@ -344,7 +346,7 @@ class NodeSelection(Controller):
         ]
         self.panes.explorer.list.set_marks(set(pasted))
         if pasted:
-            self.panes.go_to(pasted[0])
+            self.navigation.go_to(pasted[0])
 
     @task()
     async def fold(self) -> None:

@@ -16,6 +16,7 @@ from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import by_scope
 from dld_tui.widgets.tasks import on_thread, task
@@ -81,6 +82,7 @@ class Wiring(Controller):
     )  # fmt: skip
 
     panes: Panes
+    navigation: Navigation
     history: EditHistory
     checks: Checks
 
@@ -520,7 +522,7 @@ class Wiring(Controller):
                 asks = True
         node = added_node(transaction)
         if isinstance(node, Node):
-            self.panes.go_to(node)
+            self.navigation.go_to(node)
 
     def show_opsets(self) -> None:
         """Show the imported operator sets; import, change or remove one."""
