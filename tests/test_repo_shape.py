@@ -198,4 +198,4 @@ def test_a_controller_stands_on_one_class_and_is_small() -> None:
         assert own_ancestors(cls) == [Controller], cls
         own = [name for name, value in vars(cls).items() if callable(value) or
                isinstance(value, (property, staticmethod))]  # fmt: skip
-        assert len(own) <= 45, (cls, len(own))
+        assert len(own) <= 40, (cls, len(own))

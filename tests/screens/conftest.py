@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.machine import providers
 from dld_tui.screens.home import welcome
-from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.inference import Inference
 from tests.support import models, style_sheets
 from tests.support.ssh_fixtures import sshd
 
@@ -20,7 +20,7 @@ style_sheets.share()
 @pytest.fixture(autouse=True)
 def no_type_inference(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no child process for each model that is opened, and for each edit."""
-    monkeypatch.setattr(Checks, "INFER", False)
+    monkeypatch.setattr(Inference, "INFER", False)
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def nothing_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def type_inference(no_type_inference: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Infer types, for the tests that need them."""
-    monkeypatch.setattr(Checks, "INFER", True)
+    monkeypatch.setattr(Inference, "INFER", True)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from dld_tui.screens import targets as target_jobs
 from dld_tui.screens.base_pages import AboutRow, ListPage
 from dld_tui.screens.settings import SettingsScreen, ToolsScreen
 from dld_tui.screens.targets import TargetJobsScreen, TargetsScreen
-from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.forms.param_form import ChoiceField
@@ -40,7 +40,7 @@ COUNT = 6
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Checks, "INFER", False)
+    monkeypatch.setattr(Inference, "INFER", False)
 
 
 def model(folder: Path) -> Path:

@@ -19,7 +19,7 @@ from dld_tui.core.document import Document
 from dld_tui.core.document.scripting.journal import crash_journals, discarded_journals
 from dld_tui.core.process.paths import journal_dir
 from dld_tui.screens.results.report import ReportScreen
-from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionDialog, QuitDialog
 from dld_tui.widgets.graph import pane as graph_pane
@@ -77,7 +77,7 @@ async def test_several_saves_and_edits_in_one_write(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(chain.parent)
-    monkeypatch.setattr(Checks, "INFER", True)
+    monkeypatch.setattr(Inference, "INFER", True)
     keys = "".join(
         f"r<ctrl+u>name {number}<enter>S<ctrl+u>{number}.onnx<enter>" for number in range(3)
     )

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.commands import all_commands
 from dld_tui.screens.home.palette import Palette, entries_for, ranked
-from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.inference import Inference
 from tests.support import models
 from tests.support.workspace import NARROW, opened
 
@@ -115,7 +115,7 @@ FIRST = {
 
 @pytest.fixture(autouse=True)
 def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Checks, "INFER", False)
+    monkeypatch.setattr(Inference, "INFER", False)
 
 
 async def test_what_was_meant_comes_first(tmp_path: Path) -> None:

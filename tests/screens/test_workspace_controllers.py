@@ -281,7 +281,7 @@ async def _known(*, always: bool) -> None: ...
 
 
 TYPED = cast("Any", SimpleNamespace(typed=_known))
-"""Checks that know the types of the model."""
+"""Inference that knows the types of the model."""
 
 
 def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:

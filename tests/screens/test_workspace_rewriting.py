@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.core.tensors.value_types import ValueType
-from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.dialogs.nodes import RewriteDialog
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
@@ -133,8 +133,8 @@ g (float[2, 3] x) => (float[2, 3] y) { a = Neg(x) y = Relu(a) }"""
 async def test_rules_with_conditions_on_types_wait_for_inference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Checks, "INFER", True)
-    monkeypatch.setattr(Checks, "infer", lambda self: None)
+    monkeypatch.setattr(Inference, "INFER", True)
+    monkeypatch.setattr(Inference, "infer", lambda self: None)
     path = models.write(tmp_path, UNTYPED)
     rule = "Relu(a) => Abs(a) where a.shape = [2, 3]"
     async with opened(path) as session:

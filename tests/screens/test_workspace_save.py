@@ -79,7 +79,7 @@ async def test_save_as_offers_a_name_that_is_free_and_says_what_is_wrong(chain: 
     async with opened(chain) as session:
         rename(session)
         session.screen.document.apply("set_input", scope=[], node="renamed", index=0, value="")
-        await session.until(lambda: session.screen.checks.error_count == 1)
+        await session.until(lambda: len(session.screen.checks.errors) == 1)
         before = chain.read_bytes()
         await session.press("S")
         offered = Path(session.app.screen.query_one(Input).value)

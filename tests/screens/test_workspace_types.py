@@ -16,8 +16,8 @@ from dld_tui.core.document import Document, DocumentChange
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace import checks
-from dld_tui.screens.workspace.checks import Checks, InferredTypes, ScopeTypes
+from dld_tui.screens.workspace import inference
+from dld_tui.screens.workspace.inference import Inference, InferredTypes, ScopeTypes
 from dld_tui.widgets.graph.overlays import PrecisionOverlay
 from tests.support import models
 from tests.support.workspace import Session, opened
@@ -36,7 +36,7 @@ shapes (float[N, 6] x) => (float[a, b] y)
 
 @pytest.fixture(autouse=True)
 def at_once(type_inference: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Checks, "INFER_AFTER_S", (0.01, 0.01))
+    monkeypatch.setattr(Inference, "INFER_AFTER_S", (0.01, 0.01))
 
 
 @asynccontextmanager
@@ -91,13 +91,13 @@ async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.Mon
     async with inferred(tmp_path) as session:
         await session.go("join")
         assert any("f32[6,N]" in row for row in session.details)
-        monkeypatch.setattr(Checks, "INFER_AFTER_S", (60.0, 60.0))
+        monkeypatch.setattr(Inference, "INFER_AFTER_S", (60.0, 60.0))
         edit_attribute(session, [0, 1])
         await session.settle()
         assert any("~f32[6,N]" in row for row in session.details)
         await session.until(lambda: session.text.count("~") >= 5)  # three nodes, and the details
 
-        session.screen.checks.infer()
+        session.screen.inference.infer()
         await session.until(lambda: session.screen.model.has_fresh_types)
         await session.until(lambda: any("f32[N,6]" in row for row in session.details))
         assert "~" not in session.text
@@ -110,7 +110,7 @@ async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.Mon
         )
         await session.settle()
         await session.until(lambda: session.text.count("~") >= 4)
-        session.screen.checks.infer()
+        session.screen.inference.infer()
         await session.until(lambda: session.screen.model.has_fresh_types)
         await session.settle()
         assert "~" not in session.text
@@ -127,7 +127,7 @@ async def the_graph_shows_types_that_come_late(session: Session) -> None:
     assert graph.colours.overlay.text(row, row + 1) == "f32"
     found = InferredTypes()
     found.scopes["[]", None] = ScopeTypes({"s": ValueType("int8", (7,))})
-    session.screen.checks._inferred(session.screen.model.version, found)
+    session.screen.inference._inferred(session.screen.model.version, found)
     assert graph.colours.overlay.text(row, row + 1) == "i8"
     await session.settle()
     assert "i8[7]" in session.text
@@ -143,14 +143,14 @@ async def test_only_the_state_after_the_last_edit_is_told(
         older, newer = InferredTypes(), InferredTypes()
         older.scopes["[]", None] = ScopeTypes({"j": ValueType("int8", ())})
         newer.scopes["[]", None] = ScopeTypes({"j": ValueType("bool", ())})
-        monkeypatch.setattr(Checks, "INFER_AFTER_S", (60.0, 60.0))
+        monkeypatch.setattr(Inference, "INFER_AFTER_S", (60.0, 60.0))
         screen.history.edit(renaming.rename_node(scope=[], node="aside", name="one"))
         version = screen.model.version
         screen.history.edit(renaming.rename_node(scope=[], node="one", name="two"))
 
-        screen.checks._inferred(version, older)
+        screen.inference._inferred(version, older)
         assert screen.document.main.value_type("j") == ValueType("float32", (6, "N"))
-        screen.checks._inferred(version + 1, newer)
+        screen.inference._inferred(version + 1, newer)
         assert screen.model.has_fresh_types
         assert screen.document.main.value_type("j") == ValueType("bool", ())
 
@@ -172,7 +172,7 @@ async def test_a_job_for_an_older_state_is_cancelled(
             asked[0] = True
         return InferredTypes()
 
-    monkeypatch.setattr(checks, "infer_types", waits)
+    monkeypatch.setattr(inference, "infer_types", waits)
     async with opened(models.write(tmp_path, SHAPES)) as session:
         await session.until(lambda: asked)
         session.screen.history.edit(renaming.rename_node(scope=[], node="aside", name="one"))
@@ -200,7 +200,7 @@ async def test_a_model_that_inference_refuses_is_said(
     def refuse(*arguments: object) -> InferredTypes:
         raise ActivityError("it is too odd")
 
-    monkeypatch.setattr(checks, "infer_types", refuse)
+    monkeypatch.setattr(inference, "infer_types", refuse)
     async with inferred(tmp_path) as session:
         assert external(session) == ["shapes are unknown: it is too odd"]
 
@@ -217,7 +217,7 @@ async def nothing_is_asked_while_a_thread_may_edit(session: Session) -> None:
     screen = session.screen
     screen.tasks._cancel = event = threading.Event()
     screen.model.has_fresh_types = False
-    screen.checks.infer()
+    screen.inference.infer()
     await session.pilot.pause()
     assert not screen.model.has_fresh_types
     screen.tasks._cancel = None
@@ -228,7 +228,7 @@ async def nothing_is_asked_while_a_thread_may_edit(session: Session) -> None:
 def test_the_runtime_is_asked_of_a_snapshot(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     with contextlib.closing(Document.open(path)) as document:
-        answer, told = checks.ask_runtime(document, path, lambda: False)
+        answer, told = inference.ask_runtime(document, path, lambda: False)
     assert (answer.asked, answer.loaded, answer.reason) == (True, True, "")
     assert told == []
 
@@ -260,7 +260,7 @@ async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
         screen, main = session.screen, session.screen.document.main
         await session.until(lambda: screen.model.has_fresh_types)
         assert main.value_type("v5000") == ValueType("float32", (2,))
-        screen.checks.INFER_AFTER_S = (60.0, 60.0)  # type: ignore[misc]
+        screen.inference.INFER_AFTER_S = (60.0, 60.0)  # type: ignore[misc]
         screen.history.edit(
             attributes.set_attribute(scope=[], node="n0", attribute="k", kind="int", value=1)
         )

@@ -21,10 +21,10 @@ from dld_tui.core.process.paths import unused
 from dld_tui.core.tensors.payloads import scratch_folder
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.editing import outer_nodes
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.jobs import Jobs, model_view, require_sound
 from dld_tui.screens.workspace.saving import Saving
 from dld_tui.widgets.explorer.state import below
@@ -154,7 +154,7 @@ class Conversion(Controller):
 
     history: EditHistory
     jobs: Jobs
-    checks: Checks
+    inference: Inference
     saving: Saving
 
     _applied: list[tuple[Transaction, Sequence[Note]]] = field(default_factory=list)
@@ -566,7 +566,7 @@ class Conversion(Controller):
         """Extract nodes, or the whole of a scope when there are none; then ask for the file."""
         from dld_tui.core.document.parts.extraction import extract_body, extract_nodes
 
-        await self.checks.typed(always=True)  # the new model's inputs and outputs need types
+        await self.inference.typed(always=True)  # the new model's inputs and outputs need types
         document = self.document
         extractions: list[Extracted] = []
 

@@ -14,9 +14,9 @@ from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller, Option, hears
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import EditableKind, is_alive
@@ -112,7 +112,7 @@ class Editing(Controller):
     panes: Panes
     navigation: Navigation
     history: EditHistory
-    checks: Checks
+    inference: Inference
     wiring: Wiring
 
     def edit(self) -> None:
@@ -420,7 +420,7 @@ class Editing(Controller):
         if not values:
             self.history.try_edit(replacing.cut_off(nodes=[node.ref for node in nodes]))
             return
-        await self.checks.typed(always=True)  # outputs need types
+        await self.inference.typed(always=True)  # outputs need types
         kinds = [main.value_type(value) for value in asked]
         fields = [
             FieldSpec(visible(kind.short) if kind is not None else "output", shown, "none")

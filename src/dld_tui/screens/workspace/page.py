@@ -27,6 +27,7 @@ from dld_tui.screens.workspace.editing import Editing
 from dld_tui.screens.workspace.functions import Functions
 from dld_tui.screens.workspace.graphs import Graphs
 from dld_tui.screens.workspace.history import EditHistory
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import STATE, NodeList, recall_arrangement
@@ -56,7 +57,7 @@ _PAINTED_S = 0.05
 
 CONTROLLERS: tuple[type[Controller], ...] = (
     Activities, Saving, EditHistory, Editing, Panes, Navigation, Graphs, NodeList, Beside,
-    Wiring, NodeSelection, Conversion, Functions, Checks, Jobs,
+    Wiring, NodeSelection, Conversion, Functions, Checks, Inference, Jobs,
 )  # fmt: skip
 """In the order in which palette, help and menus list their commands."""
 _LISTENERS = listeners(CONTROLLERS)
@@ -110,13 +111,14 @@ class WorkspaceScreen(Page):
         self.history = EditHistory(*base, self.navigation, self.node_list)
         self.jobs = Jobs(*base)
         self.checks = Checks(*base, self.panes, self.history, self.jobs)
-        self.saving = Saving(*base, self.node_list, self.checks)
+        self.inference = Inference(*base, self.panes, self.jobs, self.checks)
+        self.saving = Saving(*base, self.node_list, self.checks, self.inference)
         self.activities = Activities(*base, self.panes, self.jobs, self.saving, self.checks)
-        self.wiring = Wiring(*base, *both, self.history, self.checks)
-        self.editing = Editing(*base, *both, self.history, self.checks, self.wiring)
-        self.selection = NodeSelection(*base, *both, self.history, self.checks, self.editing)
+        self.wiring = Wiring(*base, *both, self.history, self.inference)
+        self.editing = Editing(*base, *both, self.history, self.inference, self.wiring)
+        self.selection = NodeSelection(*base, *both, self.history, self.inference, self.editing)
         self.functions = Functions(*base, *both, self.history)
-        self.conversion = Conversion(*base, self.history, self.jobs, self.checks, self.saving)
+        self.conversion = Conversion(*base, self.history, self.jobs, self.inference, self.saving)
         self.graphs = Graphs(*base, *both, self.history, self.activities)
         self.controllers: Sequence[Controller] = [
             part for part in vars(self).values() if isinstance(part, Controller)
@@ -127,7 +129,7 @@ class WorkspaceScreen(Page):
         """Connect listeners and handlers; their order matters."""
         self.model.around_changes = self.history.returning
         self.model.changed.listeners = (
-            self.checks.invalidate,
+            self.inference.invalidate,
             self.checks.note,
             self.node_list.show_change,
             self._show_dirty,
@@ -255,7 +257,7 @@ class WorkspaceScreen(Page):
             self._painted(opened)
             return
         self.checks.check()
-        self.checks.infer()
+        self.inference.infer()
         self.graphs.look_for_profile()
         self.tasks.start(self.wiring.warm_up(), "schemas")
         self.tasks.start(on_thread(opened.clean_up), "clean up")

@@ -29,6 +29,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.node_list import NodeList
 from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.shell.page import host
@@ -68,6 +69,7 @@ class Saving(Controller):
 
     node_list: NodeList
     checks: Checks
+    inference: Inference
 
     _said_changed: bool = False
     _is_saving: bool = False
@@ -129,7 +131,7 @@ class Saving(Controller):
 
     def _about_errors(self) -> str:
         """Return a line on the errors that the model has, so that nobody saves them unknowingly."""
-        errors = self.checks.error_count
+        errors = len(self.checks.errors)
         verb = "remains" if errors == 1 else "remain"
         return f"{fmt.plural(errors, 'error')} {verb}." if errors else ""
 
@@ -173,7 +175,7 @@ class Saving(Controller):
 
         self._is_saving = True
         # An output without a type makes a model that onnx's checker refuses.
-        await self.checks.typed(always=False)
+        await self.inference.typed(always=False)
         if self.work.is_running:
             self._is_saving, self._after_save = False, []
             self.complain(DldError("wait for the running task to end"))
@@ -222,7 +224,7 @@ class Saving(Controller):
         self.say(f"Saved {visible(paths.short(str(target)))}")
         for remark in remarks:
             self.say(visible(remark), 8, warning=True)
-        self.checks.when_answered(lambda: self._say_errors(target))
+        self.inference.when_answered(lambda: self._say_errors(target))
 
     def _say_errors(self, target: Path | None) -> None:
         """Say what is wrong with a model that was saved: a save is never refused."""

@@ -19,9 +19,9 @@ from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
@@ -113,7 +113,7 @@ class NodeSelection(Controller):
     panes: Panes
     navigation: Navigation
     history: EditHistory
-    checks: Checks
+    inference: Inference
     editing: Editing
 
     def facts(self, cursor: Cursor) -> set[str]:
@@ -453,7 +453,7 @@ class NodeSelection(Controller):
         except DldError:
             return
         if needs_types:
-            await self.checks.typed(always=True)
+            await self.inference.typed(always=True)
 
     async def look(self, text: str) -> tuple[str, Sequence[str]]:
         """Return how many hits there are, and what they are or what would change.

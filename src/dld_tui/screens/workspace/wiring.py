@@ -13,9 +13,9 @@ from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.tensors.value_types import ValueType, format_type, parse_type
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
-from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import MANY, EditHistory
+from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import by_scope
@@ -84,7 +84,7 @@ class Wiring(Controller):
     panes: Panes
     navigation: Navigation
     history: EditHistory
-    checks: Checks
+    inference: Inference
 
     @task()
     async def connect(self) -> None:
@@ -113,7 +113,7 @@ class Wiring(Controller):
         present = node.inputs[index] if index < len(node.inputs) else ""
         terminal = Terminal(node.scope, "input", present, node, index)
         own = {name for name in node.outputs if name}
-        await self.checks.typed(always=True)
+        await self.inference.typed(always=True)
         picker = ValuePicker(
             node.scope,
             title=f"Connect to {terminal.label} of {_label(node)}",
@@ -270,7 +270,7 @@ class Wiring(Controller):
             self.say("No node uses it")
             return
         first = uses[0]
-        await self.checks.typed(always=True)
+        await self.inference.typed(always=True)
         picker = ValuePicker(
             home,
             title=f"Use which value instead of {visible(value)}?",
@@ -348,7 +348,7 @@ class Wiring(Controller):
                 )
             )
 
-        await self.checks.typed(always=True)
+        await self.inference.typed(always=True)
         known = exposed_type(node, index)
         is_known = known.dtype is not None and known.dims is not None
         if is_known or terminal.scope.is_function:
@@ -509,7 +509,7 @@ class Wiring(Controller):
 
         while True:
             if asks:
-                await self.checks.typed(always=True)
+                await self.inference.typed(always=True)
                 answer = await self.ask(WiringDialog(wiring))
                 if answer is None:
                     return
