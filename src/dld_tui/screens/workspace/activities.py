@@ -24,7 +24,6 @@ from dld_tui.core.process import paths
 from dld_tui.core.process.paths import unused
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.jobs import Jobs, model_view
 from dld_tui.screens.workspace.panes import Panes
@@ -95,7 +94,6 @@ class Activities(Controller):
     panes: Panes
     jobs: Jobs
     saving: Saving
-    checks: Checks
 
     _copies: list[Path] = field(default_factory=list)
     """Folders of copies that were made to profile unsaved edits."""

@@ -113,7 +113,7 @@ class WorkspaceScreen(Page):
         self.checks = Checks(*base, self.panes, self.history, self.jobs)
         self.inference = Inference(*base, self.panes, self.jobs, self.checks)
         self.saving = Saving(*base, self.node_list, self.checks, self.inference)
-        self.activities = Activities(*base, self.panes, self.jobs, self.saving, self.checks)
+        self.activities = Activities(*base, self.panes, self.jobs, self.saving)
         self.wiring = Wiring(*base, *both, self.history, self.inference)
         self.editing = Editing(*base, *both, self.history, self.inference, self.wiring)
         self.selection = NodeSelection(*base, *both, self.history, self.inference, self.editing)
