@@ -19,6 +19,7 @@ def test_every_row_loads_and_every_setting_is_explained(row: registry.Activity) 
     for setting in settings_of(activity.request):
         assert setting.param.label, setting.name
         assert setting.param.help.endswith("."), setting.name
+        assert setting.default is not None or setting.optional, setting.name
 
 
 def test_rows_are_unique_and_their_modules_exist() -> None:

@@ -96,7 +96,7 @@ class PlacementSettings:
     model: Path = param(
         label="Model", help="The ONNX model.", kind="file", positional=True, metavar="MODEL"
     )
-    calibration: Path = like(QuantizationSettings, "calibration", applies=None)
+    calibration: Path = like(QuantizationSettings, "calibration", required=True, applies=None)
     output: Path | None = param(
         None,
         label="Output",

@@ -583,7 +583,7 @@ def path(
 def placement(
     model: str | Path | Document,
     *,
-    calibration: str | Path | Mapping[str, Any] = ...,
+    calibration: str | Path | Mapping[str, Any],
     output: str | Path | None = ...,
     runtime: Literal["onnxruntime", "tensorrt"] = ...,
     provider: str | float | Sequence[str | float] = ...,

@@ -146,10 +146,28 @@ def when(name: str, *answers: JSON) -> Callable[[Mapping[str, JSON]], bool]:
     return lambda values: values.get(name) in answers
 
 
-def like(request: type[Any], name: str, /, default: Any = dataclasses.MISSING, **about: Any) -> Any:
-    """Declare a field like that of another class, but for `default` and `about`, where given."""
+def like(
+    request: type[Any],
+    name: str,
+    /,
+    default: Any = dataclasses.MISSING,
+    *,
+    required: bool = False,
+    **about: Any,
+) -> Any:
+    """Declare a field like that of another class, but for `default` and `about`, where given.
+
+    Args:
+        request: The other class.
+        name: Of its field.
+        default: Another default.
+        required: There is no default here.
+        about: What differs of its :class:`Param`.
+    """
     other = next(field for field in dataclasses.fields(request) if field.name == name)
     metadata = {_KEY: dataclasses.replace(other.metadata[_KEY], **about)}
+    if required:
+        return dataclasses.field(metadata=metadata)
     if default is dataclasses.MISSING:
         default = other.default
     return dataclasses.field(default=default, metadata=metadata)
