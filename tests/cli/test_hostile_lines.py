@@ -15,7 +15,10 @@ from tests.support.cli import Dld
 
 _NOT_HERE = {"demo", "selftest", "doctor", "completion", "target", "tool", "worker", "run"}
 """They take no files, reach other machines, or take long."""
-_SHORT: dict[tuple[str, ...], tuple[str, ...]] = {("tune",): ("--budget", "1", "--only", "basic")}
+_SHORT: dict[tuple[str, ...], tuple[str, ...]] = {
+    ("tune",): ("--budget", "1", "--only", "basic"),
+    ("gate",): ("--limit", "5"),
+}
 """What keeps a command short that runs all the same, since a value means its default."""
 WORDS = {
     "brackets": "(" * 60_000,
