@@ -20,7 +20,7 @@ from pathlib import Path
 
 from dld_tui.commands.command import FACTS, Command, known, known_by_scope
 
-__all__ = ["FACTS", "Command", "all_commands", "by_id", "for_action", "in_scope", "rank"]
+__all__ = ["FACTS", "Command", "all_commands", "by_id", "for_action", "in_scope"]
 
 INDEX = Path(__file__).with_name("index.tsv")
 _ROOMS = ("dld_tui.screens", "dld_tui.widgets")
@@ -72,8 +72,3 @@ def in_scope(scope: str) -> tuple[Command, ...]:
 def for_action(scope: str, action: str) -> Command | None:
     """Return the first command of a scope that runs an action, or None."""
     return known_by_scope.get(scope, {}).get(action)
-
-
-def rank(id: str) -> int:
-    """Return the place of a command in the order of all."""
-    return next((at for at, known_id in enumerate(known) if known_id == id), 0)

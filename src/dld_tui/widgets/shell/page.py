@@ -20,8 +20,8 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dld_tui.commands import Command, rank
-from dld_tui.commands.command import table
+from dld_tui.commands import Command
+from dld_tui.commands.command import known, table
 from dld_tui.commands.key_names import key_name
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.settings.config import Config
@@ -77,13 +77,14 @@ class KeyBar(Rows):
             return
         inner = self.screen.focused or self.screen
         depth = {id(node): number for number, node in enumerate(inner.ancestors_with_self)}
+        places = {command_id: place for place, command_id in enumerate(known)}
         with same_facts():
             bindings = self.screen.active_bindings.values()
         shown = [
             (
                 _FIRST.index(id_) if (id_ := active.binding.id) in _FIRST else len(_FIRST),
                 depth.get(id(active.node), 0),
-                rank(id_ or ""),
+                places.get(id_ or "", 0),
                 active,
             )
             for active in bindings
