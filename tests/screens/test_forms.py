@@ -203,6 +203,17 @@ async def test_a_form_at_every_size(about: Activity, folder: Path) -> None:
                     look(session, form, size)
 
 
+async def test_a_long_problem_leaves_room_for_the_value_in_a_narrow_form(folder: Path) -> None:
+    about = next(about for about in FORMS if about.id == "placement")
+    async with opened(folder / "model.onnx", SIZES[-1]) as session:
+        form = await shown(session, about, {"limit": "as long as it takes"})
+        row = form.query_one(ParamForm).rows["limit"]
+        assert cell_width(row.problem or "") > 12
+        row.field.focus()
+        await session.pilot.pause()
+        look(session, form, SIZES[-1])
+
+
 CHANGES = ("model", "output", "against", "in_place", "keep_wrong")
 """Settings that stand for a snapshot or a result of an open model, about which a page asks."""
 

@@ -89,7 +89,7 @@ async def test_a_file_that_exists_is_asked_about(
     settings = settings_of(registry.load(activity).request)
     given: dict[str, JSON] = {
         "model": "m.onnx", "engine": "e.engine", "check": "false", "data": "d", "to": 13,
-        "dim": ["N=1"], "others": ["n.onnx"], "node": ["first"],
+        "dim": ["N=1"], "others": ["n.onnx"], "node": ["first"], "calibration": "d",
     }  # fmt: skip
     base = {s.name: given[s.name] for s in settings if s.required and s.name in given}
     base |= {s.name: "free.x" for s in settings if s.required and s.param.kind == "output"}

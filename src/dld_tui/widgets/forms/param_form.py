@@ -191,7 +191,7 @@ class FieldRow(LabelledRow):
         elif problem:
             note = [(f" {glyphs.current().error} {problem}", "bad")]
         self.note.set_rows([note])
-        self.note.styles.width = max(_NOTE, sum(cell_width(text) for text, _ in note))
+        self.note.styles.width = sum(cell_width(text) for text, _ in note)
         self.set_class(bool(problem), "-wrong")
 
 
