@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import onnx
 
-from benchmarks import harness, networks, transformers
+from benchmarks import graph_tasks, harness, networks, transformers
 
 _MOST_CROSSINGS = 10
 _LAYOUT_MS = {"encoder": 50.0, "small decoder": 50.0, "decoder": 400.0}
@@ -53,12 +53,12 @@ def main(argv: list[str]) -> int:
         for name, model in models.items():
             path = folder / "graph.onnx"
             onnx.save(model(), path)
-            tasks = {"graph_prepare": [path]}
+            calls = [(graph_tasks.graph_prepare, path)]
             if has_dot and name not in _NOT_COMPARED:
-                tasks["dot_layout"] = [path]
-            found = harness.side_by_side(tasks, options.rounds, **harness.private_folders(folder))
-            ours, dot = found["graph_prepare"], found.get("dot_layout")
-            _add(table, name, ours, dot)
+                calls.append((graph_tasks.dot_layout, path))
+            private = harness.private_folders(folder)
+            ours, *dot = harness.side_by_side(options.rounds, *calls, **private)
+            _add(table, name, ours, dot[0] if dot else None)
     return table.finish()
 
 

@@ -1,10 +1,10 @@
-"""Open and save a 1.8 GB model in one file: Document beside onnx."""
+"""Open, save and convert a 1.8 GB model in one file, beside onnx and ONNX Runtime's converter."""
 
 from __future__ import annotations
 
 import sys
 
-from benchmarks import harness, models
+from benchmarks import harness, model_tasks, models
 
 
 def main(argv: list[str]) -> int:
@@ -14,35 +14,42 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--width", type=int, default=models.LARGE_WIDTH, help="of each weight")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each peer")
     options = parser.parse_args(argv)
-    wanted = options.weights * options.width**2 * 4
-    with harness.work_folder(int(2.1 * wanted)) as folder:
-        path, target = folder / "large.onnx", folder / "saved.onnx"
+    largest = options.width**2 * 4 / 1e6
+    with harness.work_folder(int(4.5 * options.weights * largest * 1e6)) as folder:
+        path, target = folder / "large.onnx", folder / "written.onnx"
         size = models.write_large_model(path, weights=options.weights, width=options.width)
-        opened = harness.side_by_side(
-            {"document_open": [path], "onnx_open": [path]}, options.rounds
+        private = harness.private_folders(folder) | {"TMPDIR": str(folder)}
+        table = harness.Table(
+            f"One file of {size / 1e9:.2f} GB, {options.weights} weights of {largest:.0f} MB"
         )
-        saved = harness.side_by_side(
-            {"document_save": [path, target], "onnx_save": [path, target]},
-            options.rounds,
-            **harness.private_folders(folder),
+        for what, own, other, times in (
+            ("open", model_tasks.document_open, model_tasks.onnx_open, 100),
+            ("save", model_tasks.document_save, model_tasks.onnx_save, 2),
+        ):
+            paths = [path] if what == "open" else [path, target]
+            ours, peer = harness.side_by_side(
+                options.rounds, (own, *paths), (other, *paths), **private
+            )
+            name = f"onnx.{'load' if what == 'open' else what}"
+            table.add(
+                what, ours["ms"], peer["ms"], bound=peer["ms"] / times, rule=f"1/{times} of {name}"
+            )
+            table.add(
+                f"{what}, peak memory", ours["peak_mb"], peer["peak_mb"], unit="MB",
+                bound=peer["peak_mb"] / 20, rule=f"1/20 of {name}",
+            )  # fmt: skip
+        ours, peer = harness.side_by_side(
+            1,
+            (model_tasks.own_fp16, path, target),
+            (model_tasks.onnxruntime_fp16, path, target),
+            **private,
         )
-    table = harness.Table(f"One file of {size / 1e9:.2f} GB, {options.weights} weights")
-    ours, peer = opened["document_open"], opened["onnx_open"]
-    table.add("open", ours["ms"], peer["ms"], bound=peer["ms"] / 100, rule="1/100 of onnx.load")
-    _add_peak(table, "open, peak memory", ours, peer, "onnx.load")
-    ours, peer = saved["document_save"], saved["onnx_save"]
-    table.add("save", ours["ms"], peer["ms"], bound=peer["ms"] / 2, rule="1/2 of onnx.save")
-    _add_peak(table, "save, peak memory", ours, peer, "onnx.save")
+        table.add(
+            "float16, peak memory", max(ours["peak_mb"], ours["child_mb"]), peer["peak_mb"],
+            unit="MB", bound=2.5 * largest + 500, rule="2.5 x a weight + 500 MB",
+        )  # fmt: skip
+        table.add("float16, time", ours["ms"], peer["ms"])
     return table.finish()
-
-
-def _add_peak(
-    table: harness.Table, what: str, ours: dict[str, float], peer: dict[str, float], name: str
-) -> None:
-    bound = peer["peak_mb"] / 20
-    table.add(
-        what, ours["peak_mb"], peer["peak_mb"], unit="MB", bound=bound, rule=f"1/20 of {name}"
-    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import harness, models
+from benchmarks import harness, model_tasks, models
 
 
 def main(argv: list[str]) -> int:
@@ -17,19 +17,19 @@ def main(argv: list[str]) -> int:
     with harness.work_folder() as folder:
         path = folder / "many.onnx"
         size = models.write_many_nodes(path, nodes=options.nodes, weights=options.weights)
-        found = harness.side_by_side(
-            {"document_open": [path], "onnx_ir_open": [path], "protobuf_parse": [path]},
+        ours, peer, parsed = harness.side_by_side(
             options.rounds,
+            (model_tasks.document_open, path),
+            (model_tasks.onnx_ir_open, path),
+            (model_tasks.protobuf_parse, path),
             **harness.private_folders(folder),
         )
-    ours, peer = found["document_open"], found["onnx_ir_open"]
     table = harness.Table(
         f"{options.nodes:,} nodes, {options.weights:,} weights, {size / 1e6:.1f} MB"
     )
     table.add(
         "open and index", ours["ms"], peer["ms"], bound=peer["ms"] / 4, rule="1/4 of onnx_ir.load"
     )
-    parsed = found["protobuf_parse"]
     parse = parsed["ms"]
     rule = "3 times protobuf's parse"
     table.add("open and index / protobuf's parse", ours["ms"], parse, bound=3 * parse, rule=rule)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import harness
+from benchmarks.model_tasks import bare_session
 from dld_tui.core.document.samples import demo_classifier
 
 DEVIATION = 0.03
@@ -36,7 +37,7 @@ def main(argv: list[str]) -> int:
                     profiled.append(_profiled_ms(folder, model, shape, *counts))
                 else:
                     measured = harness.fresh(
-                        "bare_session", model, json.dumps({"image": shape}), *counts
+                        bare_session, model, json.dumps({"image": shape}), *counts
                     )
                     bare.append(measured["ms"])
     ours_ms, peer_ms = statistics.median(profiled), statistics.median(bare)

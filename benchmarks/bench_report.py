@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from benchmarks import harness
+from benchmarks import harness, report_tasks
 
 WRITE_MS = 10_000.0
 OPEN_MS = 1000.0
@@ -23,14 +23,16 @@ def main(argv: list[str]) -> int:
     sizes = (options.layers, options.passes, options.samples)
     with harness.work_folder(2_000_000_000) as folder:
         report, text = folder / "run.dldprof", folder / "run.json"
-        wrote = harness.side_by_side(
-            {"report_write": (report, *sizes), "json_report_write": (text, *sizes)}, options.rounds
+        ours, peer = harness.side_by_side(
+            options.rounds,
+            (report_tasks.report_write, report, *sizes),
+            (report_tasks.json_report_write, text, *sizes),
         )
-        read = harness.side_by_side(
-            {"report_open": (report,), "json_report_open": (text,)}, options.rounds
+        opened, loaded = harness.side_by_side(
+            options.rounds,
+            (report_tasks.report_open, report),
+            (report_tasks.json_report_open, text),
         )
-    ours, peer = wrote["report_write"], wrote["json_report_write"]
-    opened, loaded = read["report_open"], read["json_report_open"]
     table = harness.Table(
         f"Report of {options.layers:,} layers x {options.passes:,} passes and {options.samples:,}"
         f" counter samples; the peer is the same rows through Python's json; {options.rounds} runs"

@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import harness, models
-from benchmarks.ssh_server import connection_to, server
+from benchmarks import harness, models, ssh_tasks
+from tests.support.sshd import Sshd
 
 
 def main(argv: list[str]) -> int:
@@ -23,24 +25,26 @@ def main(argv: list[str]) -> int:
     if shutil.which("scp") is None:
         sys.exit("scp is not installed")
     size = options.megabytes * 1_000_000
-    with harness.work_folder(4 * size) as folder, server(folder / "server") as sshd:
+    with harness.work_folder(4 * size) as folder, _server(folder / "server") as sshd:
         file = folder / "file.bin"
         with file.open("wb") as output:
             for _ in range(options.megabytes):
                 output.write(os.urandom(1_000_000))
         config = folder / "connection.json"
-        config.write_text(json.dumps(connection_to(sshd, folder)))
+        config.write_text(json.dumps(_connection_to(sshd, folder)))
         private = harness.private_folders(folder)
         ours, peer = [], []
         for attempt in range(options.rounds):
             peer.append(_scp(sshd.port, sshd.user_key, folder, file))
             ours.append(
-                harness.fresh("send_over_ssh", config, file, folder / f"sent{attempt}", **private)
+                harness.fresh(
+                    ssh_tasks.send_over_ssh, config, file, folder / f"sent{attempt}", **private
+                )
             )
         model = folder / "model.onnx"
         models.write_weights_model(model, megabytes=2)
         starts = [
-            harness.fresh("start_over_ssh", config, model, **private)
+            harness.fresh(ssh_tasks.start_over_ssh, config, model, **private)
             for _ in range(options.rounds + 1)
         ][1:]
     sent, start = harness.medians(ours), harness.medians(starts)
@@ -54,6 +58,32 @@ def main(argv: list[str]) -> int:
     )  # fmt: skip
     table.add("second run sends", start["bytes"] / 1e6, unit="MB", bound=1, rule="1 MB")
     return table.finish()
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[Sshd]:
+    """Yield the OpenSSH server of the tests, which takes the key of the caller."""
+    sshd = Sshd(folder).start()
+    try:
+        yield sshd
+    finally:
+        sshd.kill()
+
+
+def _connection_to(sshd: Sshd, folder: Path) -> dict[str, object]:
+    """Return the fields of a connection to a server, as JSON data."""
+    return {
+        "name": "bench",
+        "host": sshd.host,
+        "port": sshd.port,
+        "user": sshd.user,
+        "auth": "key",
+        "key": str(sshd.user_key),
+        "known_hosts": str(sshd.known_hosts()),
+        "config": False,
+        "directory": str(folder / "deployed"),
+        "python": sys.executable,
+    }
 
 
 def _scp(port: int, key: Path, folder: Path, file: Path) -> float:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks import harness, models
+from benchmarks.model_tasks import document_open
 from benchmarks.terminal import Terminal
 
 SIZES = ((80, 24), (200, 50))
@@ -53,9 +54,9 @@ def main(argv: list[str]) -> int:
         models.write_many_nodes(many, nodes=options.nodes, weights=options.weights)
         models.write_small_model(small)
         table = harness.Table(f"The explorer of {options.nodes:,} nodes in a pseudo-terminal")
-        open_ms = harness.side_by_side(
-            {"document_open": [many]}, options.rounds, **harness.private_folders(folder)
-        )["document_open"]["open_ms"]
+        private = harness.private_folders(folder)
+        [opened] = harness.side_by_side(options.rounds, (document_open, many), **private)
+        open_ms = opened["open_ms"]
         table.add("Document.open", open_ms)
         for columns, rows in SIZES:
             _add_start(table, folder, (many, small), (columns, rows), open_ms, options.rounds)

@@ -14,12 +14,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+Task: TypeAlias = Callable[..., dict[str, float]]
+"""A function of a module that a process of its own runs, with texts as arguments."""
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 
@@ -165,14 +167,14 @@ def dld() -> list[str]:
     return [str(script)] if script.exists() else [sys.executable, "-m", "dld_tui"]
 
 
-def fresh(task: str, *arguments: object, **extra: str) -> dict[str, float]:
-    """Run a function of benchmarks.tasks in a process of its own and return what it measured.
+def fresh(task: Task, *arguments: object, **extra: str) -> dict[str, float]:
+    """Run a function of a module in a process of its own and return what it measured.
 
     ``peak_mb`` is the largest resident size of that process, imports included.
     """
-    command = [sys.executable, "-m", "benchmarks.tasks", task, *map(str, arguments)]
+    command = [sys.executable, "-m", "benchmarks.task", task.__module__, task.__name__]
     done = subprocess.run(
-        command,
+        [*command, *map(str, arguments)],
         env=environment(**extra),
         cwd=REPOSITORY,
         capture_output=True,
@@ -180,7 +182,7 @@ def fresh(task: str, *arguments: object, **extra: str) -> dict[str, float]:
         check=False,
     )
     if done.returncode:
-        sys.exit(f"{task} failed with status {done.returncode}:\n{done.stderr}")
+        sys.exit(f"{task.__name__} failed with status {done.returncode}:\n{done.stderr}")
     measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return measured
 
@@ -190,15 +192,10 @@ def medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {key: statistics.median(run[key] for run in runs) for key in runs[0]}
 
 
-def side_by_side(
-    tasks: Mapping[str, Sequence[object]], rounds: int, **extra: str
-) -> dict[str, dict[str, float]]:
-    """Run each task in turn, `rounds` times, and return the medians of each."""
-    runs: dict[str, list[dict[str, float]]] = {task: [] for task in tasks}
-    for _ in range(rounds):
-        for task, arguments in tasks.items():
-            runs[task].append(fresh(task, *arguments, **extra))
-    return {task: medians(found) for task, found in runs.items()}
+def side_by_side(rounds: int, *calls: tuple[Any, ...], **extra: str) -> list[dict[str, float]]:
+    """Run tasks, each with its arguments, in turn, `rounds` times; return the medians of each."""
+    runs = [[fresh(task, *arguments, **extra) for task, *arguments in calls] for _ in range(rounds)]
+    return [medians(found) for found in zip(*runs, strict=True)]
 
 
 def commands_ms(

@@ -94,6 +94,9 @@ def reached_by_tests(folder: Path) -> set[str]:
     return reached
 
 
+OWN_MODULE = r"(?:dld_tui|benchmarks|scripts)(?:\.\w+)+"
+
+
 @cache
 def modules_imported(path: Path) -> set[str]:
     """Return every name that an import anywhere in a file, or a table, may mean a module by."""
@@ -103,7 +106,7 @@ def modules_imported(path: Path) -> set[str]:
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.Constant) and re.fullmatch(r"dld_tui(\.\w+)+", str(node.value)):
+        elif isinstance(node, ast.Constant) and re.fullmatch(OWN_MODULE, str(node.value)):
             found.add(str(node.value))
     return found
 
@@ -123,6 +126,30 @@ def tracked() -> list[Path]:
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return [ROOT / line for line in done.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def test_each_benchmark_and_script_is_still_needed() -> None:
+    """A page, CI, a test, or another one that is needed names it."""
+    pages = ("Makefile", "CONTRIBUTING.md", "docs/project/verified.md")
+    texts = [path.read_text(encoding="utf-8") for path in
+             (*(ROOT / page for page in pages), *(ROOT / ".ci").iterdir())]  # fmt: skip
+    names = [
+        name for text in texts for name in re.findall(r"\b(?:benchmarks|scripts)[./]\w+", text)
+    ]
+    waiting = {name.replace("/", ".") for name in names}
+    for path in (ROOT / "tests").rglob("*.py"):
+        waiting |= modules_imported(path)
+    needed: set[str] = set()
+    while waiting:
+        module = waiting.pop()
+        path = ROOT / f"{module.replace('.', '/')}.py"
+        if module.startswith(("benchmarks.", "scripts.")) and module not in needed:
+            needed.add(module)
+            waiting |= modules_imported(path) if path.exists() else set()
+    there = {f"{path.parent.name}.{path.stem}" for folder in ("benchmarks", "scripts")
+             for path in (ROOT / folder).glob("[!_]*.py")}  # fmt: skip
+    assert len(there) > 30
+    assert sorted(there - needed) == []
 
 
 def test_no_path_of_one_machine_is_in_the_repository() -> None:
