@@ -66,7 +66,7 @@ def holding(**facts: object) -> set[str]:
 
 @runtime_checkable
 class HasCommands(Protocol):
-    """A widget (:class:`Commands`), or a page or dialog (``shell.page.Front``), with commands."""
+    """A widget (:class:`Commands`), a page or a dialog (``CommandScreen``) with commands."""
 
     SCOPE: ClassVar[str]
 
@@ -75,6 +75,16 @@ class HasCommands(Protocol):
 
     def own_commands(self) -> Sequence[commands.Command]:
         """Return what the palette offers here besides the commands of the table."""
+
+
+def no_facts(node: HasCommands) -> set[str]:
+    """Return the facts that hold now, of a node that says none."""
+    return set()
+
+
+def no_own_commands(node: HasCommands) -> Sequence[commands.Command]:
+    """Return what the palette offers besides the commands of the table, of a node without any."""
+    return ()
 
 
 def scopes_of(node: HasCommands) -> list[str]:
@@ -93,8 +103,8 @@ def why_greyed(node: HasCommands, action: str, parameters: tuple[object, ...]) -
     return f"{command.title}: {hint(why)}" if why else ""
 
 
-async def run_command(node: HasCommands, target: str, arguments: Sequence[str]) -> None:
-    """Run a command of a controller.
+async def run_command(node: HasCommands, target: str, *arguments: str) -> None:
+    """Run a command of a controller; as ``action_command``, the action of its bindings.
 
     Args:
         node: What has the controller.
@@ -105,6 +115,11 @@ async def run_command(node: HasCommands, target: str, arguments: Sequence[str]) 
     running = getattr(getattr(node, controller), method)(*arguments)
     if isawaitable(running):
         await running
+
+
+def grey(node: HasCommands, action: str, parameters: tuple[object, ...]) -> bool | None:
+    """Grey a command (None) while one of its needs does not hold; as ``check_action``."""
+    return None if why_greyed(node, action, parameters) else True
 
 
 def bind(cls: type[Any]) -> None:
@@ -129,25 +144,10 @@ class Commands(_Base):
 
     tasks = cached_property(Tasks)
     """Its long work and its dialogs."""
-
-    def facts(self) -> set[str]:
-        """Return the facts that hold now: keys of ``commands.FACTS``."""
-        return set()
-
-    def own_commands(self) -> Sequence[commands.Command]:
-        """Return what the palette offers here besides the commands of the table."""
-        return ()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey a command (None) while one of its needs does not hold."""
-        return (
-            None
-            if why_greyed(self, action, parameters)
-            else super().check_action(action, parameters)
-        )
-
-    async def action_command(self, target: str, *arguments: str) -> None:
-        await run_command(self, target, arguments)
+    facts = no_facts
+    own_commands = no_own_commands
+    check_action = grey
+    action_command = run_command
 
 
 _held: dict[HasCommands, set[str]] | None = None

@@ -20,7 +20,6 @@ from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
-from dld_tui.commands import Command
 from dld_tui.commands.command import known, table
 from dld_tui.commands.key_names import key_name
 from dld_tui.core.dataclass import dataclass
@@ -30,7 +29,14 @@ from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.lists.styled import Piece, Rows
 from dld_tui.widgets.shell import glyphs
-from dld_tui.widgets.shell.command_dispatch import bind, run_command, same_facts, why_greyed
+from dld_tui.widgets.shell.command_dispatch import (
+    bind,
+    grey,
+    no_facts,
+    no_own_commands,
+    run_command,
+    same_facts,
+)
 from dld_tui.widgets.tasks import EndedJob, Tasks
 
 if TYPE_CHECKING:
@@ -281,24 +287,10 @@ class CommandScreen(_Base):
         bound = Binding(key, action, show=False, priority=True)
         self._bindings.key_to_bindings[key] = [bound]
 
-    def facts(self) -> set[str]:
-        """Return the facts that hold now: keys of ``commands.FACTS``."""
-        return set()
-
-    def own_commands(self) -> Sequence[Command]:
-        """Return what the palette offers here besides the commands of the table."""
-        return ()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey a command (None) while one of its needs does not hold."""
-        return (
-            None
-            if why_greyed(self, action, parameters)
-            else super().check_action(action, parameters)
-        )
-
-    async def action_command(self, target: str, *arguments: str) -> None:
-        await run_command(self, target, arguments)
+    facts = no_facts
+    own_commands = no_own_commands
+    check_action = grey
+    action_command = run_command
 
     async def on_event(self, event: events.Event) -> None:
         """Handle an event; a size that the terminal has no longer tells to take the present one.
