@@ -373,7 +373,8 @@ def test_a_cache_of_keys_and_values_in_one(tmp_path: Path) -> None:
     [figures] = made.figures
     # Two layers, keys and values, two sequences, all tokens but the last one, in float32.
     assert figures.kv_bytes == 2 * 2 * 2 * (5 + 4) * decoders.HIDDEN * 4
-    assert len(Report.open(made.report).latencies) == 4
+    [latency] = Report.open(made.report).latencies  # of a token, in the one repetition
+    assert latency == pytest.approx(figures.token_ms)
 
 
 def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
@@ -389,7 +390,11 @@ def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
     report = Report.open(made.report)
     assert generation_of(report) == made.figures
     assert report_json(report)["llm"] == llm_json(made.figures)
-    assert len(report.latencies) == 2 * 5
+    first = made.figures[0]
+    assert report.latencies == pytest.approx([ms / 5 for ms in first.repeats_ms])
+    assert report.latency is not None
+    assert report.latency.median == pytest.approx(first.token_ms)
+    assert "with a batch of 1 after a prompt of 4." in " ".join(note.text for note in report.notes)
     rate = fmt.three_digits(made.figures[0].tokens_per_s)
     assert f"   {rate} tokens/s" in headline(report)
     assert made.prefill_report is not None
@@ -401,12 +406,12 @@ def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
          for dims in layer.output_dims[:1]}
         for one in phases
     ]  # fmt: skip
-    assert shapes == [{(1, 1, 64)}, {(1, 8, 64)}]
+    assert shapes == [{(1, 1, 64)}, {(1, 4, 64)}]
     told = [
         {one["name"]: one["shape"] for one in cast("Any", report.facts[INPUTS])}
         for report in phases
     ]
-    assert [inputs["input_ids"] for inputs in told] == [[1, 1], [1, 8]]
+    assert [inputs["input_ids"] for inputs in told] == [[1, 1], [1, 4]]
 
 
 def test_the_session_is_as_the_configuration_says(tmp_path: Path) -> None:

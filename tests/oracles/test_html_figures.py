@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import statistics
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,7 @@ def check_tiles(page: Page, document: dict[str, Any], whole: float) -> None:
     known = {
         "median latency, ms": latency.get("median"), "p90, ms": latency.get("p90"),
         "p99, ms": latency.get("p99"), "inferences/s": latency.get("throughput"),
+        "median time of a token, ms": latency.get("median"), "repetitions": latency.get("count"),
         "variation, %": latency.get("cov_percent"), "layers": len(document["layers"]),
         "all layers of a pass, ms": whole, "tokens/s": llm.get("tokens_s"),
         "to the first token, ms": llm.get("ttft_ms"),
@@ -136,6 +138,11 @@ def check_tiles(page: Page, document: dict[str, Any], whole: float) -> None:
     tiles = [re.match(r"([\d.,–]+)(.*)", line) for line in page.lines("")]
     shown = {tile[2]: tile[1] for tile in tiles if tile is not None}
     assert ("tokens/s" in shown) + ("inferences/s" in shown) == bool(latency)
+    # A percentile of few passes is their maximum, and is told nowhere.
+    few = [
+        f"p{part}, ms" for part, least in ((90, 10), (99, 100)) if latency.get("count", 0) < least
+    ]
+    assert not {*few} & shown.keys()
     for title, figure in shown.items():
         assert title not in known or shows(figure, known[title]), (title, figure, known[title])
 
@@ -175,15 +182,27 @@ def test_pages_of_launches_alone(tmp_path: Path) -> None:
 def test_pages_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     request = profile_llm.Request(
-        decoders.folder(tmp_path / "d"), prompt="8", decode=4, iterations=2, output=Path("r")
+        decoders.folder(tmp_path / "d"), prompt="8,4", decode=4, iterations=2, output=Path("r")
     )
     assert list(profile_llm.run(request))
-    check_report(tmp_path / "r")
+    page = check_report(tmp_path / "r")
     with Report.open(tmp_path / "r") as report:
-        told, [stored] = (
-            first_lines(report)[0].text,
-            json.loads(json.dumps(report.facts["generation"])),
-        )
+        told = first_lines(report)[0].text
+        stored, _ = json.loads(json.dumps(report.facts["generation"]))
+        document: Any = report_json(report)
+    # A token has one time: the median of the repetitions, of which each is the mean of its steps.
+    token = statistics.median(ms / 4 for ms in stored["repeats_ms"])
+    assert document["latency_ms"]["median"] == pytest.approx(token)
+    assert document["llm"]["decode"][0]["ms_token"] == pytest.approx(token)
+    assert document["llm"]["tokens_s"] == pytest.approx(1000 / token)
+    each = re.findall(r"([\d.]+) ms a token", "\n".join([told, *page.facts("measured").values()]))
+    each += re.findall(r"([\d.]+)median time of a token", "\n".join(page.lines("")))
+    assert len(each) == 4
+    assert all(shows(text, token) for text in (each[0], each[1], each[3]))
+    # Repetitions, layers and big figures are of the first prompt.
+    assert "(prompt 8, batch 1;" in told
+    assert any("after a prompt of 8." in line for line in page.lines("look"))
+    assert "1x9" in page.facts("answer")[""]
     figure = r"([\d.,]+) {} \(([\d.,]+) to ([\d.,]+)\)"
     for unit, values in (
         ("ms to the first token", stored["first_tokens_ms"]),

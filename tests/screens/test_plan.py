@@ -183,7 +183,7 @@ async def every_chart_draws(pilot: Pilot[Any], screen: PlanScreen) -> None:
         await until(pilot, lambda: "Drawing" not in text(pilot))
         shown.append(text(pilot))
         await pilot.press("v")
-    assert "Latency per type" in shown[0]
+    assert "Time per type" in shown[0]
     assert "Roofline" in shown[6]
     assert "memory bound" in shown[7]
 

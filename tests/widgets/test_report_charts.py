@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from dld_tui.core.report.groups import priced
+from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.report.groups import HOST, priced
 from dld_tui.core.report.records import Bound, Cost, Layer
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.charts.plots import Plot
@@ -90,21 +91,25 @@ def test_time_against_memory_has_a_spot_a_layer_the_costliest_first() -> None:
 
 def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
     def of(name: str, flops: int, moved: int, bound: Bound, roof_ms: float, ms: float) -> Layer:
-        cost = Cost(flops, moved, bound=bound, roof_ms=roof_ms)
-        return Layer(name, "Conv", time_ms=ms, input_types=("float16",), cost=cost)
+        cost = Cost(flops, moved, bound=bound, roof_ms=roof_ms, peak="fp16")
+        return Layer(name, "Conv", provider=HOST, time_ms=ms, cost=cost)
 
     # 1 TFLOP/s and 10 GB/s: 100 operations a byte are where both meet.
     layers = [
         of("heavy", 10**10, 10**7, "compute", 10.0, 20.0),
         of("light", 10**6, 10**7, "memory", 1.0, 4.0),
     ]
-    plot = report_roofline(layers)
+    roofs = {HOST: Peaks("", {"fp16": 1e12, "int8": 2e12}, 1e10)}
+    plot = report_roofline(layers, roofs)
     assert isinstance(plot, Plot)
     roof = plot.marks[0]
     assert (roof.xs[1], roof.ys[1]) == pytest.approx((100.0, 1e12))
     assert roof.ys[0] / roof.xs[0] == pytest.approx(1e10)
     assert {(spot.x, spot.y) for spot in plot.spots} == {(1000.0, 5e11), (0.1, 2.5e8)}
-    assert "Too few" in str(report_roofline(LAYERS))
+    assert "fp16 1 TFLOP/s   memory 10 GB/s   2 layers" in texts([plot.below[0]])[0]
+    # A limit of memory alone is drawn, too: the peak of the type is known.
+    assert isinstance(report_roofline([layers[1], layers[1]], roofs), Plot)
+    assert "Too few" in str(report_roofline(LAYERS, roofs))
 
 
 def test_a_run_says_when_it_was() -> None:

@@ -103,7 +103,7 @@ def test_both_figures_of_a_decoder_are_whole(
     made = GenerationFigures(1, 512, 64, 6.4, 6.61, 120.0, (1.6, 1.7, 1.8), 1000)
     monkeypatch.setattr("dld_tui.widgets.results.summary.generation_of", lambda report: [made])
     text = shown(make_report(tmp_path / "a.dldprof"), width)
-    for wanted in ("to the first token", "prompt 512, batch 1", "tokens/s", "1.875 ms each"):
+    for wanted in ("to the first token", "prompt 512, batch 1", "tokens/s", "1.88 ms each"):
         assert wanted in text
 
 

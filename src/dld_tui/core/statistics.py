@@ -32,6 +32,10 @@ TRUSTED_COV_PERCENT = 2.5
 machine is shared."""
 
 
+FEW_FOR_P90, FEW_FOR_P99 = 10, 100
+"""Passes without which a percentile says little more than the maximum."""
+
+
 class LatencySource(TextEnum):
     """What a latency was measured with."""
 
@@ -61,6 +65,13 @@ class LatencySummary:
     source: LatencySource = LatencySource.LOOP
     percentiles: str = METHOD
     """How p90, p95 and p99 are defined."""
+
+    @property
+    def told(self) -> list[tuple[str, float]]:
+        """The median and the percentiles that so many passes support, by name, for people."""
+        known = [("median", self.median, 0), ("p90", self.p90, FEW_FOR_P90)]
+        known.append(("p99", self.p99, FEW_FOR_P99))
+        return [(name, ms) for name, ms, least in known if self.count >= least]
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float:
@@ -168,6 +179,11 @@ def summarise(
         source=source,
         percentiles=METHOD if percentile_at is percentile else TRTEXEC_METHOD,
     )
+
+
+def trtexec_summary(values: Iterable[float]) -> LatencySummary | None:
+    """Return the summary with trtexec's percentiles; None without any."""
+    return summarise(values, percentile_at=trtexec_percentile)
 
 
 def latency_json(summary: LatencySummary | None) -> JSON:

@@ -40,8 +40,11 @@ def test_the_story_compares_prompts_and_batches() -> None:
     def figures(batch: int, prompt: int, ms: float) -> GenerationFigures:
         return GenerationFigures(batch, prompt, 2, 10.0, 12.0, 2 * ms, (ms, ms), 64)
 
-    uneven = GenerationFigures(1, 8, 4, 10.0, 12.0, 16.0, (1.0, 1.0, 1.0, 13.0), 64)
-    assert [*generation_story([uneven])] == ["Half of the tokens take at most 1.00 ms, some 13.0."]
+    uneven = replace(figures(1, 8, 4.0), longest_step_ms=13.0)
+    assert [*generation_story([uneven])] == ["The slowest token takes 13.0 ms."]
+    often = [*generation_story([replace(uneven, step_p99_ms=9.0)])]
+    assert often == ["The slowest token takes 13.0 ms, one of 100 more than 9.00 ms."]
+    assert not [*generation_story([replace(uneven, longest_step_ms=7.9)])]
     said = [*generation_story([figures(1, 8, 1.0), figures(1, 64, 1.5), figures(4, 8, 2.0)])]
     assert said == [
         "At a prompt of 64 a token takes 1.50× as long.",

@@ -35,7 +35,7 @@ def test_several_series_have_a_legend_and_a_class_each() -> None:
 def test_a_histogram_counts_every_value_once() -> None:
     dice = random.Random(3)
     values = [dice.gauss(5, 0.1) for _ in range(900)] + [50.0]
-    made = histogram(values)
+    made = histogram(values, [("median", statistics.median(values))])
     counted = [
         int(title.rsplit(": ", 1)[1].replace(",", ""))
         for rect in rects(made)
@@ -49,12 +49,12 @@ def test_a_histogram_counts_every_value_once() -> None:
 
 @pytest.mark.parametrize("values", [[], [1.0], [float("nan"), 2.0]])
 def test_a_distribution_needs_two_values(values: list[float]) -> None:
-    assert histogram(values) == ""
+    assert histogram(values, []) == ""
 
 
 @pytest.mark.parametrize("values", [[0.0, 0.0], [3.0] * 500, [1e-9, 1e9], [-1.0, 1.0]])
 def test_odd_distributions_are_drawn_within_the_picture(values: list[float]) -> None:
-    for rect in rects(histogram(values)):
+    for rect in rects(histogram(values, [("median", values[0])])):
         assert 0 <= float(rect.get("x", "-1")) <= WIDTH
         assert 0 <= float(rect.get("height", "-1")) <= 200
 

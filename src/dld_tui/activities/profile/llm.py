@@ -27,7 +27,7 @@ from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json, whole_numbers
 from dld_tui.core.report.generation import GENERATION, SHARED_BUFFER, GenerationFigures
-from dld_tui.core.statistics import median_ranks
+from dld_tui.core.statistics import FEW_FOR_P99, median_ranks, percentile
 from dld_tui.core.text import visible
 from dld_tui.core.types import Facts
 
@@ -293,17 +293,19 @@ class _Run:
                 yield Metric("token", figures.token_ms, "ms")
                 if not figures.is_steady:
                     yield Log(f"{stage}: {figures.warm_up_text}")
-                if batch == batches[0]:
-                    board.measured((begin_ns, time.time_ns()), figures.token_ms / 1000)
-                    used = self._joules.of_steps(figures.tokens * request.iterations)
-                    if used is None and (by_board := board.energy()) is not None:
-                        per_token = by_board.energy_per_inference_j / batch
-                        self._figures[-1] = replace(figures, energy_per_token_j=per_token)
-                    kept = feeds
-                    steps = [ms for repeat in runs for ms in repeat.step_ms]
+                span = (begin_ns, time.time_ns()), figures.token_ms / 1000
+                board.measured(*span)
+                own = self._joules.of_steps(figures.tokens * request.iterations)
+                if own is None and (by_board := board.energy()) is not None:
+                    per_token = by_board.energy_per_inference_j / batch
+                    self._figures[-1] = replace(figures, energy_per_token_j=per_token)
+                if kept is None:  # what is told of the run is that of the first pair
+                    kept, kept_span, used = feeds, span, own
+                    each = [repeat.decode_ms / len(repeat.step_ms) for repeat in runs]
                     prefills = [repeat.prefill_ms for repeat in runs]
             assert kept is not None
-            feeds, sizes = kept, (batches[0], prompts[-1])
+            board.measured(*kept_span)
+            feeds, sizes = kept, cells[0]
             by_sharing: GenerationFigures | None = None
             if request.shared_buffer == "auto" and not shared and _may_share(decoder):
                 sharing = Generator(self._model, session, decoder, shared=True)
@@ -316,7 +318,7 @@ class _Run:
                 )  # fmt: skip
                 stack.callback(board.close)
                 writer.add_environment(watch.facts())
-                writer.add_latencies(steps)
+                writer.add_latencies(each)
                 writer.set_fact("load_ms", load_ms)
                 writer.set_fact(GENERATION, self._figures)
                 if by_sharing is not None:
@@ -336,8 +338,8 @@ class _Run:
                 if peak is not None:
                     writer.set_fact("peak_memory_bytes", peak)
                 writer.note(
-                    f"Latencies and layers are those of one token, with a batch of {batches[0]}"
-                    f" after a prompt of {prompts[-1]:,}."
+                    f"Latencies are what a token took in each repetition, layers those of one"
+                    f" token, with a batch of {batches[0]} after a prompt of {prompts[0]:,}."
                 )
                 prefill = path.with_name(f"{path.stem}.prefill.dldprof")
                 wants_layers = request.layer_passes > 0
@@ -710,7 +712,8 @@ def _figures(
     *,
     on_gpu: bool,
 ) -> GenerationFigures:
-    used = joules.of_steps(sum(len(repeat.step_ms) for repeat in runs))
+    all_steps = sorted(ms for repeat in runs for ms in repeat.step_ms)
+    used = joules.of_steps(len(all_steps))
     steps = zip(*(repeat.step_ms for repeat in runs), strict=True)
     change = _change(warm)
     return GenerationFigures(
@@ -731,6 +734,8 @@ def _figures(
         new_shape_ms=_new_shape_ms(warm) if on_gpu else None,
         repeats_ms=tuple(round(repeat.decode_ms, 6) for repeat in runs),
         first_tokens_ms=tuple(round(repeat.first_token_ms, 6) for repeat in runs),
+        longest_step_ms=all_steps[-1],
+        step_p99_ms=percentile(all_steps, 99) if len(all_steps) >= FEW_FOR_P99 else None,
     )
 
 

@@ -66,6 +66,11 @@ class Peaks:
     """Other programs ran while they were measured: the processor may do more."""
     memory_bytes: int | None = None
 
+    @property
+    def fastest_bandwidth(self) -> float:
+        """Bytes per second of the fastest level: memory or a cache."""
+        return max((level.bandwidth for level in self.caches), default=self.bandwidth)
+
     def bandwidth_of(self, moved: float) -> float:
         """Return bytes per second that a layer of so many bytes does not exceed.
 

@@ -16,7 +16,13 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.reading.first_lines import first_lines, text_lines
+from dld_tui.core.reading.first_lines import (
+    first_lines,
+    latency_title,
+    latency_word,
+    text_lines,
+    timed_text,
+)
 from dld_tui.core.reading.story import (
     advice_json,
     is_launched_only,
@@ -241,7 +247,8 @@ def report_page(report: Report) -> str:
         " · ".join(filter(None, (report.backend, report.execution_provider, report.device))),
         " · ".join(filter(None, (report.created, report.path.name, f"{report.status} report"))),
     )
-    source = "" if report.latency is None else f" ({report.latency.source})"
+    latency = report.latency
+    marks = [] if latency is None else latency.told
     drawn = "" if report.median_pass is None else f" of pass {report.median_pass + 1}"
     alone = ", kernels recorded alone" if drawn and report.kernel_passes else ""
     layers = layer_table(report.layers, "report html", wording=report.wording)
@@ -251,7 +258,11 @@ def report_page(report: Report) -> str:
         Section(
             "look", "What to look at", paragraphs([(n.text, n.kind) for n in notes_of(report)])
         ),
-        Section("latency", f"Latency distribution{source}", histogram(_latencies(report))),
+        Section(
+            "latency",
+            latency_title(report).capitalize(),
+            histogram(report.latency_samples, marks),
+        ),
         Section("timeline", f"Timeline{drawn}{alone}", pass_timeline(report)),
         Section("types", "Time by operator type", _type_bars(report)),
         Section("top", f"The {_TOP} costliest {report.wording.rows}", _top_bars(report)),
@@ -290,15 +301,16 @@ def _tiles(report: Report) -> str:
     rate = [] if figures or latency is None else [f"{latency.throughput:,.1f}"]
     if latency is not None:
         figures += [
-            Tile("median latency, ms", fmt.milliseconds(latency.median)),
-            Tile("p90, ms", fmt.milliseconds(latency.p90)),
-            Tile("p99, ms", fmt.milliseconds(latency.p99)),
+            *(
+                Tile(f"{name}, ms", fmt.milliseconds(ms))
+                for name, ms in [
+                    (f"median {latency_word(report)}", latency.median),
+                    *latency.told[1:],
+                ]
+            ),
             *(Tile("inferences/s", text) for text in rate),
             Tile("variation, %", fmt.percent(latency.cov_percent)),
-            Tile(
-                "inferences" if report.has_phases else f"passes of the {latency.source}",
-                fmt.count(latency.count),
-            ),
+            Tile(timed_text(report), fmt.count(latency.count)),
         ]
     figures.append(Tile(report.wording.rows, fmt.count(len(report.layers))))
     if report.measurement.cost_ms and not is_launched_only(report):
@@ -306,12 +318,6 @@ def _tiles(report: Report) -> str:
         title = f"all {report.wording.rows} of {article} {report.wording.whole}, ms"
         figures.append(Tile(title, fmt.milliseconds(report.measurement.cost_ms)))
     return tiles(figures)
-
-
-def _latencies(report: Report) -> list[float]:
-    if report.latency is None:
-        return []
-    return list(report.latencies) or [pass_.duration_us / 1000 for pass_ in report.counted_passes]
 
 
 def _type_bars(report: Report) -> str:

@@ -32,7 +32,6 @@ from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.report.roofline import roofline_text
 from dld_tui.core.report.triage import (
-    FEW_FOR_P99,
     fallback_lines,
     left_line,
     passes_text,
@@ -117,6 +116,26 @@ def median_title(latency: LatencySummary) -> str:
     return f"median{' with profiling on' if latency.source is LatencySource.PROFILED else ''}"
 
 
+def timed_text(report: Report) -> str:
+    """Return what the latency of a report is over, in the plural."""
+    if generation_of(report):
+        return "repetitions"
+    latency = report.latency
+    if latency is not None and latency.source is LatencySource.PROFILED:
+        return "profiled passes"
+    return "inferences" if report.has_phases else "passes of the latency loop"
+
+
+def latency_word(report: Report) -> str:
+    """Return what each of the times is that the latency of a report is of."""
+    return "time of a token" if generation_of(report) else "latency"
+
+
+def latency_title(report: Report) -> str:
+    """Return what charts of the single times show."""
+    return f"{latency_word(report)} over the {timed_text(report)}"
+
+
 def rate_text(latency: LatencySummary) -> str:
     """Return how many passes a second that is."""
     return f"{fmt.three_digits(latency.throughput)} a second"
@@ -125,8 +144,8 @@ def rate_text(latency: LatencySummary) -> str:
 def spread(latency: LatencySummary) -> list[str]:
     """Return the range of the passes and the percentiles that they support."""
     ms = fmt.three_digits
-    parts = [f"{ms(latency.min)} to {ms(latency.max)}", f"p90 {ms(latency.p90)}"]
-    return [*parts, f"p99 {ms(latency.p99)}"] if latency.count >= FEW_FOR_P99 else parts
+    percentiles = [f"{name} {ms(value)}" for name, value in latency.told[1:]]
+    return [f"{ms(latency.min)} to {ms(latency.max)}", *percentiles]
 
 
 def _setting(report: Report) -> str:

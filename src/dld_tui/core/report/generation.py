@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -36,7 +35,7 @@ class GenerationFigures:
     first_token_ms: float
     """The same with its inputs, and with the logits fetched and the first token chosen."""
     decode_ms: float
-    """All steps, including the time between them."""
+    """All steps with their inputs and the choice of the token."""
     step_ms: tuple[float, ...]
     """Of each step: the n-th sees ``prompt + n + 1`` tokens."""
     kv_bytes: int
@@ -60,6 +59,10 @@ class GenerationFigures:
     """`decode_ms` of each repetition."""
     first_tokens_ms: tuple[float, ...] = ()
     """`first_token_ms` of each repetition."""
+    longest_step_ms: float | None = None
+    """The longest step of all repetitions."""
+    step_p99_ms: float | None = None
+    """The 99th percentile of all their steps; None of too few."""
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -85,7 +88,10 @@ class GenerationFigures:
 
     @property
     def token_ms(self) -> float:
-        """What a token takes: the inverse of the rate, of all steps and the time between them."""
+        """What a token takes: the mean of the steps of a repetition, its median over these.
+
+        The latency of the report is that of the repetitions, so that this is its median.
+        """
         return self.decode_ms / self.tokens if self.tokens else 0.0
 
     @property
@@ -125,8 +131,10 @@ COLUMNS: tuple[Column[GenerationFigures], ...] = (
         "a token",
         lambda row: row.token_ms,
         MS,
-        help="Of all steps, with the time between them.",
+        help="The mean of the steps of a repetition, with inputs and the choice of the token.",
     ),
+    Column("step_p99_ms", "p99 of a token", lambda row: row.step_p99_ms, MS,
+           help="Of all steps of all repetitions; unknown of fewer than 100."),
     Column("tokens_per_s", "tokens/s", lambda row: row.tokens_per_s, RATIO),
     Column(
         "energy_per_token_j",
@@ -206,8 +214,8 @@ def llm_json(figures: Sequence[GenerationFigures]) -> JSON:
     }  # fmt: skip
 
 
-_UNEVEN = 0.8
-"""The part of the time of a token that half of the steps take, below which it is explained."""
+_UNEVEN = 2.0
+"""How much longer than a token the longest step takes where that is told."""
 
 
 def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
@@ -218,9 +226,11 @@ def generation_story(figures: Sequence[GenerationFigures]) -> Iterator[str]:
     if not figures:
         return
     first = figures[0]
-    if first.step_ms and median(first.step_ms) < _UNEVEN * first.token_ms:
-        usual, longest_ms = map(fmt.three_digits, (median(first.step_ms), max(first.step_ms)))
-        yield f"Half of the tokens take at most {usual} ms, some {longest_ms}."
+    slowest_ms = first.longest_step_ms
+    if slowest_ms is not None and slowest_ms > _UNEVEN * first.token_ms:
+        often = first.step_p99_ms
+        more = "" if often is None else f", one of 100 more than {fmt.three_digits(often)} ms"
+        yield f"The slowest token takes {fmt.three_digits(slowest_ms)} ms{more}."
     if first.new_shape_ms is not None:
         cost = fmt.milliseconds(first.new_shape_ms)
         yield f"Each new length of the context costs {cost} ms once, which is in no other figure."

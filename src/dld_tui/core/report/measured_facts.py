@@ -11,12 +11,18 @@ from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.machine.peaks import BUSY
 from dld_tui.core.report.generation import GENERATION, generation_of
 from dld_tui.core.report.groups import HOST
-from dld_tui.core.report.roofline import main_layers, reached_rates, roof_ms_of, roofline_text
+from dld_tui.core.report.roofline import (
+    main_layers,
+    roof_ms_of,
+    roofline_text,
+    with_reached_peaks,
+)
 from dld_tui.core.statistics import is_valid_time
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
+    from dld_tui.core.machine.peaks import Peaks
     from dld_tui.core.report.records import Layer
     from dld_tui.core.report.report import Report
 
@@ -205,24 +211,33 @@ def _run_facts(report: Report) -> Iterator[MeasuredFact]:
     yield from _peaks(report)
 
 
+def used_roofs(report: Report) -> dict[str, Peaks]:
+    """Return the peaks that the layers stand against, by execution provider."""
+    used = {layer.provider for layer in main_layers(report.layers) if roof_ms_of(layer) is not None}
+    return {
+        provider: with_reached_peaks(roof, report.layers) if provider == HOST else roof
+        for provider, roof in report.roofs.items()
+        if provider in used
+    }
+
+
+def bandwidths_text(peaks: Peaks) -> str:
+    """Return how fast data move from memory, and from a cache that holds them."""
+    memory = f"memory {fmt.size(round(peaks.bandwidth))}/s"
+    fastest = peaks.fastest_bandwidth
+    return memory + (
+        f", caches up to {fmt.size(round(fastest))}/s" if fastest > peaks.bandwidth else ""
+    )
+
+
 def _peaks(report: Report) -> Iterator[MeasuredFact]:
     """Yield the peaks that the roofline of the layers is drawn with."""
-    used = {layer.provider for layer in main_layers(report.layers) if roof_ms_of(layer) is not None}
-    reached = reached_rates(report.layers)
-    for provider, roof in report.roofs.items():
-        if provider not in used:
-            continue
-        mine = reached if provider == HOST else {}
+    for roof in used_roofs(report).values():
         parts = [
-            f"{visible(kind)} {fmt.short_count(max(rate, mine.get(kind, 0.0)))}FLOP/s"
-            for kind, rate in roof.flops.items()
+            f"{visible(kind)} {fmt.short_count(rate)}FLOP/s" for kind, rate in roof.flops.items()
         ]
-        memory = f"memory {fmt.size(round(roof.bandwidth))}/s"
-        fastest = max((level.bandwidth for level in roof.caches), default=0.0)
-        if fastest > roof.bandwidth:  # what fits into a cache is measured by that of the cache
-            memory += f", caches up to {fmt.size(round(fastest))}/s"
         source = f"({roof.source}{BUSY if roof.busy else ''})"
-        text = f"{', '.join([*parts, memory])} {source}"
+        text = f"{', '.join([*parts, bandwidths_text(roof)])} {source}"
         yield MeasuredFact("peaks", clip(text, _PEAKS))
 
 

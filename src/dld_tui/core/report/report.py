@@ -723,6 +723,17 @@ class Report:
         return self._summary(durations, LatencySource.PROFILED)
 
     @property
+    def latency_passes(self) -> tuple[ReportPass, ...]:
+        """The passes that `latency` is of; empty where the model was timed without profiling."""
+        is_profiled = self.latency is not None and self.latency.source is LatencySource.PROFILED
+        return self.counted_passes if is_profiled else ()
+
+    @property
+    def latency_samples(self) -> tuple[float, ...]:
+        """The times that `latency` summarises, in milliseconds and in order."""
+        return self.latencies or tuple(run.duration_us / 1000 for run in self.latency_passes)
+
+    @property
     def is_undistorted(self) -> bool:
         """Whether profiled passes took as long as others, so that their times are the model's."""
         profiled, latency = self.profiled_latency, self.latency

@@ -190,6 +190,23 @@ def reached_rates(layers: Sequence[Layer]) -> dict[str, float]:
     return rates
 
 
+def with_reached_peaks(peaks: Peaks, layers: Sequence[Layer]) -> Peaks:
+    """Return the peaks of the CPU, or what layers on it reached where that is more."""
+    rates, known = reached_rates(layers), _on_cpu(layers)
+    moved = (
+        1000 * (cost.moved_bytes or 0.0) / ms for _, cost, ms in known if cost.bound != "compute"
+    )
+    most = max(moved, default=0.0)
+    # Memory or a cache: the fastest level that is known, so that no layer is above it.
+    caches = [replace(one, bandwidth=max(one.bandwidth, most)) for one in peaks.caches[:1]]
+    return replace(
+        peaks,
+        flops={kind: max(rate, rates.get(kind, 0.0)) for kind, rate in peaks.flops.items()},
+        bandwidth=peaks.bandwidth if caches else max(peaks.bandwidth, most),
+        caches=(*caches, *peaks.caches[1:]),
+    )
+
+
 def _on_cpu(layers: Sequence[Layer]) -> list[tuple[int, Cost, float]]:
     """Return the layers on the CPU that have a roof: their index, cost and time."""
     return [

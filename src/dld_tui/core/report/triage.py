@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.ort_profile import may_hold_others
+from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import (
     COPY_TYPES,
@@ -24,7 +25,7 @@ from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
-from dld_tui.core.statistics import LatencySource, LatencySummary, summarise
+from dld_tui.core.statistics import FEW_FOR_P99, LatencySource, LatencySummary, summarise
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import cut_names
 
@@ -189,8 +190,6 @@ def _ms(time_us: float) -> str:
 _SLOWED_PERCENT = 10.0
 _UNEXPLAINED_PERCENT = 15.0
 _JOINED_PERCENT = 95.0
-FEW_FOR_P99 = 100
-"""Passes without which p99 says little more than the maximum."""
 _CONTROL_FLOW_PERCENT = 10.0
 _PARALLEL_PERCENT = 1.0
 _NOISY_COV_PERCENT = 20.0
@@ -229,14 +228,14 @@ def _trust_lines(report: Report) -> list[str]:
     if latency is None:
         return []
     few = f"p99 of {passes_text(report, latency.count)} is close to the maximum; run {FEW_FOR_P99}"
-    lines = [f"{few} or more."] if 1 < latency.count < FEW_FOR_P99 else []
+    is_few = 1 < latency.count < FEW_FOR_P99 and not generation_of(report)
+    lines = [f"{few} or more."] if is_few else []
     return lines + _profiling_lines(report, latency)
 
 
 def slow_first_ms(report: Report, latency: LatencySummary) -> float | None:
     """Return what the first pass took if it alone makes the latency vary, as a warm-up does."""
-    passes = [pass_.duration_us / 1000 for pass_ in report.counted_passes]
-    values = report.latencies if latency.source is LatencySource.LOOP else passes
+    values = report.latency_samples
     rest = summarise(values[1:])
     if rest is not None and rest.cov_percent < latency.cov_percent / 2 and values[0] > rest.max:
         return values[0]

@@ -305,8 +305,8 @@ def time_bars(rows: Iterable[tuple[str, float | None, float | None]]) -> str:
     ])  # fmt: skip
 
 
-def histogram(values: Sequence[float], unit: str = "ms") -> str:
-    """Return the distribution of measured values, with their median and 99th percentile."""
+def histogram(values: Sequence[float], marks: Sequence[tuple[str, float]], unit: str = "ms") -> str:
+    """Return the distribution of measured values, with the figures of them that are told."""
     ordered = sorted(value for value in values if math.isfinite(value))
     if len(ordered) < 2:
         return ""
@@ -332,8 +332,7 @@ def histogram(values: Sequence[float], unit: str = "ms") -> str:
             f" {count:,}</title></rect>"
         )
     parts.append(f'<text class="tick" x="44" y="38" text-anchor="end">{most:,}</text>')
-    for title, share, y in (("median", 50, 12), ("p99", 99, 26)):
-        value = percentile(ordered, share)
+    for y, (title, value) in zip(range(12, base, 14), marks, strict=False):
         x = number(min(axis.at(value), WIDTH - 30))
         anchor = "end" if axis.at(value) > WIDTH / 2 else "start"
         parts.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -13,9 +13,10 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.process.plugins import plugins
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
+from dld_tui.core.report.measured_facts import bandwidths_text
 from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer
-from dld_tui.core.report.roofline import per_second
-from dld_tui.core.statistics import median, percentile
+from dld_tui.core.report.roofline import is_above_roof, per_second
+from dld_tui.core.statistics import LatencySummary, median, summarise
 from dld_tui.core.text import fit, visible
 from dld_tui.core.text.names import cut_names
 from dld_tui.widgets.charts.bars import (
@@ -44,6 +45,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.timeline.cells import time_text
 
 if TYPE_CHECKING:
+    from dld_tui.core.machine.peaks import Peaks
     from dld_tui.core.report.generation import GenerationFigures
 
 _LABELS = 8
@@ -158,14 +160,24 @@ def precision_rows(layers: Sequence[Layer], percent: bool) -> list[ChartRow]:
     return rows
 
 
-def distribution_plot(values: Sequence[float], width: int) -> Plot | str:
-    """Return how often each time occurred, in milliseconds, with the percentiles."""
+def distribution_plot(
+    values: Sequence[float], width: int, latency: LatencySummary | None = None
+) -> Plot | str:
+    """Return how often each time occurred, in milliseconds, with the percentiles.
+
+    Args:
+        values: The times.
+        width: The cells that there are.
+        latency: Their summary, where a report has its own; else by linear interpolation.
+    """
     shape = histogram(values, _bins(len(values), width))
     if shape is None or shape.high <= shape.low:
         return "Too few different latencies for a distribution."
-    ordered = sorted(values)
     above = f"  {shape.above:,} above" if shape.above else ""
-    rules, figures = _percentiles(ordered, shape.high)
+    summary = latency or summarise(values)
+    told = [] if summary is None else summary.told
+    rules = [(at, "accent") for _, at in told if at <= shape.high]
+    figures = "  ".join(f"{name} {at:,.{digits(at)}f}" for name, at in told)
     caption: Line = [(f" {glyphs.current().separator} ", "accent"), (f"{figures} ms{above}", "")]
     axis = Axis("ms", lambda ms: f"{ms:,.{digits(shape.high)}f}")
     return Plot([histogram_marks(shape)], axis, Axis(least=0.0), rules=rules, below=[caption])
@@ -218,16 +230,6 @@ def _bins(count: int, width: int) -> int:
     return max(min(width - _LABELS, 4 * math.isqrt(count)), 8)
 
 
-def _percentiles(ordered: Sequence[float], most: float) -> tuple[list[tuple[float, str]], str]:
-    rules, figures = [], []
-    for name, percent in (("median", 50), ("p90", 90), ("p99", 99)):
-        at = percentile(ordered, percent)
-        figures.append(f"{name} {at:,.{digits(at)}f}")
-        if at <= most:
-            rules.append((at, "accent"))
-    return rules, "  ".join(figures)
-
-
 def passes_plot(values: Sequence[float], passes: Sequence[int] = ()) -> Plot | str:
     """Return the latency of each run in the order of the runs.
 
@@ -274,26 +276,30 @@ def memory_plot(layers: Sequence[Layer]) -> Plot | str:
     )  # fmt: skip
 
 
+_NO_ROOFLINE = "Too few layers have known operations, bytes and times for a roofline."
+
+
 def roofline_plot(
-    points: Sequence[tuple[float, float, Layer]], bandwidth: float, peaks: Mapping[str, float]
+    points: Sequence[tuple[float, float, Layer]], peaks: Peaks, tops: Mapping[str, float]
 ) -> Plot | str:
     """Return layers under a roof, both axes logarithmic.
 
     Args:
         points: Of each layer its operations a byte, what it reached a second, and itself.
-        bandwidth: Bytes a second of the device.
-        peaks: Operations a second of the device by type.
+        peaks: Of the device.
+        tops: Its operations a second by those types that the layers compute in.
     """
-    if len(points) < 2 or not bandwidth or not peaks:
-        return "Too few layers have known operations, bytes and times for a roofline."
-    places = [*(x for x, _, _ in points), *(top / bandwidth for top in peaks.values())]
+    if len(points) < 2 or not tops:
+        return _NO_ROOFLINE
+    bandwidth = peaks.fastest_bandwidth
+    places = [*(x for x, _, _ in points), *(top / bandwidth for top in tops.values())]
     low, high = min(places) / 2, 2 * max(places)
     roofs = [
         Marks([low, top / bandwidth, high], [low * bandwidth, top, top], "line", "warn")
-        for top in peaks.values()
+        for top in tops.values()
     ]
-    tops = "  ".join(f"{kind} {fmt.short_count(top)}FLOP/s" for kind, top in peaks.items())
-    caption = f" {tops}   {fmt.size(round(bandwidth))}/s"
+    flops = "  ".join(f"{kind} {fmt.short_count(top)}FLOP/s" for kind, top in tops.items())
+    caption = f" {flops}   {bandwidths_text(peaks)}   {fmt.plural(len(points), 'layer')}"
     return Plot(
         [*roofs, *_marks_by_type(points)],
         Axis("operations a byte", log=True),
@@ -303,25 +309,27 @@ def roofline_plot(
     )
 
 
-def report_roofline(layers: Sequence[Layer]) -> Plot | str:
-    """Return the roofline of layers that know their work and their least time."""
+def report_roofline(layers: Sequence[Layer], roofs: Mapping[str, Peaks]) -> Plot | str:
+    """Return the roofline of layers that know their work, on the device that they ran on."""
+    device = max(roofs, key=lambda one: sum(_cost_on(layer, one) for layer in layers), default="")
     points: list[tuple[float, float, Layer]] = []
-    peaks: dict[str, float] = {}
-    bandwidths = [0.0]
+    kinds: dict[str, float] = {}
     for layer in layers:
         cost = layer.cost or NOTHING_KNOWN
         rate = per_second(layer, cost.flops)
-        if not rate or not cost.flops or not cost.moved_bytes or not cost.roof_ms:
+        if layer.provider != device or not rate or not cost.flops or not cost.moved_bytes:
+            continue
+        if not cost.roof_ms or is_above_roof(layer):
             continue
         points.append((cost.flops / cost.moved_bytes, rate, layer))
-        if cost.bound == "compute":
-            first = layer.input_types[0] if layer.input_types else layer.precision
-            peaks[cost.peak or short_precision(first)] = 1000 * cost.flops / cost.roof_ms
-        else:
-            # What fits into a cache may be faster than memory: that is no limit of the others.
-            bandwidths.append(1000 * cost.moved_bytes / cost.roof_ms)
-    slowest = min((rate for rate in bandwidths if rate), default=0.0)
-    return roofline_plot(points, slowest, peaks)
+        kinds[cost.peak] = roofs[device].flops.get(cost.peak, 0.0)
+    if not points:
+        return _NO_ROOFLINE
+    return roofline_plot(points, roofs[device], {kind: top for kind, top in kinds.items() if top})
+
+
+def _cost_on(layer: Layer, provider: str) -> float:
+    return (layer.cost_ms or 0.0) if layer.provider == provider else 0.0
 
 
 def context_plot(figures: Sequence[GenerationFigures]) -> Plot | str:
@@ -391,6 +399,10 @@ class ChartData:
     """Of each latency the pass in the report; empty where whole runs were measured apart."""
     generation: Sequence[GenerationFigures] = ()
     """Of prefill and decode; empty where the report is of no decoder."""
+    latency: LatencySummary | None = None
+    """Of `latencies`."""
+    roofs: Mapping[str, Peaks] = field(default_factory=dict)
+    """What the devices can do at most, by execution provider."""
 
 
 @dataclass(frozen=True)
@@ -406,7 +418,7 @@ class Chart:
     """Instead of lines: what is drawn between axes, or why nothing is."""
 
 
-BAR_CHARTS = {"type": "Latency per type", "precision": "Precision per type"}
+BAR_CHARTS = {"type": "Time per type", "precision": "Precision per type"}
 """Titles of the charts whose bars open a layer type."""
 LINE_CHARTS = (
     Chart(
@@ -417,10 +429,10 @@ LINE_CHARTS = (
     Chart(
         "distribution",
         "Latency distribution",
-        plot=lambda data: distribution_plot(data.latencies, data.width),
+        plot=lambda data: distribution_plot(data.latencies, data.width, data.latency),
     ),
     Chart("memory", "Time against output size", plot=lambda data: memory_plot(data.layers)),
-    Chart("roofline", "Roofline", plot=lambda data: report_roofline(data.layers)),
+    Chart("roofline", "Roofline", plot=lambda data: report_roofline(data.layers, data.roofs)),
 )
 
 CONTEXT_CHART = Chart(

@@ -21,6 +21,7 @@ from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.statistics import trtexec_summary
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor, missing
 from dld_tui.core.tensorrt.plan.file_set import device_name
@@ -318,7 +319,8 @@ class PlanCharts(ChartPane):
         series = plan.timing.series if plan.timing is not None else {}
         values = series.get("compute") or series.get("latency") or ()
         title = "GPU compute" if series.get("compute") else "latency"
-        self.set_layers(layers, types, values, f"{title} over the inferences, ms")
+        title += " over the inferences, ms"
+        self.set_layers(layers, types, values, title, trtexec_summary(values))
 
     def line_charts(self) -> dict[str, Chart]:
         """Return those of a report, with other distributions, and the roofline."""
@@ -334,7 +336,7 @@ class PlanCharts(ChartPane):
                 "inferences",
                 "Distribution of the inferences' times",
                 plot=lambda data: (
-                    distribution_plot(data.latencies, data.width)
+                    distribution_plot(data.latencies, data.width, data.latency)
                     if data.latencies
                     else "The files have no time of single inferences."
                 ),
@@ -359,7 +361,7 @@ class PlanCharts(ChartPane):
         records = dict(zip((layer.index for layer in plan.layers), self._layers, strict=False))
         known, tops = points_under_roofs(plan.layers, peaks)
         points = [(x, y, records[layer.index]) for layer, x, y in known]
-        return roofline_plot(points, peaks.bandwidth, tops)
+        return roofline_plot(points, peaks, tops)
 
 
 def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:

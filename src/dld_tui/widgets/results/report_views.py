@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.app import ComposeResult
@@ -14,7 +14,7 @@ from textual.message import Message
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.notes import Note, NoteKind
-from dld_tui.core.reading.first_lines import doubts
+from dld_tui.core.reading.first_lines import doubts, latency_title
 from dld_tui.core.report.generation import GenerationFigures, generation_of
 from dld_tui.core.report.layer_table import (
     all_nodes,
@@ -23,9 +23,10 @@ from dld_tui.core.report.layer_table import (
     short_precision,
     short_provider,
 )
-from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.measured_facts import measured_facts, used_roofs
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import Report
+from dld_tui.core.statistics import LatencySummary
 from dld_tui.core.tables.table import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import cut_names
@@ -62,6 +63,9 @@ from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.shell.progress import big_digits
 from dld_tui.widgets.timeline.cells import time_text
 
+if TYPE_CHECKING:
+    from dld_tui.core.machine.peaks import Peaks
+
 _HISTOGRAM_CELLS = 30
 
 
@@ -76,7 +80,7 @@ def when(created: str) -> str:
 def decoder_blocks(figures: GenerationFigures) -> list[Block]:
     """Return the two figures of a decoder, each three lines high."""
     of = f"prompt {figures.prompt:,}, batch {figures.batch:,}"
-    each = f"{fmt.milliseconds(figures.token_ms)} ms each"
+    each = f"{fmt.three_digits(figures.token_ms)} ms each"
     return [
         figure_block(figures.first_token_ms, "to the first token", of),
         _big_block(figures.rate_text, "tokens/s", "after it", each),
@@ -359,6 +363,8 @@ class ChartPane(Framed, Vertical):
         self._groups: Sequence[Group] = ()
         self._layers: Sequence[Layer] = ()
         self._latencies: Sequence[float] = ()
+        self._latency: LatencySummary | None = None
+        self._roofs: Mapping[str, Peaks] = {}
         self._rows: Sequence[ChartRow] = ()
         self._passes: Sequence[int] = ()
         self._generation: Sequence[GenerationFigures] = ()
@@ -374,21 +380,17 @@ class ChartPane(Framed, Vertical):
 
     def set_report(self, report: Report, types: Sequence[Group]) -> None:
         """Show the charts of a report; `types` are its layers grouped by type."""
-        values = report.latencies
-        title = "latency over the inferences, ms"
-        if not values:
-            values = tuple(run.duration_us / 1000 for run in report.passes)
-            self._passes = tuple(run.index for run in report.passes)
-            title = "latency over the profiled passes, ms"
-        self._generation = generation_of(report)
+        self._passes = tuple(run.index for run in report.latency_passes)
+        self._generation, self._roofs = generation_of(report), used_roofs(report)
+        title = f"{latency_title(report)}, ms"
         if self._generation:
             self.charts[CONTEXT_CHART.id] = CONTEXT_CHART
             self.titles[CONTEXT_CHART.id] = CONTEXT_CHART.title
-        self.set_layers(report.layers, types, values, title)
+        self.set_layers(report.layers, types, report.latency_samples, title, report.latency)
 
     def set_layers(
         self, layers: Sequence[Layer], types: Sequence[Group], latencies: Sequence[float],
-        title: str,
+        title: str, latency: LatencySummary | None = None,
     ) -> None:  # fmt: skip
         """Show the charts of layers, and latencies of whole runs in milliseconds, in order.
 
@@ -397,7 +399,9 @@ class ChartPane(Framed, Vertical):
             types: The layers grouped by type.
             latencies: Of the runs; empty when they are not known.
             title: What the latencies are.
+            latency: Their summary.
         """
+        self._latency = latency
         self._groups, self._layers = types, layers
         self._latencies = latencies
         self.query_one(PassesChart).set_values(latencies, title)
@@ -442,7 +446,14 @@ class ChartPane(Framed, Vertical):
     def data(self, width: int, height: int) -> ChartData:
         """Return what the charts are drawn of."""
         return ChartData(
-            self._layers, self._latencies, width, height, self._passes, self._generation
+            self._layers,
+            self._latencies,
+            width,
+            height,
+            self._passes,
+            self._generation,
+            self._latency,
+            self._roofs,
         )
 
     def on_line_view_activated(self, event: LineView.Activated) -> None:

@@ -97,7 +97,7 @@ def figure_lines(report: Report, width: int) -> list[Line]:
         below = [[piece for line in about for piece in (*line, ("  ", ""))]]
     median = latency.median if latency is not None and not made else None
     for cells in _HISTOGRAM:
-        shape = distribution_block(report.latencies, median, cells, 2)
+        shape = distribution_block(report.latency_samples, median, cells, 2)
         if median is not None and shape.lines and _width([*blocks, shape]) <= width:
             blocks[1:1] = [shape]
             break

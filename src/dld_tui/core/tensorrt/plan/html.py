@@ -17,6 +17,7 @@ from dld_tui.core.graph.pictures.drawing import svg_of
 from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.layer_table import layer_table
+from dld_tui.core.statistics import trtexec_summary
 from dld_tui.core.tables.html_page import (
     WIDTH,
     Bar,
@@ -305,7 +306,8 @@ def plan_page(
     if peaks_of(plan.device) is None and plan.device:
         about.append((unknown_device(plan), "info"))
     drawing, rules = _graph(plan)
-    timing = plan.timing.series if plan.timing is not None else {}
+    compute = plan.timing.series.get("compute", ()) if plan.timing is not None else ()
+    times = trtexec_summary(compute)
     names = shown_names(plan, layer_records(plan, mapping))
     sections = [
         Section("summary", "In short", facts(map(_fact, [*summary_lines(plan)][1:]))),
@@ -315,7 +317,7 @@ def plan_page(
         Section("precision-types", "Precision by type", precision_chart(plan)),
         Section("top", f"The {_TOP} costliest layers", _top(plan, names)),
         Section("inferences", "Times of the inferences, GPU compute",
-                histogram(timing.get("compute", ()))),
+                histogram(compute, [] if times is None else times.told)),
         Section("roofline", "Roofline", roofline_chart(plan)),
         Section("scatter", "Time against bytes moved", scatter_chart(plan)),
         Section("memory-chart", "The largest layers in memory", memory_chart(plan, names)),

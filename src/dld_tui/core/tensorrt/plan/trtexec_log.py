@@ -16,7 +16,7 @@ from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.foreign import number_of, objects_of, text_of, time_of
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRows
 from dld_tui.core.report.records import EngineFacts
-from dld_tui.core.statistics import summarise, trtexec_percentile
+from dld_tui.core.statistics import trtexec_summary
 from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineLayer,
     TimeStatistics,
@@ -688,7 +688,7 @@ def _summary(
 
 
 def _statistics(values: Sequence[float]) -> TimeStatistics | None:
-    summary = summarise(values, percentile_at=trtexec_percentile)
+    summary = trtexec_summary(values)
     if summary is None:
         return None
     names = (one.name for one in fields(TimeStatistics))
