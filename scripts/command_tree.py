@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from dld_tui.cli.command import Context
 from dld_tui.cli.group import LazyGroup, dld
-from dld_tui.cli.help import Context
 from dld_tui.cli.options import setting_of
 
 _HELP = "--help"

@@ -4,9 +4,8 @@ import pytest
 
 from dld_tui.activities import registry
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.params import settings_of
+from dld_tui.core.params import FORMER_IDS, settings_of
 from dld_tui.core.process.plugins import resolve
-from dld_tui.core.settings import former_names
 from tests.support import fake_worker
 
 
@@ -69,6 +68,6 @@ def test_a_result_of_another_form_is_refused(row: registry.Activity) -> None:
             registry.decode_result(row.id, "text")
 
 
-@pytest.mark.parametrize(("former", "name"), former_names.ACTIVITIES.items())
+@pytest.mark.parametrize(("former", "name"), FORMER_IDS.items())
 def test_an_activity_is_found_by_the_name_it_had(former: str, name: str) -> None:
     assert registry.find(former).id == name == registry.find(name).id

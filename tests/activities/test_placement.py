@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.activities import engine_runs, placement, registry
+from dld_tui.activities import placement, registry, separate_process
 from dld_tui.activities.placement import Request, run
 from dld_tui.backends.onnxruntime import contest
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
@@ -212,7 +212,7 @@ class Machine:
             **{f"w{at}_DequantizeLinear": -2 * gain for at, gain in enumerate(GAINS.values())},
         }
         self.builds: list[Mapping[str, Any]] = []
-        monkeypatch.setattr(engine_runs, "run_in_process", self.run_in_process)
+        monkeypatch.setattr(separate_process, "run_in_process", self.run_in_process)
         monkeypatch.setattr(gate, "_FIRST_LOOK", gate.LEAST_RUNS)
         monkeypatch.setattr(library, "find_library", lambda choice: use(self.trt))
         for module in (cuda, outputs):

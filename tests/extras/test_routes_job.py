@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities import engine_runs, registry
+from dld_tui.activities import registry, separate_process
 from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
 from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.compare import gate
@@ -35,7 +35,7 @@ class Machine:
         self.route = ""
         self.trt.fake.values = lambda name, value: value + self.off.get(self.route, 0)
         self.built: list[str] = []
-        for module in (job, engine_runs):
+        for module in (job, separate_process):
             monkeypatch.setattr(module, "run_in_process", self.run_in_process)
         monkeypatch.setattr(gate, "RUNS", gate.LEAST_RUNS)
         monkeypatch.setattr(library, "find_library", lambda choice: use(self.trt))

@@ -15,9 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dld_tui.activities.engine_runs import engine_ms
 from dld_tui.activities.profile.onnxruntime import Request as Profile
-from dld_tui.activities.separate_process import run_in_process
+from dld_tui.activities.separate_process import engine_ms, run_in_process
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances

@@ -18,9 +18,8 @@ from typing import Any
 from dld_tui.core.codec import decode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
-from dld_tui.core.params import RequestData, from_json, to_json
+from dld_tui.core.params import RequestData, current_id, from_json, to_json
 from dld_tui.core.process.plugins import plugins, resolve, skip
-from dld_tui.core.settings import former_names
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -671,7 +670,7 @@ def activities() -> tuple[Activity, ...]:
     added = []
     for plugin in plugins("activities", Activity):
         activity = plugin.value
-        if activity.id != former_names.activity_id(plugin.name) or activity.id in known:
+        if activity.id != current_id(plugin.name) or activity.id in known:
             problem = f"its activity {activity.id!r} is one of dld's, or has another name"
             skip("activities", plugin, problem)
             continue
@@ -692,7 +691,7 @@ def find(activity_id: str) -> Activity:
     Raises:
         UsageError: The activity is unknown.
     """
-    activity_id = former_names.activity_id(activity_id)
+    activity_id = current_id(activity_id)
     for activity in ACTIVITIES:
         if activity.id == activity_id:
             return activity

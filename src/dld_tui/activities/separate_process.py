@@ -68,6 +68,26 @@ def run_in_process(
     raise ActivityError(how, where=activity, details=end.output)
 
 
+def engine_ms(folder: Path, limit: float, **settings: JSON) -> Generator[Progress, None, float]:
+    """Build or load an engine, run it, and return the median GPU time of a pass in milliseconds.
+
+    Args:
+        folder: For the files of the process.
+        limit: The time limit in seconds.
+        settings: Of ``profile_tensorrt``.
+
+    Raises:
+        DldError: As ``profile_tensorrt`` does; the process crashed, or took too long.
+    """
+    report = folder / "trial.dldprof"
+    measuring: dict[str, JSON] = {
+        "report": str(report), "layer_passes": 0, "gpu_timeline": False, "gpu_counters": "off",
+    }  # fmt: skip
+    result = yield from run_in_process("profile_tensorrt", {**measuring, **settings}, folder, limit)
+    report.unlink(missing_ok=True)
+    return float(result.phases_ms["compute"]["median"])
+
+
 def process_server(imports: Sequence[str]) -> ForkServer:
     """Return a server for :func:`run_in_process` that imports modules once. Close it.
 

@@ -1,17 +1,17 @@
-"""The class of all commands, and how one is made of a request."""
+"""The class of all commands and how their help is written, and how one is made of a request."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from dld_tui.cli.help import Context
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import param, validate
@@ -20,6 +20,36 @@ if TYPE_CHECKING:
     from dld_tui.core.tables.writers import TableWriter
 
 R = TypeVar("R")
+_OPTION = re.compile(r"--?\w[\w-]*")
+_FIRM = "\N{NON-BREAKING HYPHEN}"
+
+
+class _HelpFormatter(click.HelpFormatter):
+    """Help whose lines never end within the name of an option."""
+
+    def write_text(self, text: str) -> None:
+        """Write a paragraph."""
+        super().write_text(_firm(text))
+
+    def write_dl(
+        self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
+    ) -> None:
+        """Write two columns."""
+        super().write_dl([(one, _firm(two)) for one, two in rows], col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        """Return what was written."""
+        return super().getvalue().replace(_FIRM, "-")
+
+
+def _firm(text: str) -> str:
+    return _OPTION.sub(lambda option: option[0].replace("-", _FIRM), text)
+
+
+class Context(click.Context):
+    """The context of all commands and groups."""
+
+    formatter_class = _HelpFormatter
 
 
 class Command(click.Command):

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.exceptions import Abort, Exit
 
-from dld_tui.cli.command import Command
-from dld_tui.cli.help import Context
+from dld_tui.cli.command import Command, Context
 from dld_tui.core.command_line import (
     HELP_OPTIONS,
     OPEN,

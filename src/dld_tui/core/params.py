@@ -27,8 +27,25 @@ from dld_tui.core.types import JSON
 
 _KEY = "dld_param"
 FIRST_PAGE = "Common"
+FORMER_IDS = {
+    "build_tensorrt": "build",
+    "critical_path": "path",
+    "isolate_tactic": "tactics",
+    "reduce_model": "reduce",
+    "refit_engine": "refit",
+    "run_tool": "tool",
+    "start_up": "startup",
+    "tune_routes": "routes",
+}
+"""Today's id of an activity by the one it had: in requests, jobs of targets, remembered forms and
+entry points, that files and other packages may still have."""
 R = TypeVar("R")
 V = TypeVar("V")
+
+
+def current_id(name: str) -> str:
+    """Return today's id of an activity."""
+    return FORMER_IDS.get(name, name)
 
 
 @dataclass(frozen=True)

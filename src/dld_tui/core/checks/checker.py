@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from dld_tui.core.checks.findings import ORDER, Finding, Level
-from dld_tui.core.checks.name_rules import check_node_name
-from dld_tui.core.checks.rules import check_model, check_node, check_size
+from dld_tui.core.checks.rules import check_model, check_node, check_node_name, check_size
 from dld_tui.core.checks.signatures import Root, called_operators, functions_of
 from dld_tui.core.checks.state import ScopeState, check_live, check_order
 from dld_tui.core.checks.value_rules import check_value

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding, Level, Repair, make_finding, name_of, names_of
-from dld_tui.core.checks.name_rules import odd_name
 from dld_tui.core.checks.signatures import (
     UNLIMITED,
     FormalTypes,
@@ -24,6 +23,7 @@ from dld_tui.core.checks.state import ScopeState
 from dld_tui.core.checks.tensor_rules import (
     attribute_problems,
 )
+from dld_tui.core.checks.value_rules import odd_name
 from dld_tui.core.document import Document, Node, Scope
 from dld_tui.core.document.data_files import external_tensors, unused_bytes
 from dld_tui.core.document.node import grouped_for_reading
@@ -279,6 +279,27 @@ def _compare_with_body(node: Node, scope: Scope, inputs: int, outputs: int) -> l
 _A = onnx.AttributeProto
 _TENSORS = frozenset({int(_A.TENSOR), int(_A.TENSORS), int(_A.SPARSE_TENSOR)})
 _CUT = Repair("trim_links", node=True)
+
+
+def check_node_name(state: ScopeState, name: str) -> None:
+    """Find out whether several nodes have this name."""
+    nodes = state.scope.nodes_named(name) if name else []
+    if len(nodes) < 2:
+        return
+    second = sorted(nodes, key=lambda node: state.positions.get(node, 0))[1]
+    message = f"{len(nodes)} nodes are called {name_of(name)}"
+    # Readers make weights of constants: their names are then no nodes' any more.
+    others = sum(node.op_type != "Constant" for node in nodes)
+    level: Level = "error" if others > 1 else "warning"
+    finding = make_finding(
+        "duplicate-node-name",
+        message,
+        state.scope,
+        second,
+        repair=Repair("rename_duplicate_nodes"),
+        level=level,
+    )
+    state.report([finding], state.positions[second])
 
 
 def check_node(state: ScopeState, node: Node, inputs: Sequence[str]) -> list[Finding]:

@@ -1,12 +1,12 @@
-"""Rules about values of a scope: their definitions, uses, and types."""
+"""Rules about values of a scope: their names, definitions, uses, and types."""
 
 from __future__ import annotations
 
 import math
+import unicodedata
 from typing import Any, TypeAlias
 
 from dld_tui.core.checks.findings import Finding, Level, Repair, make_finding, name_of
-from dld_tui.core.checks.name_rules import odd_name
 from dld_tui.core.checks.state import ScopeState, Types
 from dld_tui.core.checks.tensor_rules import (
     check_sparse,
@@ -15,6 +15,7 @@ from dld_tui.core.checks.tensor_rules import (
     inline_bytes,
     size_if_plain,
 )
+from dld_tui.core.document import Node, Scope
 from dld_tui.core.files.external import (
     is_external,
 )
@@ -31,8 +32,22 @@ from dld_tui.core.tensors.value_types import (
 )
 from dld_tui.core.types import TextEnum
 
+_INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp"})
 _TYPED_LISTS = ("input", "output", "value_info")
 _LISTS = (*_TYPED_LISTS, "initializer", "sparse_initializer")
+
+
+def odd_name(scope: Scope, name: str, node: Node | None = None) -> list[Finding]:
+    """Return why a name is not printable."""
+    subject = "Node" if node is not None else "Value"
+    value = None if node is not None else name
+    if any("\udc80" <= char <= "\udcff" for char in name):
+        text = f"{subject} name {name_of(name)} is not UTF-8"
+    elif any(unicodedata.category(char) in _INVISIBLE for char in name):
+        text = f"{subject} name {name_of(name)} has control or invisible characters"
+    else:
+        return []
+    return [make_finding("odd-name", text, scope, node, value=value)]
 
 
 def check_value(state: ScopeState, name: str) -> list[Finding]:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.counts import byte_count, count_text, size_text
 from dld_tui.core.cost.operators import (
     Operator,
     Shape,
@@ -36,8 +35,11 @@ from dld_tui.core.shapes.size import (
     Polynomial,
     Size,
     add_up,
+    byte_count,
+    count_text,
     number_of,
     size_at,
+    size_text,
     symbol,
 )
 from dld_tui.core.shapes.value import NOTHING, Dims, Value, contradict

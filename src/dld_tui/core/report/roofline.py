@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.counts import byte_count
 from dld_tui.core.cost.operators import (
     PRODUCTS,
     Shape,
@@ -26,7 +25,7 @@ from dld_tui.core.machine.kernel_names import Roof, roof_of
 from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.shapes.call import Call
-from dld_tui.core.shapes.size import Count
+from dld_tui.core.shapes.size import Count, byte_count
 from dld_tui.core.shapes.value import Value
 from dld_tui.core.types import ELEMENT_BITS
 

@@ -21,9 +21,8 @@ from typing import Any
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
-from dld_tui.core.params import Setting
+from dld_tui.core.params import FORMER_IDS, Setting, current_id
 from dld_tui.core.process import paths
-from dld_tui.core.settings import former_names
 from dld_tui.core.types import JSON
 
 
@@ -91,8 +90,8 @@ class State:
         if not isinstance(data, dict):
             return {}
         if name in _OF_ACTIVITIES:  # today's name wins if an older version of the program ran since
-            former = {key: data.pop(key) for key in [*data] if key in former_names.ACTIVITIES}
-            return {former_names.activity_id(key): value for key, value in former.items()} | data
+            former = {key: data.pop(key) for key in [*data] if key in FORMER_IDS}
+            return {current_id(key): value for key, value in former.items()} | data
         return data
 
     def _write(self, name: str, data: Mapping[str, JSON]) -> None:

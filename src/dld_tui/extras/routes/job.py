@@ -16,8 +16,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.activities.engine_runs import engine_ms
-from dld_tui.activities.separate_process import run_in_process
+from dld_tui.activities.separate_process import engine_ms, run_in_process
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError

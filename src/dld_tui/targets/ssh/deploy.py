@@ -21,10 +21,10 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
+from dld_tui.core.params import current_id
 from dld_tui.core.process import paths
 from dld_tui.core.process.child import Child
 from dld_tui.core.process.plugins import plugins
-from dld_tui.core.settings import former_names
 from dld_tui.core.tensorrt.facts import AUTO
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -495,10 +495,7 @@ def needs_of(activity_id: str, request: Mapping[str, JSON]) -> Needs:
     """Return what an activity needs for a request; what the request does not say is the default."""
     find = NEEDS.get(activity_id)
     if find is None:
-        added = {
-            former_names.activity_id(plugin.name): plugin.value
-            for plugin in plugins("needs", FunctionType)
-        }
+        added = {current_id(plugin.name): plugin.value for plugin in plugins("needs", FunctionType)}
         find = cast("Callable[..., Needs]", added.get(activity_id, _document))
     return find(request)
 

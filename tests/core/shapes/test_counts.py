@@ -5,8 +5,15 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.cost.counts import byte_count, count_text, size_text
-from dld_tui.core.shapes.size import Polynomial, add_up, size_at, symbol
+from dld_tui.core.shapes.size import (
+    Polynomial,
+    add_up,
+    byte_count,
+    count_text,
+    size_at,
+    size_text,
+    symbol,
+)
 
 N, S = symbol("N"), symbol("S")
 
