@@ -44,7 +44,8 @@ from tests.support.profiles import start_report, told
 PLANS = Path(__file__).parent / "plans" / "data"
 ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours
 COLUMNS = {
-    "time ms": "time_ms", "CPU ms": "time_ms", "GPU ms": "gpu_time_ms", "min": "min_ms",
+    "time ms": "time_ms", "CPU ms": "time_ms", "launch ms": "time_ms", "GPU ms": "gpu_time_ms",
+    "min": "min_ms", "CPU min": "min_ms", "CPU max": "max_ms",
     "max": "max_ms", "% limit": "roof_percent",
 }  # fmt: skip
 OFF = 0.0501
@@ -176,6 +177,8 @@ def test_pages_of_launches_alone(tmp_path: Path) -> None:
         made.add_pass(0, 0.0, 100.0)
         made.add_samples(0, [(0, 0.0, 50.0, 50.0, 1)])
     page = check_report(tmp_path / "r.dldprof")
+    assert [row["launch ms"] for row in page.tables["layer-table"]] == ["0.050"]
+    assert "Launches of layers were timed, not their kernels" in page.facts("answer")["!"]
     assert any(line.startswith("Launches sum to 0.050 of 0.100 ms") for line in page.lines("look"))
 
 

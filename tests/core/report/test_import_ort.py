@@ -6,7 +6,9 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.reading.first_lines import doubts
 from dld_tui.core.report.formats.import_ort import add_ort_profile, report_from_ort_profile
+from dld_tui.core.report.groups import time_title
 from dld_tui.core.report.report import Report
 from tests.support import models
 from tests.support.profiles import Event, kernel, run, start_report, write_profile
@@ -117,7 +119,8 @@ def test_nothing_is_left_in_the_temporary_folder(
 def test_gpu_launches_are_said_to_be_launches(tmp_path: Path) -> None:
     events = [kernel("a", "Conv", 10, 5, provider="CUDAExecutionProvider"), run(1, 50)]
     report = report_from_ort_profile(write_profile(tmp_path / "p.json", events))
-    assert any("CPU side" in note.text for note in report.notes)
+    assert time_title(report.layers) == "launch ms"
+    assert any("Launches of layers" in text for group in doubts(report) for text in group)
 
 
 def test_cancel_keeps_what_was_read(tmp_path: Path, profile: Path) -> None:

@@ -36,7 +36,7 @@ from dld_tui.core.reading.export import (
 from dld_tui.core.reading.first_lines import text_lines
 from dld_tui.core.reading.story import next_steps, step_commands
 from dld_tui.core.report.formats.chrome_trace import write_trace
-from dld_tui.core.report.groups import GROUPINGS, has_gpu_times
+from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
 from dld_tui.core.report.measured_facts import input_lines, measured_facts
 from dld_tui.core.report.report import Report, open_report
@@ -230,6 +230,6 @@ def _write_layers(report: Report, printed: Printed) -> None:
 
 def _write_groups(report: Report, by: str) -> None:
     groups = report.groups(by)
-    write_table(group_table(groups, by, "text", on_gpu=has_gpu_times(report.layers)))
+    write_table(group_table(groups, by, "text", report.layers))
     if any(group.estimate for group in groups):
         write(f"≈ {sharing_note(report.layers)}")

@@ -25,7 +25,6 @@ from dld_tui.core.reading.first_lines import (
 )
 from dld_tui.core.reading.story import (
     advice_json,
-    is_launched_only,
     next_steps,
     step_commands,
     types_of,
@@ -34,7 +33,7 @@ from dld_tui.core.report.details import details_of
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.generation import big_numbers, generation_of, llm_json
 from dld_tui.core.report.gpu_kernels import gpu_summary
-from dld_tui.core.report.groups import costliest, has_gpu_times
+from dld_tui.core.report.groups import are_launches, costliest
 from dld_tui.core.report.layer_table import (
     costliest_first,
     group_table,
@@ -313,7 +312,7 @@ def _tiles(report: Report) -> str:
             Tile(timed_text(report), fmt.count(latency.count)),
         ]
     figures.append(Tile(report.wording.rows, fmt.count(len(report.layers))))
-    if report.measurement.cost_ms and not is_launched_only(report):
+    if report.measurement.cost_ms and not are_launches(report.layers):
         article = "an" if report.has_phases else "a"
         title = f"all {report.wording.rows} of {article} {report.wording.whole}, ms"
         figures.append(Tile(title, fmt.milliseconds(report.measurement.cost_ms)))
@@ -329,7 +328,7 @@ def _type_bars(report: Report) -> str:
 
 
 def _top_bars(report: Report) -> str:
-    top = [] if is_launched_only(report) else costliest(report.layers, _TOP)
+    top = [] if are_launches(report.layers) else costliest(report.layers, _TOP)
     return time_bars(
         (name, layer.cost_ms, layer.percent)
         for layer, name in zip(top, layer_names(top, report.layers), strict=True)
@@ -423,7 +422,7 @@ def _group_table(report: Report, by: str) -> str:
     groups = report.groups(by)
     if len(groups) < 2:
         return ""
-    table = group_table(groups, by, "text", on_gpu=has_gpu_times(report.layers))
+    table = group_table(groups, by, "text", report.layers)
     note = sharing_note(report.layers) if any(group.estimate for group in groups) else ""
     return html_of(f"{by}-table", replace(table, sort="percent")) + paragraphs(
         [(f"≈ {note}", "info")] if note else []

@@ -13,14 +13,13 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.reading.story import (
     NextStep,
-    is_launched_only,
     next_steps,
     step_command,
     types_of,
 )
 from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
-from dld_tui.core.report.groups import costliest, costs_text, has_gpu_times
+from dld_tui.core.report.groups import are_launches, costliest, costs_text, has_gpu_times
 from dld_tui.core.report.layer_table import layer_names, short_provider
 from dld_tui.core.report.measured_facts import (
     activations_peak,
@@ -68,7 +67,7 @@ def first_lines(report: Report) -> list[Line]:
     steps = [step for step in next_steps(report) if step.changes or step.settings]
     told = {
         "Time": _time(report),
-        "Slowest": "" if is_launched_only(report) else _slowest(report.layers),
+        "Slowest": "" if are_launches(report.layers) else _slowest(report.layers),
         "Limit": roofline_text(report.layers),
         "Try": _advice(report, steps),
         "Memory": _memory(report),
@@ -192,7 +191,8 @@ def doubts(report: Report) -> Iterator[Sequence[str]]:
         parts.append(f"{busy[0].upper()}{busy[1:]}{spread}.")
     elif noisy:
         parts.append(f"Latency varies{spread}.")
-    if report.is_order_certain is False:
+    launched = are_launches(report.layers)
+    if report.is_order_certain is False and not launched:
         among = report.measurement.may_be_first
         first = f"{among:,} may be the slowest" if among > 1 else "only the first is"
         parts.append(f"The order of layers is not certain ({first}).")
@@ -207,6 +207,8 @@ def doubts(report: Report) -> Iterator[Sequence[str]]:
         yield parts
     if report.gpu_absent is not None:
         yield [f"GPU not measured: {visible(report.gpu_absent)}"]
+    elif launched:
+        yield ["Launches of layers were timed, not their kernels: which take long is not known."]
     yield from ([text] for text in fallback_lines(report))
 
 

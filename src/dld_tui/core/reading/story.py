@@ -16,7 +16,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.report.generation import generation_of, sharing_gain
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
-from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched, is_split
+from dld_tui.core.report.groups import HOST, are_launches, has_gpu_times, is_split
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.roofline import roof_percent
@@ -52,12 +52,7 @@ _TIDIED = frozenset({
 
 def types_of(report: Report) -> Sequence[Group]:
     """Return the operators of a report by their time, the most first; none without times."""
-    return () if is_launched_only(report) else report.groups("type")
-
-
-def is_launched_only(report: Report) -> bool:
-    """Return whether only launches were timed: these say little of what the layers cost."""
-    return not has_gpu_times(report.layers) and any(map(is_launched, report.layers))
+    return () if are_launches(report.layers) else report.groups("type")
 
 
 @dataclass(frozen=True)
@@ -336,7 +331,7 @@ def _gpu_steps(report: Report) -> list[NextStep]:
 def _layer_steps(report: Report, on_gpu: bool) -> list[NextStep]:
     """Return what helps the layers that take most."""
     steps: list[NextStep] = []
-    if is_launched_only(report):
+    if are_launches(report.layers):
         return steps
     # On a CPU a Conv gains nothing from scales that are worked out while it runs.
     products = "MatMul and Conv" if on_gpu else "MatMul with weights"

@@ -28,9 +28,27 @@ def has_gpu_times(layers: Sequence[Layer]) -> bool:
 
 def is_launched(layer: Layer) -> bool:
     """Return whether the measured time of a layer is its launch only, as it ran on a device."""
-    return layer.gpu_time_ms is not None or any(
-        word in (layer.provider or "") for word in _DEVICE_PROVIDERS
-    )
+    return layer.gpu_time_ms is not None or launches(layer.provider)
+
+
+def launches(provider: str | None) -> bool:
+    """Return whether a provider times where it launches its layers, not what they take."""
+    return any(word in (provider or "") for word in _DEVICE_PROVIDERS)
+
+
+def are_launches(layers: Sequence[Layer]) -> bool:
+    """Return whether only launches were timed: these say little of what the layers cost."""
+    return not has_gpu_times(layers) and any(map(is_launched, layers))
+
+
+def time_title(layers: Sequence[Layer]) -> str:
+    """Return what the own times of layers are, as the title of a column in milliseconds."""
+    if has_gpu_times(layers):
+        return "CPU ms"
+    timed = [layer for layer in layers if layer.time_ms is not None]
+    if not are_launches(timed):
+        return "time ms"
+    return "launch ms" if all(map(is_launched, timed)) else "CPU ms"
 
 
 def is_split(layers: Sequence[Layer]) -> bool:

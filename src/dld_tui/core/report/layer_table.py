@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.report.groups import GROUPINGS, group_layers, has_gpu_times, main_node
+from dld_tui.core.report.groups import (
+    GROUPINGS,
+    group_layers,
+    has_gpu_times,
+    main_node,
+    time_title,
+)
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.roofline import limiter, per_second, roof_percent
 from dld_tui.core.report.schema import as_list
@@ -125,7 +131,9 @@ def layer_columns(
         wording: What the rows and their times are.
         engine: Of an engine: places are those in the file.
     """
-    on_gpu = has_gpu_times(layers)
+    on_gpu, time = has_gpu_times(layers), time_title(layers)
+    own = "CPU " if on_gpu else ""
+    launched = "" if time == "time ms" else ", on the CPU, which launches what runs on a GPU"
     kernels_ms = sum(layer.gpu_time_ms or 0.0 for layer in layers)
 
     def gpu_percent(layer: Layer) -> float | None:
@@ -172,9 +180,9 @@ def layer_columns(
                else "Type of the first output."),
         Column("output_precision", "to", figure("engine.output_precision", ""), width=6,
                priority=8, shown=False, help="Type of the first output."),
-        Column("time_ms", "CPU ms" if on_gpu else "time ms", figure("time_ms"), ms, 9, heat=True,
+        Column("time_ms", time, figure("time_ms"), ms, 9, heat=True,
                help=f"{wording.figure.capitalize()} {'' if engine else 'self '}time of"
-               f" a {wording.whole}."),
+               f" a {wording.whole}{launched}."),
         Column("percent", "%", figure("percent"), PERCENT, 5, heat=True,
                help=f"Of what all {wording.rows} cost."),
         Column("cost", "", figure("cost_ms"), BAR, 10, align="left", heat=True,
@@ -186,12 +194,12 @@ def layer_columns(
                help="Share of the total GPU kernel time."),
         Column("of_pass", "% pass", of_pass, PERCENT, 7, priority=6, style="dim", shown=False,
                help="Share of the whole pass."),
-        Column("min_ms", "min", figure("min_ms"), MS, 8, priority=7, style="dim",
-               help="Fastest pass, ms."),
-        Column("max_ms", "max", figure("max_ms"), MS, 8, priority=7, style="dim",
-               help="Slowest pass, ms."),
-        Column("mean_ms", "mean", figure("mean_ms"), MS, 8, priority=8, style="dim", shown=False,
-               help="Mean of the passes in which the layer ran, ms."),
+        Column("min_ms", f"{own}min", figure("min_ms"), MS, 8, priority=7, style="dim",
+               help=f"Fastest pass, ms{launched}."),
+        Column("max_ms", f"{own}max", figure("max_ms"), MS, 8, priority=7, style="dim",
+               help=f"Slowest pass, ms{launched}."),
+        Column("mean_ms", f"{own}mean", figure("mean_ms"), MS, 8, priority=8, style="dim",
+               shown=False, help=f"Mean of the passes in which the layer ran, ms{launched}."),
         Column("median_ms", "median ms", figure("engine.median_ms"), ms, 9, priority=9,
                style="dim", shown=False, help="Median time per pass."),
         Column("count", "runs", figure("count"), MEAN, 5, priority=8, style="dim",
@@ -215,7 +223,7 @@ def layer_columns(
         Column("roof_percent", "% limit", roof_percent, PERCENT, 7, priority=8, style="dim",
                shown=False, help="Minimum time by the roofline as a share of the measured time."),
         Column("limiter", "limited by", limiter, NOTE, 10, priority=8, style="dim", shown=False,
-               help="Limiter of the minimum time: compute, memory or launch."),
+               help="Limiter of the minimum time: compute, memory, launch or overhead."),
         Column("in_use_bytes", "in use", figure("cost.in_use_bytes"), SIZE, 8, priority=8,
                style="dim", shown=False,
                help="Bytes of live activations after the layer, in the first pass."),
@@ -394,7 +402,7 @@ _GROUP_VIEWS: Mapping[str, str] = {
 
 
 def group_table(
-    groups: Sequence[Group], by: str, view: str, *, on_gpu: bool = True
+    groups: Sequence[Group], by: str, view: str, layers: Sequence[Layer] = ()
 ) -> Table[Group]:
     """Return groups of layers as a table.
 
@@ -402,7 +410,7 @@ def group_table(
         groups: The rows.
         by: What they are grouped by.
         view: ``csv`` (also for JSON), ``text`` (also for HTML), or ``screen``.
-        on_gpu: Whether GPU times are known.
+        layers: Those that are grouped, for the names of columns that people read.
     """
 
     def time(group: Group) -> str:
@@ -411,7 +419,7 @@ def group_table(
     columns: dict[str, Column[Group]] = {column.key: column for column in (
         Column("key", by, lambda group: group.key, least=16, keep="end"),
         Column("count", "count", lambda group: group.count, COUNT, 7, priority=1, style="dim"),
-        Column("time_ms", "CPU ms" if on_gpu else "time ms", lambda group: group.time_ms, MS, 9,
+        Column("time_ms", time_title(layers), lambda group: group.time_ms, MS, 9,
                text=time, heat=True),
         Column("percent", "%", lambda group: group.percent, PERCENT, 5, heat=True),
         Column("gpu_time_ms", "GPU ms", lambda group: group.gpu_time_ms, MS, 9),
@@ -421,7 +429,7 @@ def group_table(
                priority=2, sortable=False),
     )}  # fmt: skip
     keys = _GROUP_VIEWS[view].split()
-    if view != "csv" and not on_gpu:
+    if view != "csv" and not has_gpu_times(layers):
         keys.remove("gpu_time_ms")
     return Table([columns[key] for key in keys], groups, name=by, row_key=lambda group: group.key)
 

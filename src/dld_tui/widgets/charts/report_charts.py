@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.process.plugins import plugins
-from dld_tui.core.report.groups import group_layers, output_bytes
+from dld_tui.core.report.groups import are_launches, group_layers, output_bytes
 from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
 from dld_tui.core.report.measured_facts import bandwidths_text
 from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer
@@ -258,6 +258,8 @@ def passes_plot(values: Sequence[float], passes: Sequence[int] = ()) -> Plot | s
 
 def memory_plot(layers: Sequence[Layer]) -> Plot | str:
     """Return a dot a layer, size of its outputs against what it costs, both logarithmic."""
+    if are_launches(layers):
+        return "Only launches of layers were timed, which do not depend on the size."
     points = [
         (float(size), layer) for layer in layers
         if (size := output_bytes(layer)) and layer.cost_ms
@@ -418,6 +420,8 @@ class Chart:
     """Instead of lines: what is drawn between axes, or why nothing is."""
 
 
+LAUNCHES = {"type": "Launch time per type", "precision": "Launch time by precision"}
+"""Those of `BAR_CHARTS` where only launches were timed."""
 BAR_CHARTS = {"type": "Time per type", "precision": "Precision per type"}
 """Titles of the charts whose bars open a layer type."""
 LINE_CHARTS = (

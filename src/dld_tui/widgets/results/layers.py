@@ -239,8 +239,7 @@ class LayerPane(TablePane):
             self.table.set_table(self.known.pick(self.columns), rows)
         else:
             self.groups = groups_of(self.all_layers, self.by, self.filter, engine=self.engine)
-            on_gpu = has_gpu_times(self.all_layers)
-            self.table.set_table(group_table(self.groups, self.by, "screen", on_gpu=on_gpu))
+            self.table.set_table(group_table(self.groups, self.by, "screen", self.all_layers))
         self._say()
 
     # What is where

@@ -16,6 +16,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.reading.first_lines import doubts, latency_title
 from dld_tui.core.report.generation import GenerationFigures, generation_of
+from dld_tui.core.report.groups import are_launches, is_launched
 from dld_tui.core.report.layer_table import (
     all_nodes,
     precision_style,
@@ -46,6 +47,7 @@ from dld_tui.widgets.charts.plots import ChartView
 from dld_tui.widgets.charts.report_charts import (
     BAR_CHARTS,
     CONTEXT_CHART,
+    LAUNCHES,
     BarRows,
     Chart,
     ChartData,
@@ -383,6 +385,7 @@ class ChartPane(Framed, Vertical):
         self._passes = tuple(run.index for run in report.latency_passes)
         self._generation, self._roofs = generation_of(report), used_roofs(report)
         title = f"{latency_title(report)}, ms"
+        self.titles |= LAUNCHES if are_launches(report.layers) else BAR_CHARTS
         if self._generation:
             self.charts[CONTEXT_CHART.id] = CONTEXT_CHART
             self.titles[CONTEXT_CHART.id] = CONTEXT_CHART.title
@@ -507,7 +510,8 @@ def layer_lines(layer: Layer, start_us: float, self_us: float, width: int) -> li
     # Its part is of what layers cost: on a GPU of the kernels, and not of what launches them.
     on_gpu = layer.gpu_time_ms is not None
     time = fmt.milliseconds(layer.gpu_time_ms if on_gpu else layer.time_ms)
-    figures = f"{time} ms{' GPU' if on_gpu else ''}  {fmt.percent(layer.percent)} %"
+    kind_of_time = " GPU" if on_gpu else " launch" if is_launched(layer) else ""
+    figures = f"{time} ms{kind_of_time}  {fmt.percent(layer.percent)} %"
     kind = clip(visible(layer.type), 24, keep="middle")
     room = max(width - cell_width(figures) - cell_width(kind) - 8, 8)
     name = clip(visible(layer.name), room, keep="end")
@@ -524,7 +528,7 @@ def layer_lines(layer: Layer, start_us: float, self_us: float, width: int) -> li
         (time_text(start_us), ""),
         (" for ", "dim"),
         (time_text(self_us), "number"),
-        ("  min ", "dim"),
+        (f"  {'CPU ' if on_gpu else ''}min ", "dim"),
         (fmt.milliseconds(layer.min_ms), ""),
         ("  max ", "dim"),
         (fmt.milliseconds(layer.max_ms), ""),

@@ -22,7 +22,7 @@ from dld_tui.core.reading.first_lines import (
 )
 from dld_tui.core.reading.story import NextStep
 from dld_tui.core.report.generation import generation_of
-from dld_tui.core.report.groups import costliest
+from dld_tui.core.report.groups import are_launches, costliest
 from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.layer_table import shapes_text as dims_text
 from dld_tui.core.report.records import Layer
@@ -202,7 +202,7 @@ def answer_lines(report: Report, width: int, room: int) -> list[Line]:
     shares = share_lines(report, width, 2 if left > _FEW_ROWS else left)
     lines += [*gap, *shares] if shares else []
     left = min(room - len(lines) - 1, 5)
-    if left >= 2:
+    if left >= 2 and not are_launches(report.layers):
         slowest = slowest_lines(report.layers, width - len(_LABEL), left)
         blank = " " * len(_LABEL)
         labelled = ([(blank if at else _LABEL, "dim"), *line] for at, line in enumerate(slowest))

@@ -40,6 +40,7 @@ from dld_tui.core.report.formats.ort_profile import (
     without_cast,
 )
 from dld_tui.core.report.formats.trace_events import depths
+from dld_tui.core.report.groups import launches
 from dld_tui.core.report.records import (
     NOTHING_KNOWN,
     Confidence,
@@ -695,10 +696,8 @@ class _Importer:
             self._writer.note(warning, NoteKind.WARNING)
         providers = self._providers()
         for provider in providers:
-            if provider not in _HOST_PROVIDERS:
-                self._writer.note(
-                    f"layers of {provider} are timed on the CPU side, where they are launched"
-                )
+            if provider not in _HOST_PROVIDERS and not launches(provider):
+                self._writer.note(f"Layers of {provider} are timed on the CPU.")
         self._writer.flush()
         version, kernels = self._profile.version, tuple(self._profile.kernels)
         return ImportSummary(tuple(self._written), len(self._measured), version, providers, kernels)
