@@ -164,6 +164,8 @@ def test_the_fastest_is_found_confirmed_written_and_explained(
         "speedup": pytest.approx(2.5), "speedup_interval": pytest.approx([2.5, 2.5]),
         "accuracy": "the same",
     }  # fmt: skip
+    lost: Any = tune_document(replace(result, best="as it is", confirmed=None))
+    assert (lost["best"]["key"], lost["best"]["title"]) == ("as it is", "original model")
     assert document["trials"] == document["candidates"]
     assert document["explained_percent"] is not None
     assert {"nodes", "before_ms", "after_ms", "running_ms", "waiting_ms"} == set(

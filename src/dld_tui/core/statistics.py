@@ -186,6 +186,24 @@ def trtexec_summary(values: Iterable[float]) -> LatencySummary | None:
     return summarise(values, percentile_at=trtexec_percentile)
 
 
+ENOUGH = 0.95
+"""The part of the highest throughput above which more work at once pays no longer."""
+
+
+def is_certain_knee(
+    knee: tuple[float, float], best: tuple[float, float], smaller: Iterable[tuple[float, float]]
+) -> bool:
+    """Return whether a size is certainly the first with `ENOUGH` of the best throughput.
+
+    Args:
+        knee: The interval of its throughput.
+        best: That of the size with the highest; the same one if that is the knee.
+        smaller: Those of smaller sizes.
+    """
+    is_near = knee == best or knee[0] >= ENOUGH * best[1]
+    return is_near and all(high < ENOUGH * best[0] for _, high in smaller)
+
+
 def latency_json(summary: LatencySummary | None) -> JSON:
     """Return a latency summary in milliseconds; None when nothing was measured."""
     return None if summary is None else asdict(summary)

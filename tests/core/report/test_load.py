@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import statistics
+from dataclasses import replace
 
 import pytest
 
@@ -75,7 +76,7 @@ def opened(offered: float, answered: float) -> LoadPoint:
     ("points", "said"),
     [
         ([closed(1, 10), closed(2, 19), closed(4, 20), closed(8, 20)], "Saturated from 2 clients"),
-        ([closed(1, 10), closed(2, 20)], "No saturation up to 2 clients."),
+        ([closed(1, 10), closed(2, 20)], "No saturation up to 2 clients: 20 requests/s at most."),
         ([closed(1, 10)], ""),
         ([opened(10, 10), opened(20, 19.5), opened(40, 22)],
          "It keeps up with 20 requests/s, not with 40: 22 requests/s at most."),
@@ -89,3 +90,45 @@ def test_where_it_saturates(points: list[LoadPoint], said: str) -> None:
     found = result(*points)
     assert decode(LoadResult, encode(found)) == found
     assert len(load_table(found)) == len(points)
+
+
+@pytest.mark.parametrize("slowed", [1.0, 3.0])
+def test_the_interval_holds_the_rate_of_a_machine_that_others_disturb(slowed: float) -> None:
+    """Services take longer for a while, and then do not: single requests are not independent."""
+    drawn, held = random.Random(5), 0
+    for _ in range(400):
+        ended, now = [], 0.0
+        while now < 5.0:
+            factor = drawn.choice((1.0, slowed))
+            for _ in range(drawn.randrange(1, 20)):
+                now += factor * drawn.expovariate(100.0)
+                ended.append(now)
+        point = point_of(1, None, Requests(tuple(ended), tuple(ended), tuple(ended)))
+        low, high = point.range
+        assert point.throughput is not None
+        assert low <= point.throughput <= high
+        held += low <= 100.0 / ((1.0 + slowed) / 2) <= high
+    assert held > 0.85 * 400
+
+
+def test_few_requests_have_no_interval() -> None:
+    point = point_of(1, None, queue_of(1, 1.0, 0.1, 19))
+    assert point.throughput_low is None
+    assert " to " not in point.range_text
+
+
+def test_a_saturation_that_intervals_do_not_show_is_not_certain() -> None:
+    def of(clients: int, rate: float, by: float) -> LoadPoint:
+        ends = {"throughput_low": rate - by, "throughput_high": rate + by}
+        return replace(closed(clients, rate), **ends)  # type: ignore[arg-type]
+
+    sure = saturation(result(of(1, 10, 1), of(2, 20, 0.2), of(4, 20, 0.2)))
+    assert sure == (
+        "Saturated from 2 clients on: 20 requests/s at most (19.8 to 20.2); more clients wait"
+        " longer."
+    )
+    assert "on (not certain): 20" in saturation(result(of(1, 18, 3), of(2, 20, 0), of(4, 19, 0)))
+    assert "up to 2 clients (not certain)" in saturation(result(of(1, 18, 3), of(2, 20, 1)))
+    assert "not with 40 (not certain): 37 " in saturation(
+        result(opened(20, 20), replace(opened(40, 37), throughput_low=34, throughput_high=39))
+    )

@@ -125,10 +125,23 @@ def test_a_best_point_is_certain_only_where_no_other_reaches_into_its_interval()
     )
 
 
+def test_a_knee_is_certain_only_where_intervals_say_so() -> None:
+    """Of batch 1, the fastest turns would be 95 % of the highest throughput."""
+    turns = {1: (0.36,) * 4 + (0.33, 0.35), 2: (0.68,) * 6, 4: (1.35,) * 6}
+    points = tuple(SweepPoint((batch,), some) for batch, some in turns.items())
+    sweep = Sweep("m.onnx", "ONNX Runtime", (SweepAxis(BATCH, (1, 2, 4)),), points)
+    [knee] = knees(sweep)
+    assert (knee.at, knee.is_certain) == (2, False)
+    told = "Batch 2 has 99.3 % of the highest throughput, 2,941 of 2,963 items/s (not certain)."
+    assert told in sweep_lines(sweep)
+
+
 def test_threads_have_a_knee_where_the_batch_has_none() -> None:
     sweep = grid({(1,): 8.0, (2,): 4.1, (4,): 4.0}, SweepAxis(THREADS, (1, 2, 4)))
     assert [(knee.axis, knee.at) for knee in knees(sweep)] == [(THREADS, 2)]
-    assert "2 threads have 98 % of the highest throughput, 250 items/s." in sweep_lines(sweep)
+    assert "2 threads have 97.6 % of the highest throughput, 244 of 250 items/s." in sweep_lines(
+        sweep
+    )
 
 
 def test_six_turns_hold_the_median() -> None:
@@ -166,7 +179,7 @@ def test_the_answer_comes_first_and_failures_are_told() -> None:
         "Lowest latency 10.000 ms at batch 1; highest throughput 200 items/s at batch 4."
     )
     assert lines[1] == (
-        "Batch 4 has 100 % of the highest throughput, 200 items/s; larger batches may give more."
+        "Batch 4 has the highest throughput, 200 items/s; larger batches may give more."
     )
     assert lines[2] == "1 point not measured: out of memory"
     table = sweep_table(sweep)

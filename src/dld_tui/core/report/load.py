@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from statistics import stdev
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.statistics import percentile
+from dld_tui.core.statistics import ENOUGH, is_certain_knee, percentile
 from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, ratio_text
 from dld_tui.core.text import visible
 
-ENOUGH = 0.95
-"""Of the highest throughput, or of the offered rate."""
 _PERCENTS = (50.0, 90.0, 99.0, 99.9)
 _LEAST_BEYOND = 5
 """Requests beyond a percentile, without which it is not told."""
@@ -53,6 +53,25 @@ class LoadPoint:
     """Median time from the begin of a sequence to its first token."""
     token_ms: float | None = None
     """Median time between tokens of a sequence."""
+    throughput_low: float | None = None
+    """Where the 95 % interval of `throughput` begins; None of too few requests."""
+    throughput_high: float | None = None
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """The interval of `throughput`, which is that alone where it is unknown."""
+        rate = self.throughput or 0.0
+        if self.throughput_low is None or self.throughput_high is None:
+            return rate, rate
+        return self.throughput_low, self.throughput_high
+
+    @property
+    def range_text(self) -> str:
+        """The highest throughput with its interval, for people."""
+        rate = f"{ratio_text(self.throughput or 0.0)} requests/s at most"
+        if self.throughput_low is None:
+            return rate
+        return f"{rate} ({ratio_text(self.range[0])} to {ratio_text(self.range[1])})"
 
     @property
     def keeps_up(self) -> bool:
@@ -68,6 +87,7 @@ def point_of(clients: int, offered: float | None, requests: Requests) -> LoadPoi
     pairs = zip(requests.arrived, requests.ended, strict=True)
     latencies = sorted(1000 * (ended - arrived) for arrived, ended in pairs)
     count, seconds = len(latencies), max(requests.ended)
+    low, high = _rate_interval(requests.ended, seconds)
     queued = sum(b - a for a, b in zip(requests.arrived, requests.begun, strict=True))
     computed = sum(e - b for b, e in zip(requests.begun, requests.ended, strict=True))
     return LoadPoint(
@@ -78,7 +98,32 @@ def point_of(clients: int, offered: float | None, requests: Requests) -> LoadPoi
             for percent in _PERCENTS
         ),
         1000 * queued / count, 1000 * computed / count,
+        throughput_low=low, throughput_high=high,
     )  # fmt: skip
+
+
+_PARTS, _STUDENT = 10, 2.262
+"""Equal parts of the time, and the 97.5th percentile of Student's t with one less."""
+_LEAST_IN_PART = 2
+
+
+def _rate_interval(
+    ended: Sequence[float], seconds: float
+) -> tuple[float, float] | tuple[None, None]:
+    """Return the 95 % interval of the answers a second, by means of parts of the time.
+
+    Requests after each other are slowed down alike, so that single ones would give too narrow an
+    interval (batch means: Law, "Simulation Modeling and Analysis").
+    """
+    if len(ended) < _LEAST_IN_PART * _PARTS or seconds <= 0:
+        return None, None
+    counts = [0] * _PARTS
+    for at in ended:
+        counts[min(int(_PARTS * max(at, 0.0) / seconds), _PARTS - 1)] += 1
+    rates = [count * _PARTS / seconds for count in counts]
+    half = _STUDENT * stdev(rates) / math.sqrt(_PARTS)
+    rate = len(ended) / seconds
+    return max(rate - half, 0.0), rate + half
 
 
 @dataclass(frozen=True)
@@ -110,13 +155,14 @@ def saturation(result: LoadResult) -> str:
     """Say where more load brings no more throughput; empty where that is unknown."""
     closed = [p for p in result.points if p.offered is None and p.throughput is not None]
     if len(closed) > 1:
-        most = max(p.throughput or 0.0 for p in closed)
-        first = next(p for p in closed if (p.throughput or 0.0) >= ENOUGH * most)
-        if first is closed[-1]:
-            return f"No saturation up to {fmt.plural(first.clients, 'client')}."
+        most = max(closed, key=lambda one: one.throughput or 0.0)
+        first = next(p for p in closed if (p.throughput or 0.0) >= ENOUGH * (most.throughput or 0))
         where = fmt.plural(first.clients, "client")
-        rate = f"{ratio_text(most)} requests/s at most"
-        return f"Saturated from {where} on: {rate}; more clients wait longer."
+        fewer = [p.range for p in closed if p.clients < first.clients]
+        doubt = "" if is_certain_knee(first.range, most.range, fewer) else " (not certain)"
+        if first is closed[-1]:
+            return f"No saturation up to {where}{doubt}: {most.range_text}."
+        return f"Saturated from {where} on{doubt}: {most.range_text}; more clients wait longer."
     opened = [p for p in result.points if p.offered is not None and p.throughput is not None]
     if not opened:
         return ""
@@ -124,11 +170,13 @@ def saturation(result: LoadResult) -> str:
     if not late:
         return f"It keeps up with {ratio_text(opened[-1].offered or 0.0)} requests/s."
     good = [p for p in opened if p.keeps_up and (p.offered or 0.0) < (late[0].offered or 0.0)]
-    most = max(p.throughput or 0.0 for p in opened)
+    most = max(opened, key=lambda one: one.throughput or 0.0)
     kept = "It does not keep up with"
     if good:
         kept = f"It keeps up with {ratio_text(good[-1].offered or 0.0)} requests/s, not with"
-    return f"{kept} {ratio_text(late[0].offered or 0.0)}: {ratio_text(most)} requests/s at most."
+    is_certain = late[0].range[1] < ENOUGH * (late[0].offered or 0.0)
+    doubt = "" if is_certain else " (not certain)"
+    return f"{kept} {ratio_text(late[0].offered or 0.0)}{doubt}: {most.range_text}."
 
 
 def load_table(result: LoadResult) -> Table[LoadPoint]:
@@ -137,6 +185,8 @@ def load_table(result: LoadResult) -> Table[LoadPoint]:
         Column("clients", "clients", lambda point: point.clients, COUNT, 8),
         Column("offered", "offered/s", lambda point: point.offered, RATE, 10),
         Column("throughput", "answered/s", lambda point: point.throughput, RATE, 11),
+        Column("throughput_low", "from", lambda point: point.throughput_low, RATE, 9, priority=2),
+        Column("throughput_high", "to", lambda point: point.throughput_high, RATE, 9, priority=2),
     ]
     for at, percent in enumerate(_PERCENTS):
         columns.append(
@@ -150,8 +200,8 @@ def load_table(result: LoadResult) -> Table[LoadPoint]:
         Column("tokens_per_s", "tokens/s", lambda point: point.tokens_per_s, RATE, 10),
         Column("first_token_ms", "first token ms", lambda point: point.first_token_ms, MS, 15),
         Column("token_ms", "token ms", lambda point: point.token_ms, MS, 9),
-        Column("queue_ms", "waiting ms", lambda point: point.queue_ms, MS, 11),
-        Column("compute_ms", "computing ms", lambda point: point.compute_ms, MS, 13),
+        Column("queue_ms", "mean wait ms", lambda point: point.queue_ms, MS, 13),
+        Column("compute_ms", "mean compute ms", lambda point: point.compute_ms, MS, 16),
         Column("requests", "requests", lambda point: point.requests or None, COUNT, 9),
         Column("problem", "why not", lambda point: point.problem, TEXT, least=12),
     ]

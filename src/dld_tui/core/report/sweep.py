@@ -16,7 +16,13 @@ from typing import Any
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, InputError, UsageError
-from dld_tui.core.statistics import is_valid_time, median, median_ranks
+from dld_tui.core.statistics import (
+    ENOUGH,
+    is_certain_knee,
+    is_valid_time,
+    median,
+    median_ranks,
+)
 from dld_tui.core.text import visible
 
 BATCH, THREADS, PROVIDER, PRECISION = "batch", "threads", "provider", "precision"
@@ -24,8 +30,6 @@ PROMPT, CONTEXT, TARGET = "prompt", "context", "target"
 """Names of axes; other axes are dynamic dimensions of the model."""
 SETTINGS = (TARGET, PRECISION, PROVIDER, THREADS)
 """Axes along which an item is the same work, but for the batch."""
-KNEE = 0.95
-"""The smallest size with this part of the highest throughput is the knee."""
 LEAST_SIZES = 3
 """Of an axis that has a knee."""
 MOST_POINTS = 1000
@@ -207,6 +211,8 @@ class Knee:
     is_last: bool
     """Whether it is the largest size that was measured: there may be more beyond."""
     point: SweepPoint
+    is_certain: bool = True
+    """Whether the intervals of all sizes say so."""
 
 
 def knee_axis(sweep: Sweep) -> str:
@@ -231,10 +237,20 @@ def knees(sweep: Sweep) -> list[Knee]:
             continue
         sizes = {point: int(sweep.value(point, axis) or 0) for point in points}
         best = max(rates.values())
-        at = min((p for p in points if rates[p] >= KNEE * best), key=lambda point: sizes[point])
+        at = min((p for p in points if rates[p] >= ENOUGH * best), key=lambda point: sizes[point])
+        most = at if rates[at] == best else max(points, key=lambda point: rates[point])
+        smaller = [_rates(point, rates[point]) for point in points if sizes[point] < sizes[at]]
+        is_certain = is_certain_knee(_rates(at, rates[at]), _rates(most, best), smaller)
         is_last = sizes[at] == max(sizes.values())
-        found.append(Knee(axis, fixed, sizes[at], rates[at], best, is_last, at))
+        found.append(Knee(axis, fixed, sizes[at], rates[at], best, is_last, at, is_certain))
     return found
+
+
+def _rates(point: SweepPoint, rate: float) -> tuple[float, float]:
+    """Return the interval of the throughput of a point: of its time, the other way round."""
+    if not point.ms or not point.low_ms or not point.high_ms:
+        return rate, rate
+    return rate * point.ms / point.high_ms, rate * point.ms / point.low_ms
 
 
 def joined(sweeps: Mapping[str, Sweep], report: str = "") -> Sweep:

@@ -172,10 +172,14 @@ def _knee_line(sweep: Sweep, knee: Knee) -> str:
     named = f"Batch {knee.at}" if knee.axis == BATCH else fmt.plural(knee.at, "thread")
     fixed = f" ({place_text(knee.fixed)})" if knee.fixed else ""
     verb = "has" if knee.axis == BATCH or knee.at == 1 else "have"
-    return (
-        f"{named}{fixed} {verb} {100 * knee.throughput / knee.best:.0f} % of the highest"
-        f" throughput, {_rate(sweep, knee.best)}{beyond}."
-    )
+    doubt = "" if knee.is_certain else " (not certain)"
+    if knee.throughput == knee.best:
+        part = f"the highest throughput, {_rate(sweep, knee.best)}"
+    else:
+        percent = fmt.percent(100 * knee.throughput / knee.best)
+        rates = f"{ratio_text(knee.throughput)} of {_rate(sweep, knee.best)}"
+        part = f"{percent} % of the highest throughput, {rates}"
+    return f"{named}{fixed} {verb} {part}{doubt}{beyond}."
 
 
 def place_text(values: Sequence[tuple[str, int | str]]) -> str:

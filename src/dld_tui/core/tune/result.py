@@ -569,7 +569,7 @@ def tune_document(result: TuneResult) -> JSON:
     best = result.winner
     found: dict[str, JSON] = {
         "key": result.best,
-        "title": result.title,
+        "title": result.title if best is None else best.title,
         "settings": dict(result.settings),
         "latency_ms": None if row is None else row.new_ms if result.is_faster else row.base_ms,
         "speedup": 1.0 if speedup is None else speedup.factor,
