@@ -100,11 +100,20 @@ def test_each_version_has_its_own_settings(tmp_path: Path) -> None:
     assert measured(request_of(0)).ratio > 0
 
 
-def test_only_the_first_pairs_measure_layers(tmp_path: Path) -> None:
+def test_only_the_first_pairs_measure_layers_and_each_turn_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time_pair, "_PROGRESS_S", 0.0)
     model = chain(tmp_path, 1)
     request_of = pairs_of(model, model, SHORT, {}, {})
     assert request_of(NODE_PAIRS - 1).layer_passes == 2
-    assert measured(request_of(NODE_PAIRS)).base.nodes == {}
+    *events, end = time_pair.run(request_of(NODE_PAIRS))
+    assert isinstance(end, Finished)
+    assert end.result.base.nodes == {}
+    turns = [one for one in events if isinstance(one, Progress) and one.unit == "turns"]
+    assert {one.stage for one in turns} == {"Measuring in turns"}
+    assert [one.done for one in turns] == list(range(1, len(turns) + 1))
+    assert turns
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,13 @@ import inspect
 import re
 import subprocess
 import sys
-from dataclasses import replace
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import onnx
@@ -18,8 +23,9 @@ from onnx import helper, numpy_helper
 
 from dld_tui import api
 from dld_tui.activities import registry
-from dld_tui.api import commands
-from dld_tui.api.requests import python_words, request_of
+from dld_tui.api import commands, requests
+from dld_tui.api.requests import python_words, request_of, settings_from
+from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.params import settings_of
 from scripts.library_stubs import STUBS, stubs
 from tests.support import models
@@ -150,6 +156,122 @@ def test_errors_name_arguments(
         getattr(api, kind)(path, **settings)
     assert "--" not in str(caught.value)
     assert (tmp_path / "taken.onnx").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "made"),
+    [
+        ("profile_tensorrt", {"typing": "none"}, {"typing": "default"}),
+        ("profile_tensorrt", {"typing": None}, {"typing": "default"}),
+        ("profile_tensorrt", {"percentile": [50, 99]}, {"percentile": "50,99"}),
+        ("profile_tensorrt", {"percentile": np.array([5.5, 9])}, {"percentile": "5.5,9.0"}),
+        ("profile_tensorrt", {"percentile": 90}, {"percentile": "90"}),
+        ("profile_tensorrt", {"compute_capability": 8.6}, {"compute_capability": ("8.6",)}),
+        ("profile_tensorrt", {"duration": 3, "fp16": True}, {"duration": 3.0, "fp16": True}),
+        ("profile_tensorrt", {"iterations": np.int64(3)}, {"iterations": 3}),
+        ("profile_tensorrt", {"inputs": "data"}, {"inputs": Path("data")}),
+        ("profile_tensorrt", {"plugins": "a.so"}, {"plugins": ("a.so",)}),
+        ("profile_tensorrt", {"shape": {"x": np.array([1, 3])}}, {"shape": ("x:1x3",)}),
+        ("profile_tensorrt", {"shape": {"x": "2x3"}}, {"shape": ("x:2x3",)}),
+        ("profile_tensorrt", {"memory_pools": {"dla": 1}}, {"memory_pools": ("dla:1",)}),
+        ("accuracy", {"provider_option": {"a": 1}}, {"provider_option": ("a=1",)}),
+        ("sweep", {"dim": {"N": [1, 2]}}, {"dim": ("N=1,2",)}),
+        ("reduce", {"fail_codes": [1, 2]}, {"fail_codes": ("1", "2")}),
+        ("profile_tensorrt", {"typing": 3}, "typing is 3, which is not text"),
+        ("profile_tensorrt", {"typing": [3]}, "typing is [3], which is not text"),
+        ("profile_tensorrt", {"percentile": True}, "percentile is True, which is not text"),
+        ("profile_tensorrt", {"percentile": {1: 2}}, "percentile is {1: 2}, which is not text"),
+        ("profile_tensorrt", {"fp16": 1}, "fp16 is 1, which is not True or False"),
+        ("profile_tensorrt", {"duration": "1"}, "duration is '1', which is not a number"),
+        ("reduce", {"fail_codes": [True]}, "fail_codes is True, which is not text"),
+    ],
+)
+def test_values_of_python_as_a_request_has_them(
+    kind: str, settings: dict[str, Any], made: dict[str, Any] | str
+) -> None:
+    request = registry.load(kind).request
+    with ExitStack() as stack:
+        if isinstance(made, str):
+            with pytest.raises(api.DldError, match=re.escape(made)):
+                settings_from(request, settings, stack)
+            return
+        got = settings_from(request, settings, stack)
+        assert {name: (type(value), value) for name, value in got.items()} == {
+            name: (type(value), value) for name, value in made.items()
+        }
+
+
+def test_what_a_job_says_is_told_once_and_in_words_of_python(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Told(SimpleNamespace):
+        def __enter__(self) -> Told:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def result(self, tell: Callable[[Event], None]) -> dict[str, str]:
+            for event in (
+                Progress(0), Progress(1, stage="loading"), Progress(2, stage="loading"),
+                Log("--fp16 is on"), Metric("ms", 1.0, "ms"), Progress(3, stage="loading"),
+            ):  # fmt: skip
+                tell(event)
+            return {}
+
+    local = SimpleNamespace(start=lambda *_: Told())
+    monkeypatch.setattr(requests.targets, "get", lambda name: local)
+    monkeypatch.setattr(requests.registry, "decode_result", lambda *_: "done")
+    said: list[str] = []
+    output = network.with_name("half.onnx")
+    assert api.convert_fp16(network, output=output, progress=said.append) == "done"
+    assert said == ["loading", "--fp16 is on", "loading"]
+
+
+class Kind(Enum):
+    FAST = "fast"
+
+
+@dataclass
+class Size:
+    bytes: int
+    file: Path
+
+
+@dataclass
+class Row:
+    name: str
+    size: Size
+    parts: list[Size]
+    kinds: dict[str, Kind]
+
+    @property
+    def mib(self) -> float:
+        return self.size.bytes / 2**20
+
+    @property
+    def nothing(self) -> None:
+        return None
+
+    @property
+    def listed(self) -> list[str]:
+        return [self.name]
+
+    @property
+    def _own(self) -> int:
+        return 1
+
+
+def test_rows_of_results_are_flat() -> None:
+    size = Size(2**20, Path("a"))
+    assert api.records([Row("x", size, [size], {"k": Kind.FAST})]) == [
+        {
+            "name": "x", "size.bytes": 2**20, "size.file": "a", "kinds": {"k": "fast"},
+            "parts": [{"bytes": 2**20, "file": "a"}], "mib": 1.0, "nothing": None,
+        }
+    ]  # fmt: skip
+    for row in ("x", Row):
+        with pytest.raises(TypeError, match="is not a row of a result"):
+            api.records([row])
 
 
 @pytest.mark.parametrize("name", sorted(commands.activities()))

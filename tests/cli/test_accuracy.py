@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+from dld_tui.cli.jobs.accuracy import show_search
+from dld_tui.core.accuracy.search import KeptNode, PrecisionReport
+from dld_tui.core.accuracy.statistics import TensorError
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.conversions import OTHER, OVERFLOWS
@@ -84,6 +89,37 @@ def test_a_search_tells_and_writes_what_it_found(
     outcome = dld("accuracy", pair[0], "--search", "fp16", "--json")
     assert outcome.json["kept"] == []
     assert "All nodes can run in fp16" in dld("accuracy", pair[0], "--search", "fp16").out
+
+
+@pytest.mark.parametrize(
+    ("changed", "first", "last"),
+    [
+        ({}, "1 node must stay", "Use --script nodes.txt to write the names for --exclude-from"),
+        ({"script": "n.txt"}, "1 node must stay", "--calibration DIR --exclude-from n.txt -o OUT"),
+        ({"kept": ()}, "All nodes can be quantized", "Quantize it: dld convert quantize"),
+        ({"kept": (), "candidates": 0}, "No node can be changed to int8", ""),
+        ({"kept": None}, "No set of nodes suffices: 4 trials", "tolerance even with all nodes in"),
+        ({"minimal": False, "precision": "bf16"}, "Not minimal: with 1 node in fp32", "Use --scr"),
+        ({"precision": "bf16", "script": "n.jsonl"}, "1 node must", "dld edit m.onnx n.jsonl -o"),
+        ({"precision": "bf16"}, "1 node must stay", "Use --script precisions.jsonl to write the"),
+    ],
+)
+def test_each_end_of_a_search_says_what_to_do_next(
+    changed: dict[str, Any], first: str, last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = PrecisionReport(
+        "int8", "onnxruntime", sets=1, candidates=3, kept=(KeptNode((), "big", "Mul"),),
+        minimal=True, untried=1, script=None, edits=(), lowered=2,
+        errors={"y": TensorError((1,), 1, max_abs=0.5, cosine=1.0, snr_db=20.0)}, trials=4,
+        seconds=5.0, estimate=cast("Any", None),
+    )  # fmt: skip
+    show_search(replace(found, **changed), Path("m.onnx"))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(first)
+    assert last in lines[-1]
+    ends_well = changed.get("kept", True) is not None and "candidates" not in changed
+    assert ("y: largest error 5.00e-01, cosine 1, SNR 20.0 dB" in lines) is ends_well
+    assert any(line.startswith("big") for line in lines) is (ends_well and "kept" not in changed)
 
 
 def test_what_this_onnxruntime_has_not_is_named(dld: Dld, pair: tuple[Path, Path]) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.document.document import Document
-from dld_tui.core.events import Finished
+from dld_tui.core.events import Finished, Progress
 from dld_tui.core.report.node_times import function_callers, node_times
 from dld_tui.core.report.report import open_report
 from dld_tui.extras.path import job
@@ -61,7 +61,10 @@ def test_all_time_counts_for_a_node_and_no_path_is_longer(tmp_path: Path) -> Non
             )
         )
     )
-    last = [*job.run(job.Request(output))][-1]
+    *stages, last = job.run(job.Request(output))
+    assert [one.stage for one in stages if isinstance(one, Progress) and one.done == 0] == [
+        "Reading the report", "Reading the model", "Finding the critical path"
+    ]  # fmt: skip
     assert isinstance(last, Finished)
     found = last.result
     assert isinstance(found, CriticalPath)

@@ -277,7 +277,7 @@ def _in_turns(
             new.latencies += turn.new_ms
             if time.monotonic() - reported_at >= _PROGRESS_S:
                 reported_at = time.monotonic()
-                yield Progress(len(done), None, _STAGE)
+                yield Progress(len(done), None, "turns", _STAGE)
     yield from _finished([side for side, _ in order], end)
     return done
 

@@ -147,8 +147,7 @@ def trial_table(result: RouteSearch) -> Table[RouteTrial]:
     default = result.trials[0] if result.trials else RouteTrial("", None)
 
     def ratio(trial: RouteTrial) -> float | None:
-        both = default.ms and trial.ms
-        return default.ms / trial.ms if both and default.ms and trial.ms else None
+        return default.ms / trial.ms if default.ms and trial.ms else None
 
     columns: tuple[Column[RouteTrial], ...] = (
         Column("route", "route", lambda trial: _changes(trial.route, default.route)),
