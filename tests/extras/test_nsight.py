@@ -186,6 +186,28 @@ def test_details_streams_and_notes(tmp_path: Path) -> None:
         assert "4 events of the GPU launched outside" in notes
 
 
+def test_what_is_outside_all_passes_is_left_out_and_counted(tmp_path: Path) -> None:
+    marks = [
+        pushed("warm up", 500, 900),
+        *(pushed("enqueue", at, at + 400) for at in (1000, 2000)),
+        *(pushed("layer", at + 10, at + 300) for at in (1000, 2000)),
+    ]
+    starts = [510, 1020, 1600, 2020]  # the third is launched in no range
+    rows = {
+        "StringIds": [(1, "gemm"), (2, "conv")],
+        "NVTX_EVENTS": marks,
+        KERNEL: [kernel(at + 5, at + 25, number) for number, at in enumerate(starts, 1)],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [launch(at, number) for number, at in enumerate(starts, 1)],
+    }
+    with open_report(export(tmp_path / "net.sqlite", rows)) as report:
+        assert [one.duration_us for one in report.passes] == [0.4, 0.4]
+        for one in report.passes:
+            (event,) = report.gpu_events(one.index)
+            assert (event.start_us, event.duration_us) == pytest.approx((0.025, 0.02))
+            assert len(report.pass_events(one.index)) == 2
+        assert "3 events outside all passes left out" in [note.text for note in report.notes]
+
+
 def test_without_ranges_kernels_are_the_layers(tmp_path: Path) -> None:
     with open_report(export(tmp_path / "net.sqlite", simple())) as report:
         times = {layer.name: layer.time_ms for layer in report.layers}
