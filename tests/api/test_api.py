@@ -23,10 +23,11 @@ from onnx import helper, numpy_helper
 
 from dld_tui import api
 from dld_tui.activities import registry
-from dld_tui.api import commands, requests
+from dld_tui.api import commands
 from dld_tui.api.requests import python_words, request_of, settings_from
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.params import settings_of
+from dld_tui.targets import registry as targets
 from scripts.library_stubs import STUBS, stubs
 from tests.support import models
 from tests.support.models import write
@@ -219,11 +220,12 @@ def test_what_a_job_says_is_told_once_and_in_words_of_python(
             return {}
 
     local = SimpleNamespace(start=lambda *_: Told())
-    monkeypatch.setattr(requests.targets, "get", lambda name: local)
-    monkeypatch.setattr(requests.registry, "decode_result", lambda *_: "done")
+    monkeypatch.setattr(targets, "get", lambda name: local)
+    monkeypatch.setattr(registry, "decode_result", lambda *_: "done")
     said: list[str] = []
     output = network.with_name("half.onnx")
-    assert api.convert_fp16(network, output=output, progress=said.append) == "done"
+    result: Any = api.convert_fp16(network, output=output, progress=said.append)
+    assert result == "done"
     assert said == ["loading", "--fp16 is on", "loading"]
 
 
