@@ -24,6 +24,8 @@ from dld_tui.core.checks.findings import (
     settled,
 )
 from dld_tui.core.document import Document
+from dld_tui.core.document.transactions import Transaction
+from dld_tui.core.edits.cleaning import remove_records
 from dld_tui.core.edits.repairs import repair_of
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.operators.native import infer_shapes
@@ -222,13 +224,28 @@ def test_a_repair_makes_its_finding_go_away_and_is_one_step(
     if not found:
         assert not (rule in REPAIRED and findings_of(document, rule) == [])
         return
-    before = bytes_of(document)
+    before, told = bytes_of(document), [*map(_known_as, check(document))]
     document.apply(repair_of(repair_steps(found)))
     left = [finding.message for finding in findings_of(document, rule)]
     assert not {finding.message for finding in found} & set(left)
     document.undo()
     after = bytes_of(document)
     assert after == before
+    assert [*map(_known_as, check(document))] == told
+
+
+def test_a_conflict_is_told_in_the_order_of_the_file_also_after_an_undo(tmp_path: Path) -> None:
+    made = models.parse(models.CHAIN)
+    made.graph.value_info.extend([info("a", 1), info("a", 7)])
+    document = opened(tmp_path, made)
+    (told,) = findings_of(document, "type-conflict")
+    transaction = Transaction("remove the first", {})
+    remove_records(
+        transaction, document.main, "value_info", document.main.records["value_info"][:1]
+    )
+    transaction.roll_back()
+    assert findings_of(document, "type-conflict") == [told]
+    assert told.message == "Value a is float32 in value_info and int64 in value_info"
 
 
 def _known_as(finding: Finding) -> tuple[object, ...]:

@@ -91,6 +91,13 @@ def test_else_the_noisiest_nodes_are_kept_and_then_what_they_take(document: Docu
     ]  # fmt: skip
 
 
+def test_where_no_tensor_is_wrong_alone_the_noisiest_node_is_named(document: Document) -> None:
+    first = first_failing_node(findings(document, {"a": GOOD, "b": GOOD * 1.0001, "c": GOOD}))
+    assert first is not None
+    assert (first.node, first.reason) == ("second", "'b' is less exact (signal to noise 80 dB)")
+    assert first_failing_node(findings(document, {})) is None
+
+
 def test_single_elements_are_no_problem_when_there_is_little_noise() -> None:
     many = np.full(10_000, 100.0)
     one_off = many.copy()

@@ -12,6 +12,7 @@ from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.quantization_plan import (
     Point,
     QuantizationPlan,
+    Scale,
     point_lines,
     quantized_nodes,
 )
@@ -38,7 +39,7 @@ PLAN = QuantizationPlan.from_json({
         {"node": "rows", "needs": ["b"], "when_quantized": [["same", "y", "b"]], "otherwise": []},
     ],
     "scales": {"range:x": scale(0.5), "range:a": scale(1.0), "range:b": scale(0.25),
-               "weight:w": scale(0.125, 0), "range:y": scale(2.0)},
+               "weight:w": scale(0.125, 0), "weight:whole": scale(0.5), "range:y": scale(2.0)},
     "narrowed": [["a", "relu", "range:b"]],
 })  # fmt: skip
 
@@ -59,9 +60,9 @@ def test_the_scale_depends_on_the_nodes_around() -> None:
     without_relu = PLAN.chosen({"relu"})
     assert without_relu["a"] == "range:a", "its negative numbers count then"
     assert PLAN.chosen({"rows"}) == {name: all_of_it[name] for name in "xawcb"}
-    bias = PLAN.scale("range:x*weight:w")
-    assert bias is not None
-    assert (bias.scale, bias.dtype, bias.axis) == ((0.0625, 0.0625), "int32", 0)
+    assert PLAN.scale("range:x*weight:w") == Scale((0.0625, 0.0625), (0,), "int32", 0)
+    assert PLAN.scale("range:x*weight:whole") == Scale((0.25,), (0,), "int32", None)
+    assert PLAN.scale("range:x*weight:unknown") is None
     assert PLAN.every_choice()["a"] == ["range:a", "range:b"]
     assert PLAN.every_choice()["y"] == ["range:y", "range:b"]
 

@@ -12,19 +12,31 @@ from dld_tui.activities.registry import activities, decode_result
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.error_attribution import FailingNode
+from dld_tui.core.conversion.fp16 import WeightLoss
 from dld_tui.core.conversion.quantization_plan import Point
 from dld_tui.core.conversion.result import (
+    ChangedTerminals,
+    CleanedModel,
     ComparedValues,
+    ConvertedOpset,
     ConvertedWeights,
     HalfModel,
     Latencies,
+    MergedModel,
     ModelFigures,
+    MovedWeights,
     NotCompared,
     OutputError,
     OwnHalfModel,
     QuantizationPoints,
     QuantizedModel,
+    ResizedDimension,
+    ResizedModel,
+    StrippedModel,
     TensorLosses,
+    loss_lines,
+    made_notes,
+    noted_lines,
     report_notes,
 )
 from dld_tui.core.conversion.tensor_casting import TensorLoss
@@ -84,6 +96,105 @@ def test_a_result_comes_back_as_what_it_was(activity: str, result: Any) -> None:
 
 def test_every_activity_says_of_what_class_its_results_are() -> None:
     assert [activity.id for activity in activities() if activity.result is None] == []
+
+
+VERIFIED = {**WRITTEN, "values": NotCompared("it is large"), "latency_ms": None}
+MANY = {f"a{at}": f"b{at}" for at in range(12)}
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (
+            MergedModel(**VERIFIED, links=[{"x": "y"}, MANY], renamed=[{"p": "q"}, {}]),
+            ["linked  y → x", "renamed  p → q",
+             *(f"linked  b{at} → a{at}" for at in range(10)), "and 2 more linked"],
+        ),
+        (
+            StrippedModel(**WRITTEN, moved=2, moved_bytes=2048),
+            ["2 weights of 2.05 kB taken out;"
+             " dld convert restore brings them back from the original model"],
+        ),
+        (
+            StrippedModel(**WRITTEN, moved=0, moved_bytes=0),
+            ["no weight was taken out: none is an initializer above the threshold"],
+        ),
+        (
+            MovedWeights(**VERIFIED, moved=1, moved_bytes=8, data_file="m.data"),
+            ["1 weight of 8 B moved to m.data"],
+        ),
+        (MovedWeights(**VERIFIED, moved=1, moved_bytes=8), ["1 weight of 8 B moved to the model"]),
+        (MovedWeights(**VERIFIED, moved=0, moved_bytes=0), ["no weight was moved to the model"]),
+        (CleanedModel(**VERIFIED, passes={"unused": 1, "twins": 2}),
+         ["unused: 1 place", "twins: 2 places"]),
+        (ChangedTerminals(**VERIFIED, changed=["x\x1b", "a" * 161]),
+         ["x\\x1b", f"{'a' * 80}…{'a' * 79}"]),
+        (
+            ConvertedOpset(**VERIFIED, from_=13, to=17, changed={"Split": 2}, added={"Cast": 1},
+                           removed={}, initializers=1, unconverted=["Old"]),
+            ["opset 13 to 17: 2 changed, 1 added", "  changed  Split  2", "  added    Cast   1",
+             "  added    1 initializer", "  not converted: Old"],
+        ),
+        (
+            ConvertedOpset(**VERIFIED, from_=13, to=17, changed={}, added={}, removed={},
+                           initializers=0, unconverted=[]),
+            ["opset 13 to 17: no node had to change"],
+        ),
+    ],
+)  # fmt: skip
+def test_a_conversion_says_what_it_made(result: Any, told: list[str]) -> None:
+    assert [note.text for note in made_notes(result)] == told
+
+
+@pytest.mark.parametrize(
+    ("result", "told"),
+    [
+        (
+            ResizedModel(
+                **VERIFIED, changed=[f"line {at}" for at in range(12)],
+                dimensions=[
+                    ResizedDimension(key="N", axes=dict.fromkeys("abcde", 1), from_=None, to=4),
+                    ResizedDimension(key="x:0", axes={"x": 0}, from_=3, to="M"),
+                ],
+            ),
+            ["a axis 1, b axis 1, c axis 1, d axis 1, 1 more: dynamic → 4", "x axis 0: 3 → M",
+             *(f"  line {at}" for at in range(10)), "  and 2 more nodes", "note: n"],
+        ),
+        (
+            OwnHalfModel(
+                **VERIFIED, losses=[WeightLoss(f"w{at}", 4, 3, 1, 7e4) for at in range(6)],
+                library="own", range_check=False, nodes=3, casts=-1, weights=1,
+                kept={"Add: blocked": 1}, inlined=2, to="bfloat16",
+            ),
+            ["note: n", "3 nodes in bfloat16, 1 weight converted, 0 casts added",
+             "  kept 1 node: Add: blocked", "  2 function calls inlined",
+             "6 weights with values out of bfloat16's range:",
+             *(f"  w{at}: 3 too large and 1 too small of 4; largest 7e+04" for at in range(5)),
+             "  and 1 more: --range-check lists all"],
+        ),
+        (
+            HalfModel(**VERIFIED, losses=[WeightLoss(f"w{at}", 4, 3, 1, 7e4) for at in range(6)],
+                      library="onnxruntime", range_check=True),
+            ["note: n", "6 weights with values out of float16's range:",
+             *(f"  w{at}: 3 too large and 1 too small of 4; largest 7e+04" for at in range(6))],
+        ),
+    ],
+)  # fmt: skip
+def test_a_conversion_notes_what_needs_a_look(result: Any, told: list[str]) -> None:
+    assert noted_lines(result) == told
+
+
+def test_of_weights_that_lose_values_the_first_are_those_out_of_range() -> None:
+    def loss(name: str, *counts: int) -> TensorLoss:
+        return TensorLoss(name, (), "initializer", "float32", (4,), 16, *counts, 0, 0.5)
+
+    assert loss_lines([]) == []
+    lines = loss_lines([loss(f"w{at}", 0, 0, 1) for at in range(12)] + [loss("far", 1, 2, 0)])
+    assert lines[:2] == [
+        "13 weights would be rounded:", "  far: 1 too large, 2 to zero; largest error 0.5"
+    ]  # fmt: skip
+    assert (len(lines), lines[2]) == (14, "  w0: 1 rounded; largest error 0.5")
+    assert lines[-1] == "  and 1 more"
 
 
 def test_what_was_not_compared_is_not_wrong() -> None:

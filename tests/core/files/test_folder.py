@@ -67,14 +67,16 @@ def test_a_folder_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     [
         ("MOST_ENTRIES", 5, "the first 5 names were looked at"),
         ("MOST_FILES", 5, "the first 5 files are listed"),
+        ("_MOST_READ", 5, ""),
     ],
 )
 def test_there_is_a_limit_to_names_and_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, said: str
 ) -> None:
     monkeypatch.setattr(folders, limit, value)
+    suffix = ".json" if limit == "_MOST_READ" else ".onnx"
     for number in range(20):
-        touch(tmp_path / f"{number}.onnx")
+        touch(tmp_path / f"{number}{suffix}", data=b'{"Layers": [], "Bindings": []}')
     found = scan(tmp_path)
     assert len(found.files) == 5
     assert found.note == said

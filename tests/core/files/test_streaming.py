@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import CancelledError, FileChangedError
-from dld_tui.core.files.blobs import Blob, ByteCount, stream
+from dld_tui.core.files.blobs import Blob, ByteCount, stored_length, stream
 from dld_tui.core.files.source import Source
 from tests.support.payloads import NUMBERS
 
@@ -38,6 +38,22 @@ def written(path: Path, pieces: list[bytes | Blob], count: ByteCount | None = No
 
 def test_writes_pieces_of_all_sizes(tmp_path: Path, source: Source) -> None:
     pieces = pieces_of(source)
+    assert written(tmp_path / "out", pieces) == expected(pieces)
+
+
+def test_holes_of_large_payloads_take_no_room(tmp_path: Path, source: Source) -> None:
+    assert stored_length(pieces_of(source)) == len(expected(pieces_of(source)))
+    path = tmp_path / "holes"
+    with path.open("wb") as file:
+        file.write(b"a" * 4096)
+        file.truncate(1 << 20)
+        file.seek(0, os.SEEK_END)
+        file.write(b"z" * 4096)
+        file.truncate(2 << 20)
+    if path.stat().st_blocks * 512 >= 1 << 20:
+        pytest.skip("this file system has no holes")
+    pieces: list[bytes | Blob] = [b"head", Blob(Source.open(path), 0, 2 << 20, "raw_data")]
+    assert 4 + 2 * 4096 <= stored_length(pieces) < 1 << 20
     assert written(tmp_path / "out", pieces) == expected(pieces)
 
 

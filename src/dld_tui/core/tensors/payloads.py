@@ -149,7 +149,6 @@ class PayloadStore:
         if self._held:
             for source in self._held.values():
                 source.close()
-            self._held = {}
             sweep()
 
 

@@ -48,9 +48,10 @@ def test_an_arrow_ends_at_each_card() -> None:
 def test_types_stand_beside_lines_or_in_the_box_but_not_in_both() -> None:
     graph = Graph()
     source = graph.add("Split", "s")
-    ends = [graph.add("Relu", f"r{at}") for at in range(2)]
-    graph.link("a", source, [ends[0]], "f32[1,2]")
-    graph.link("b", source, [ends[1]], "f32[1,2,3,4,5,6,7,8,9]")
+    ends = [graph.add("Relu", f"r{at}") for at in range(3)]
+    graph.link("untyped", source, [ends[0]])
+    graph.link("a", source, [ends[1]], "f32[1,2]")
+    graph.link("b", source, [ends[2]], "f32[1,2,3,4,5,6,7,8,9]")
     found = scene(graph)
     beside = [line.text for line in found.links]
     inside = [line.text for card in found.cards for line in card.lines if line.role == "type"]
