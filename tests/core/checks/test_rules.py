@@ -25,7 +25,7 @@ from dld_tui.core.checks.findings import (
 )
 from dld_tui.core.document import Document
 from dld_tui.core.document.transactions import Transaction
-from dld_tui.core.edits.cleaning import remove_records
+from dld_tui.core.edits.nodes import remove_records
 from dld_tui.core.edits.repairs import repair_of
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.operators.native import infer_shapes

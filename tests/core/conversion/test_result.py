@@ -185,8 +185,10 @@ def test_a_conversion_notes_what_needs_a_look(result: Any, told: list[str]) -> N
 
 
 def test_of_weights_that_lose_values_the_first_are_those_out_of_range() -> None:
-    def loss(name: str, *counts: int) -> TensorLoss:
-        return TensorLoss(name, (), "initializer", "float32", (4,), 16, *counts, 0, 0.5)
+    def loss(name: str, overflow: int, underflow: int, rounded: int) -> TensorLoss:
+        return TensorLoss(
+            name, (), "initializer", "float32", (4,), 16, overflow, underflow, rounded, 0, 0.5
+        )
 
     assert loss_lines([]) == []
     lines = loss_lines([loss(f"w{at}", 0, 0, 1) for at in range(12)] + [loss("far", 1, 2, 0)])

@@ -156,23 +156,56 @@ def slow_attention(batch: int, heads: int, rows: int, seen: int, width: int, dee
     return count
 
 
-def test_attention_in_all_its_spellings() -> None:
-    batch, heads, rows, width, past = 2, 3, 4, 5, 6
-    all_heads = (batch, rows, heads * width)
-    cache = (batch, heads, past, width)
-    plain = slow_attention(batch, heads, rows, rows, width, width)
-    longer = slow_attention(batch, heads, rows, rows + past, width, width)
-    four = (batch, heads, rows, width)
-    assert macs("Attention", [four] * 3) == plain
-    assert macs("Attention", [all_heads] * 3, q_num_heads=heads, kv_num_heads=heads) == plain
-    assert macs("Attention", [four] * 3 + [None, cache, cache]) == longer
-    assert macs("MultiHeadAttention", [all_heads] * 3, domain=MS, num_heads=heads) == plain
-    packed = (batch, rows, heads, 3, width)
-    assert macs("MultiHeadAttention", [packed], domain=MS, num_heads=heads) == plain
-    joined = macs(
-        "Attention", [(batch, rows, 7), (7, 3 * heads * width)], domain=MS, num_heads=heads
+Q, K, V = (2, 4, 15), (2, 7, 15), (2, 7, 9)
+"""Of 3 heads: 4 rows of queries, 7 of keys as wide as these, and narrower values."""
+Q4, K4, V4 = (2, 3, 4, 5), (2, 3, 7, 5), (2, 3, 7, 3)
+ONE = (2, 1, 15)
+PAST_K, PAST_V, NO = (2, 3, 6, 5), (2, 3, 6, 3), [None]
+FLAT: dict[str, Any] = {"domain": "", "q_num_heads": 3, "kv_num_heads": 3}
+CONTRIB: dict[str, Any] = {"domain": MS, "num_heads": 3}
+
+
+@pytest.mark.parametrize(
+    ("op_type", "inputs", "about", "seen", "deep"),
+    [
+        ("Attention", [Q4, K4, V4], {}, 7, 3),
+        ("Attention", [Q4, K4, V4, None, PAST_K, PAST_V], {}, 13, 3),
+        ("Attention", [Q, K, V], FLAT, 7, 3),
+        ("Attention", [Q, K, V, None, PAST_K, PAST_V], FLAT, 13, 3),
+        ("FlexAttention", [Q4, K4, V4], {}, 7, 3),
+        ("MultiHeadAttention", [Q, K, V], CONTRIB, 7, 3),
+        ("MultiHeadAttention", [Q, K, V, *NO * 3, PAST_K, PAST_V], CONTRIB, 13, 3),
+        ("MultiHeadAttention", [(2, 4, 3, 3, 5)], CONTRIB, 4, 5),
+        ("MultiHeadAttention", [(2, 4, 3, 3, 5), *NO * 5, PAST_K, PAST_K], CONTRIB, 10, 5),
+        ("MultiHeadAttention", [Q, (2, 7, 3, 2, 5)], CONTRIB, 7, 5),
+        ("MultiHeadAttention", [Q, K4, K4], CONTRIB, 7, 5),
+        ("DecoderMaskedMultiHeadAttention", [(2, 1, 45)], CONTRIB, 1, 5),
+        ("DecoderMaskedMultiHeadAttention", [(2, 1, 45), *NO * 4, PAST_K, PAST_K], CONTRIB, 7, 5),
+        ("DecoderMaskedMultiHeadAttention", [ONE, ONE, (2, 1, 9)], CONTRIB, 1, 3),
+        ("DecoderMaskedMultiHeadAttention", [ONE, ONE, (2, 1, 9), None, None, PAST_K, PAST_V],
+         CONTRIB, 7, 3),
+        ("DecoderMaskedMultiHeadAttention", [ONE, K4, K4, None, None, PAST_K, PAST_K],
+         CONTRIB, 7, 5),
+        ("GroupQueryAttention", [Q, K, K, PAST_K, PAST_K], CONTRIB | {"kv_num_heads": 3}, 10, 5),
+    ],
+)  # fmt: skip
+def test_attention_in_all_its_spellings(
+    op_type: str, inputs: list[Any], about: dict[str, Any], seen: int, deep: int
+) -> None:
+    rows = inputs[0][2 if inputs[0] == Q4 else 1]
+    assert macs(op_type, inputs, **about) == slow_attention(2, 3, rows, seen, 5, deep)
+
+
+def test_attention_may_make_its_operands_itself() -> None:
+    past = [None, None, (2, 2, 3, 6, 5)]
+    about: dict[str, Any] = {"domain": MS, "num_heads": 3, "qkv_hidden_sizes": [15, 15, 9]}
+    made = 2 * 4 * 7
+    assert macs("Attention", [(2, 4, 7), (7, 45)], domain=MS, num_heads=3) == (
+        slow_attention(2, 3, 4, 4, 5, 5) + made * 45
     )
-    assert joined == plain + batch * rows * 7 * 3 * heads * width
+    assert macs("Attention", [(2, 4, 7), (7, 39), *past], **about) == (
+        slow_attention(2, 3, 4, 10, 5, 3) + made * 39
+    )
 
 
 @pytest.mark.parametrize("bits", [2, 4, 8])

@@ -12,6 +12,7 @@ import pytest
 from dld_tui.activities.convert.sanitize import put_back_inputs
 from dld_tui.core.conversion.opset import convert_opset
 from dld_tui.core.document.document import Document
+from dld_tui.core.document.opset_imports import least_ir_of
 from dld_tui.core.document.parts.extraction import extract_nodes
 from dld_tui.core.types import JSON
 from tests.core.rewrite.rewriting import saved
@@ -86,3 +87,48 @@ def test_onnxruntime_fuses_as_before(tmp_path: Path) -> None:
     )
     fused = onnx.load(tmp_path / "optimized.onnx").graph.node
     assert "BatchNormalization" not in [node.op_type for node in fused]
+
+
+def with_type(place: str, dtype: int) -> Callable[[onnx.ModelProto], object]:
+    """Return what gives a new tensor of a body, or a declared value, a type."""
+
+    def change(model: onnx.ModelProto) -> None:
+        info = onnx.helper.make_tensor_value_info("v", dtype, [1])
+        body = onnx.helper.make_graph([], "b", [], [], value_info=[info])
+        if place == "tensor":
+            model.graph.node[0].attribute.add().t.data_type = dtype
+        elif place == "body":
+            model.graph.node[0].attribute.add().g.CopyFrom(body)
+        else:
+            getattr(model.graph, place).append(info)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "least"),
+    [
+        (lambda model: None, 4),
+        (lambda model: model.graph.ClearField("initializer"), 3),
+        (lambda model: model.graph.sparse_initializer.add(), 6),
+        (lambda model: model.training_info.add(), 7),
+        (lambda model: model.functions.add(), 8),
+        (lambda model: model.functions.add().attribute_proto.add(), 9),
+        (lambda model: model.functions.add(overload="o"), 10),
+        (lambda model: model.functions.add().value_info.add(), 10),
+        (lambda model: model.functions.add().metadata_props.add(), 10),
+        (lambda model: model.functions.add().node.add().metadata_props.add(), 10),
+        (lambda model: model.graph.metadata_props.add(), 10),
+        (lambda model: model.graph.node[0].metadata_props.add(), 10),
+        (lambda model: model.graph.input[0].metadata_props.add(), 10),
+        (lambda model: model.graph.initializer[0].metadata_props.add(), 10),
+        *((with_type(place, 17), 9) for place in ("input", "value_info", "output", "body")),
+        *((with_type("tensor", dtype), least) for dtype, least in ((20, 9), (22, 10), (23, 11))),
+    ],
+)
+def test_the_ir_version_that_the_content_of_a_model_needs(
+    change: Callable[[onnx.ModelProto], object], least: int
+) -> None:
+    model = parse(OLD)
+    change(model)
+    assert least_ir_of(model) == least

@@ -395,7 +395,11 @@ def test_finds_the_tensors_of_every_place() -> None:
     assert set(names) == in_nodes | {"init", "default", "training"}
     assert len(names) == len(set(names))
     model.graph.sparse_initializer.add().values.name = "sparse"
+    made = model.graph.node.add().attribute.add()
+    made.sparse_tensor.values.name = "sparse of a node"
     assert len(list(dense_tensors(model))) == len(names)
+    more = [found.name for found in dense_tensors(model, sparse=True) if found.name not in names]
+    assert sorted(more) == ["", "", "sparse", "sparse of a node"], "values and indices"
 
 
 def test_entries_may_hold_any_bytes() -> None:

@@ -11,7 +11,7 @@ import onnx
 import pytest
 
 from dld_tui.core.document import Document
-from dld_tui.core.llm.agreement import disagreements, folder_findings
+from dld_tui.core.llm.agreement import folder_findings
 from dld_tui.core.llm.folder import find_decoder
 from tests.support import decoders
 
@@ -20,11 +20,18 @@ def found_in(folder: Path) -> list[str]:
     model, config = find_decoder(folder)
     assert config is not None
     with closing(Document.open(model)) as document:
-        return [one.message for one in disagreements(document, config)]
+        return [one.message for one in folder_findings(document, folder, config)]
 
 
 def test_a_folder_that_agrees_has_no_finding(tmp_path: Path) -> None:
-    assert found_in(decoders.folder(tmp_path / "genai")) == []
+    folder = decoders.folder(tmp_path / "genai")
+    assert found_in(folder) == []
+    single = decoders.folder(
+        tmp_path / "single", num_hidden_layers=1,
+        inputs={"past_key_names": "past_key_values.0.key"},
+    )  # fmt: skip
+    decoders.grouped(single / "model.onnx", layers=1)
+    assert found_in(single) == [], "one layer needs no %d"
 
 
 @pytest.mark.parametrize(

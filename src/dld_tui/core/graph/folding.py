@@ -148,11 +148,11 @@ def _repeats(
     runs = []
     part = 0
     while part < len(tokens):
-        period, count = _best_repeat(tokens, cuts, part)
+        period = _best_period(tokens, cuts, part)
         if not period:
             part += 1
             continue
-        part = _snapped(tokens, cuts, scopes, part, period, count)
+        part = _snapped(tokens, cuts, scopes, part, period)
         count = _times(tokens, part, period)
         starts = [cuts[part + period * time] for time in range(count + 1)]
         runs.append(Repeat(tuple(starts)))
@@ -216,9 +216,9 @@ def _times(tokens: Sequence[int], part: int, period: int) -> int:
     return times
 
 
-def _best_repeat(tokens: Sequence[int], cuts: Sequence[int], part: int) -> tuple[int, int]:
-    """Return the period and count of the repeat from a part on that covers most rows, or 0, 0."""
-    best, best_repeat = 0, (0, 0)
+def _best_period(tokens: Sequence[int], cuts: Sequence[int], part: int) -> int:
+    """Return the period of the repeat from a part on that covers most rows; 0 without one."""
+    best, best_period = 0, 0
     for period in range(1, LONGEST_PERIOD + 1):
         if part + 2 * period > len(tokens):
             break
@@ -228,8 +228,8 @@ def _best_repeat(tokens: Sequence[int], cuts: Sequence[int], part: int) -> tuple
         rows = cuts[part + period] - cuts[part]
         covered = cuts[part + times * period] - cuts[part]
         if times > 1 and rows >= FEWEST_BLOCK_ROWS and covered > best:
-            best, best_repeat = covered, (period, times)
-    return best_repeat
+            best, best_period = covered, period
+    return best_period
 
 
 def _snapped(
@@ -238,7 +238,6 @@ def _snapped(
     scopes: Sequence[Scope],
     part: int,
     period: int,
-    count: int,
 ) -> int:
     """Return a better start of the block, so that each repetition lies in a separate name scope.
 
@@ -249,7 +248,7 @@ def _snapped(
     for shift in range(period):
         start = part + shift
         times = _times(tokens, start, period)
-        if times < max(2, count - 1):
+        if times < 2:
             continue
         blocks = [
             common_scope(scopes[cuts[start + time * period] : cuts[start + (time + 1) * period]])
