@@ -13,7 +13,7 @@ from dld_tui.core.shapes.call import Call
 from dld_tui.core.shapes.evaluation import Evaluation
 from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import UNKNOWN, symbol
-from dld_tui.core.shapes.value import Value
+from dld_tui.core.shapes.value import Dims, Value
 from tests.support import models
 
 N, T = symbol("N"), symbol("T")
@@ -52,6 +52,40 @@ def test_names_go_through_functions_branches_and_loops(tmp_path: Path) -> None:
         assert evaluation.value(main, "z").dims == (N, 48)
         assert evaluation.value(main, "l").dims == (3, N, 48)
         assert not evaluation.demands.failed
+
+
+SCAN_BODY = (
+    "body = k (float[p] s, float[q, r] v) => (float[p] t, float[q, r] w) {{ t = {} w = Neg (v) }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("opset", "axes", "carry", "shapes", "made"),
+    [
+        (18, "", "Neg (s)", [(2,), (5, 3, 4)], [(2,), (5, 3, 4)]),
+        (18, "scan_input_axes = [1],", "Neg (s)", [(2,), (5, 3, 4)], [(2,), (3, 5, 4)]),
+        (18, "scan_output_axes = [1],", "Neg (s)", [(2,), (5, 3, 4)], [(2,), (3, 5, 4)]),
+        (18, "scan_input_axes = [-1], scan_output_axes = [-1],", "Neg (s)",
+         [(2,), (T, 3, N)], [(2,), (T, 3, N)]),
+        (18, "", "Concat <axis = 0> (s, s)", [(2,), (5, 3, 4)], [(UNKNOWN,), (5, 3, 4)]),
+        (8, "", "Neg (s)", [(), (N, 2), (N, T, 3, 4)], [(N, 2), (N, T, 3, 4)]),
+    ],
+)  # fmt: skip
+def test_a_scan_goes_along_an_axis_of_each_input(
+    opset: int, axes: str, carry: str, shapes: list[Dims], made: list[Dims]
+) -> None:
+    names = ["lengths", "s", "x"][-len(shapes) :]
+    model = models.parse(
+        f"""<ir_version: 10, opset_import: ["" : {opset}]>
+        g (float s, float x) => (float a, float b) {{
+            a, b = Scan <num_scan_inputs = 1, {axes} {SCAN_BODY.format(carry)}>
+            ({", ".join(names).replace("lengths", "")})
+        }}"""
+    )
+    given = {name: Value(dims) for name, dims in zip(names, shapes, strict=True)}
+    document = Document(model)
+    evaluation = Evaluation(document, given)
+    assert [evaluation.value(document.main, name).dims for name in "ab"] == made
 
 
 def test_where_knowledge_ends_sizes_are_unknown(tmp_path: Path) -> None:

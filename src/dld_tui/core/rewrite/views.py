@@ -520,12 +520,10 @@ def folded(scope: Scope, name: str) -> Any:
     feeds = {item: view.value for item, view in views.items()}
     if any(not isinstance(value, np.ndarray) for value in feeds.values()):
         return UNKNOWN
-    if dims is None or not all(isinstance(size, int) for size in dims):
-        most = math.prod(value.size for value in feeds.values())  # at most, by broadcasting
-        is_large = node.op_type == "ConstantOfShape" or most > _MOST_FOLDED
-    else:
-        is_large = math.prod(dims) > _MOST_FOLDED
-    return UNKNOWN if is_large else _worked_out(node, feeds)
+    sizes = [size for size in dims or () if isinstance(size, int)]
+    if dims is None or len(sizes) < len(dims) or math.prod(sizes) > _MOST_FOLDED:
+        return UNKNOWN
+    return _worked_out(node, feeds)
 
 
 def _is_small(view: ValueView) -> bool:
