@@ -259,6 +259,12 @@ def check_plan(path: Path) -> None:
         nothing_known = not layer["layer_type"] and not layer["inputs"] and not layer["outputs"]
         for title in ("weights", "in", "out"):
             assert not nothing_known or row.get(title, "–") == "–", row
+    # A heading counts the rows below it.
+    for section in ("finding", "layer", "convolution", "gemm", "reformats", "memory", "timing"):
+        for name in (section, f"{section}s"):
+            heading = re.search(r"\(([\d,]+)\)$", (page.lines(name) or [""])[0])
+            shown = page.tables.get(f"{section}-table", page.tables.get(f"{name}-table", []))
+            assert heading is None or int(heading[1].replace(",", "")) == len(shown), name
     # Layers of a finding: as many as its parts have, and none saves more than they take.
     for row, group in zip(page.tables.get("finding-table", []), grouped(plan, found), strict=True):
         assert shows(row["% of time"], group.percent)

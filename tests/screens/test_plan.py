@@ -160,8 +160,13 @@ async def test_the_special_tables_follow_each_other(engine: Path) -> None:
         names = set()
         for _ in pane.tables:
             names.add(pane.tables[pane.at].name)
+            assert pane.layer_at_cursor() in (screen.row, None)  # the details are of its layer
             await pilot.press("v")
         assert {"convolutions", "reformats", "memory", "bindings"} <= names
+        await pilot.press("3")
+        assert screen.row == screen.row_of_finding()
+        await pilot.press("6")
+        assert screen.row == pane.layer_at_cursor()
         await pilot.press("enter")
         await until(pilot, lambda: screen.pane == "layers")
 
@@ -185,7 +190,7 @@ async def every_chart_draws(pilot: Pilot[Any], screen: PlanScreen) -> None:
         await pilot.press("v")
     assert "Time per type" in shown[0]
     assert "Roofline" in shown[6]
-    assert "memory bound" in shown[7]
+    assert "of the time overhead" in shown[7]
 
 
 async def test_panes_of_an_engine_one_at_a_time(engine: Path) -> None:

@@ -133,11 +133,12 @@ class Plan:
 
         Raises:
             ValueError: The view is unknown.
+            dld_tui.core.errors.UsageError: There is a filter, and the view is not of layers.
         """
         if view in VIEWS:
-            return json_of(make_table(self._plan, view, filter))
+            return json_of(make_table(self._plan, view, filter, self._mapping))
         if view in GROUPINGS:
-            return json_of(group_table(self._plan, view, filter))
+            return json_of(group_table(self._plan, view, filter, self._mapping))
         raise ValueError(f"no view {view!r}: there are {', '.join((*VIEWS, *GROUPINGS))}")
 
     def select(self, filter: str) -> list[Record]:

@@ -61,6 +61,7 @@ def test_hostile_names_come_to_an_end(part: str) -> None:
         (("Reshape_1", "Add_2", "Mul_3"), "Add_2"),
         (("conv2/3x3", "conv2/relu_3x3"), "conv2/3x3"),  # no operators are known
         (("Transpose_1",), "Transpose_1"),
+        (("QuantLinearNode__622", "resnet50/conv1_conv/BiasAdd"), "resnet50/conv1_conv/BiasAdd"),
     ],
 )
 def test_a_fused_layer_is_called_by_its_main_operator(nodes: tuple[str, ...], main: str) -> None:

@@ -136,6 +136,10 @@ def layers_of(graph: Path, profile: Path, device: dict[str, Any]) -> list[dict[s
                 peak *= 4
             bound = "compute" if peak <= by_memory else "memory"
             share = 2 * macs / (time_ms / 1000) / min(peak, by_memory) if time_ms else None
+        if share is not None and share < 0.5 and time_ms < 8 * 0.003:  # of launches of 3 µs
+            bound = "launch"
+        elif share is not None and share < 0.1:
+            bound = "overhead"
         found.append(
             {
                 "index": index,

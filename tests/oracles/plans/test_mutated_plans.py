@@ -24,6 +24,7 @@ from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import GROUPINGS, groups
+from tests.oracles.plans.test_plan_screens import check_screens
 from tests.oracles.test_html_figures import check_plan
 
 DATA = Path(__file__).parent / "data"
@@ -78,6 +79,7 @@ def test_no_two_figures_of_a_damaged_engine_contradict_each_other(
         return  # nothing is told of it
     consistent(plan, sum(map(usable, rows)))
     check_plan(tmp_path / "e.graph.json")
+    check_screens(tmp_path / "e.graph.json")
 
 
 @pytest.mark.models
@@ -92,6 +94,7 @@ def test_no_two_figures_of_the_engines_at_hand_contradict_each_other() -> None:
         with contextlib.suppress(InputError):
             plan = open_plan(path)
             consistent(plan, math.inf)
+            check_screens(path)
             timed += plan.total_ms is not None
     assert timed >= 30
 

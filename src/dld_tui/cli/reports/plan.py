@@ -93,8 +93,8 @@ class Request:
     )  # fmt: skip
     filter: str = param(
         "", label="Filter", metavar="TEXT",
-        help="Only matching layers: words, type:conv, precision:int8, origin:qdq, ms>0.1; all "
-        "match.",
+        help="Only matching layers: words, type:conv, precision:int8, origin:qdq, ms>0.1, "
+        "findings>0; all match.",
     )  # fmt: skip
     sort: str | None = param(
         None, label="Sort", metavar="KEY",
@@ -138,10 +138,11 @@ def command(asked: Request) -> None:
         beside=not asked.alone, profile_index=asked.profile_index,
     )  # fmt: skip
     document = _document(asked.model)
-    table = _table(opened, asked.view, asked.by, asked.filter, asked.sort, asked.csv is not None)
     # A table needs neither nodes nor findings, and making them takes longer than the table.
-    needed = table is None or asked.as_json or any((asked.html, asked.onnx, written))
+    is_table = bool(asked.by or asked.sort or asked.csv or (asked.view or "summary") != "summary")
+    needed = not is_table or asked.as_json or any((asked.filter, asked.html, asked.onnx, written))
     mapping = map_plan(opened, document) if needed else {}
+    table = _table(opened, asked, mapping) if is_table else None
     findings = lint(opened, mapping) if needed else []
     if asked.csv is not None and table is not None:
         _say(asked.csv, write_text(asked.csv, csv_of(table)))
@@ -200,19 +201,11 @@ def _document(model: Path | None) -> Document | None:
     return open_document(model)
 
 
-def _table(
-    plan: EnginePlan, view: str | None, by: str | None, text: str, sort: str | None, csv: bool
-) -> Table[Any] | None:
-    """Return the requested table; None for the summary."""
-    if by:
-        table = group_table(plan, by, text)
-    elif view and view != "summary":
-        table = make_table(plan, view, text)
-    elif sort or csv:
-        table = make_table(plan, "layers", text)
-    else:
-        return None
-    return table.sorted_by(sort) if sort else table
+def _table(plan: EnginePlan, asked: Request, mapping: Mapping[int, LayerNodes]) -> Table[Any]:
+    """Return the requested table."""
+    make, name = (group_table, asked.by) if asked.by else (make_table, asked.view or "layers")
+    table: Table[Any] = make(plan, name, asked.filter, mapping)
+    return table.sorted_by(asked.sort) if asked.sort else table
 
 
 _MOST_OF_RULE = 3
@@ -297,8 +290,13 @@ def _write_group(group: FindingGroup, names: Mapping[int, str]) -> None:
 
 def write_tables_of_summary(plan: EnginePlan, text: str, mapping: Mapping[int, LayerNodes]) -> None:
     """Write the short tables of the summary: by type, by precision, and the slowest layers."""
-    if text:
-        plan = replace(plan, layers=tuple(matching(plan, text, mapping)))
+    if text.split():
+        chosen = tuple(matching(plan, text, mapping))
+        passes = "passes" if len(chosen) == 1 else "pass"
+        write()
+        write(f"{len(chosen):,} of {fmt.plural(len(plan.layers), 'layer')} {passes} the filter:"
+              " shares are of all layers")  # fmt: skip
+        plan = replace(plan, layers=chosen)
     if not plan.layers:
         return
     for by in ("type",) if plan.names_only else ("type", "precision"):

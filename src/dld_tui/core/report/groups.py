@@ -176,6 +176,7 @@ def _group(key: str, members: Sequence[tuple[Layer, float, bool]], total_ms: flo
         estimate=any(estimated for _, _, estimated in members),
         gpu_time_ms=sum(gpu) if gpu else None,
         cost_ms=cost_ms,
+        is_timed=any(layer.cost_ms is not None for layer, _, _ in members),
     )
 
 
@@ -274,6 +275,8 @@ _WORDS = {name.lower(): name for name in onnx_operators()} | {
     **dict.fromkeys(("avgpool", "avgpool1d", "avgpool2d", "avgpool3d"), "AveragePool"),
     **dict.fromkeys(("batchnorm", "batchnorm2d"), "BatchNormalization"),
     "linear": "Gemm", "layernorm": "LayerNormalization",
+    # tf2onnx names what it quantizes so.
+    "quantlinearnode": "QuantizeLinear", "dequantlinearnode": "DequantizeLinear",
 }  # fmt: skip
 
 

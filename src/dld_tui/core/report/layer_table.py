@@ -207,11 +207,13 @@ def layer_columns(
         Column("passes", "passes", figure("passes"), COUNT, 6, priority=8, style="dim",
                shown=False, help="Number of passes in which the layer ran."),
         Column("footprint", "bytes", figure("engine.footprint"), SIZE, 8, priority=4,
-               style="dim", help="Bytes of weights, inputs and outputs."),
+               style="dim", help="Bytes of weights, outputs, and what is read of the inputs."),
         Column("weights_bytes", "weights", figure("engine.weights_bytes"), SIZE, 8, priority=7,
                style="dim", help="Bytes of weights and biases."),
         Column("io_bytes", "in+out", figure("engine.io_bytes"), SIZE, 8, priority=9,
                style="dim", help="Bytes of inputs and outputs."),
+        Column("unread_bytes", "not read", figure("engine.unread_bytes"), SIZE, 8, priority=9,
+               style="dim", shown=False, help="Bytes of the inputs that the layer does not read."),
         Column("flops", "FLOPs", flops, SHORT, 8, priority=8, style="dim", shown=False,
                help="Operations per execution; a multiply-accumulate counts as two."),
         Column("moved_bytes", "moved", moved, SIZE, 8, priority=8, style="dim",
@@ -255,12 +257,12 @@ VIEWS: Mapping[str, str] = {
     " max_ms mean_ms count passes provider precision input_dims output_dims flops"
     " moved_bytes flops_per_s bytes_per_s roof_percent limiter in_use_bytes nodes",
     "engine csv": "index name type time_ms median_ms percent precision output_precision io_bytes"
-    " weights_bytes footprint tactic",
+    " unread_bytes weights_bytes footprint tactic",
     "engine text": "name type precision time_ms percent footprint nodes",
     "engine html": "index name type precision time_ms percent footprint weights_bytes tactic nodes"
     " confidence",
     "engine screen": "index findings type name precision time_ms percent cost median_ms footprint"
-    " weights_bytes io_bytes layer_type output_dims tactic nodes",
+    " weights_bytes io_bytes unread_bytes layer_type output_dims tactic nodes",
 }
 """The columns of each output, in order. Those of CSV, JSON and Parquet are a contract."""
 
@@ -413,18 +415,22 @@ def group_table(
         layers: Those that are grouped, for the names of columns that people read.
     """
 
+    def known(group: Group, figure: float) -> float | None:
+        return figure if group.is_timed else None
+
     def time(group: Group) -> str:
-        return ("≈" if group.estimate else "") + fmt.milliseconds(group.time_ms)
+        text = fmt.milliseconds(known(group, group.time_ms))
+        return f"≈{text}" if group.estimate and group.is_timed else text
 
     columns: dict[str, Column[Group]] = {column.key: column for column in (
-        Column("key", by, lambda group: group.key, least=16, keep="end"),
+        Column("key", by.replace("_", " "), lambda group: group.key, least=16, keep="end"),
         Column("count", "count", lambda group: group.count, COUNT, 7, priority=1, style="dim"),
-        Column("time_ms", time_title(layers), lambda group: group.time_ms, MS, 9,
+        Column("time_ms", time_title(layers), lambda group: known(group, group.time_ms), MS, 9,
                text=time, heat=True),
-        Column("percent", "%", lambda group: group.percent, PERCENT, 5, heat=True),
+        Column("percent", "%", lambda group: known(group, group.percent), PERCENT, 5, heat=True),
         Column("gpu_time_ms", "GPU ms", lambda group: group.gpu_time_ms, MS, 9),
         Column("estimate", "estimate", lambda group: group.estimate, FLAG),
-        Column("cost_ms", "cost ms", lambda group: group.cost_ms, MS),
+        Column("cost_ms", "cost ms", lambda group: known(group, group.cost_ms), MS),
         Column("cost", "", lambda group: group.cost_ms, BAR, 16, align="left", heat=True,
                priority=2, sortable=False),
     )}  # fmt: skip

@@ -130,6 +130,8 @@ class EngineFacts:
     """Bytes of weights, outputs, and what it reads of its inputs."""
     weights_bytes: float | None = None
     io_bytes: float | None = None
+    unread_bytes: float | None = None
+    """Of the inputs, what no window of the layer touches."""
     total_ms: float | None = None
     average_ms: float | None = None
     median_ms: float | None = None
@@ -285,6 +287,8 @@ class Group:
     """On the GPU; None when none of the layers had a kernel."""
     cost_ms: float = 0.0
     """The kernels on a GPU plus the layers on the CPU where kernels are known; else `time_ms`."""
+    is_timed: bool = True
+    """False when no layer has a time: then the figures are 0, and shown as not known."""
 
 
 GpuKind: TypeAlias = Literal["kernel", "memcpy", "memset", "overhead", "sync"]

@@ -7,7 +7,7 @@ operations at the peak of their type, and at least that of its bytes at the band
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
@@ -41,8 +41,8 @@ _ROOFS = ("compute", "memory")
 _QUANTIZES_FIRST = frozenset({"DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
 """Products that read floats and multiply integers."""
 _INT8_LEVEL = 4
-_ABOVE = 1.05
-"""A figure above this part of a roof is none: the roof is too low."""
+MOST_OF_ROOF = 1.05
+"""A figure above this part of a roof is none: the roof is too low, or is not that of the layer."""
 _NEAR = 0.1
 """A layer that reaches less of both its roofs is limited by neither."""
 _LAUNCHES = 8
@@ -150,11 +150,23 @@ def limiter(layer: Layer) -> Limiter | None:
     ms, cost = measured_ms(layer), layer.cost
     if ms is None or cost is None or cost.roof_ms is None or is_above_roof(layer):
         return None
-    if cost.roof_ms < ms / 2 and ms < _LAUNCHES * (cost.launch_ms or 0.0):
+    return limit_of(cost.bound, cost.roof_ms, ms, cost.launch_ms or 0.0)
+
+
+def limit_of(bound: str | None, least_ms: float, ms: float, launch_ms: float) -> Limiter:
+    """Return what limits a layer that takes `ms`; times in milliseconds.
+
+    Args:
+        bound: Which of the roofs is the lower one: ``compute`` or ``memory``.
+        least_ms: Its time at this roof.
+        ms: Its time.
+        launch_ms: The time of an empty layer on the device.
+    """
+    if least_ms < ms / 2 and ms < _LAUNCHES * launch_ms:
         return "launch"
-    if cost.roof_ms < _NEAR * ms:
+    if least_ms < _NEAR * ms:
         return "overhead"
-    return "compute" if cost.bound == "compute" else "memory"
+    return "compute" if bound == "compute" else "memory"
 
 
 def with_reached_roofs(layers: Sequence[Layer]) -> tuple[Layer, ...]:
@@ -231,30 +243,44 @@ def roofline_text(layers: Sequence[Layer]) -> str:
     whole = sum(ms for _, ms in times)
     if not whole:
         return ""
+    known = [
+        (limit, ms, (roof_ms_of(layer) or 0.0) * (layer.count or 1.0))
+        for layer, ms in times
+        if (limit := limiter(layer)) is not None
+    ]
+    return limits_text(known, whole)
+
+
+def limits_text(layers: Iterable[tuple[Limiter, float, float]], whole_ms: float) -> str:
+    """Return what limits layers together; empty where that is known of none.
+
+    Args:
+        layers: What limits a layer, its time and its least time in milliseconds; those that are
+            not known are left out.
+        whole_ms: The time of all layers.
+    """
     by: dict[str, tuple[float, float]] = {}
-    for layer, ms in times:
-        limit = limiter(layer)
-        if limit is not None:
-            spent, least = by.get(limit, (0.0, 0.0))
-            by[limit] = spent + ms, least + (roof_ms_of(layer) or 0.0) * (layer.count or 1.0)
+    for limit, ms, least_ms in layers:
+        spent, least = by.get(limit, (0.0, 0.0))
+        by[limit] = spent + ms, least + least_ms
     covered = sum(spent for spent, _ in by.values())
     if not covered:
         return ""
     parts = [
-        f"{word} {fmt.whole_percent(100 * by[word][0] / whole)} %"
+        f"{word} {fmt.whole_percent(100 * by[word][0] / whole_ms)} %"
         + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the limit)" if word in _ROOFS else "")
         for word in sorted(by, key=lambda word: -by[word][0])
     ]  # fmt: skip
     text = ", ".join(parts)
-    if covered < 0.9995 * whole:  # by layers whose limit is known
-        text += f"; {100 * covered / whole:.1f} % of the time is covered"
+    if covered < 0.9995 * whole_ms:  # by layers whose limit is known
+        text += f"; {100 * covered / whole_ms:.1f} % of the time is covered"
     return text
 
 
 def is_above_roof(layer: Layer) -> bool:
     """Return whether a layer is faster than its roof allows: then it is not its roof."""
     ms, least = measured_ms(layer), roof_ms_of(layer)
-    return ms is not None and least is not None and least > _ABOVE * ms
+    return ms is not None and least is not None and least > MOST_OF_ROOF * ms
 
 
 def node_kind(op_type: str, node: Node | None) -> NodeKind:

@@ -326,6 +326,11 @@ class PlanScreen(ResultsPage[Loaded]):
         else:
             super().focus_pane()
 
+    def show_pane(self, name: str) -> None:
+        """Show a pane and put the focus into it; the details are of the layer at its cursor."""
+        super().show_pane(name)
+        self._other_moved()
+
     def layer_at_cursor(self) -> Layer | None:
         """Return the layer that the details are of."""
         loaded, row = self.loaded, self.row
@@ -353,11 +358,7 @@ class PlanScreen(ResultsPage[Loaded]):
         if row != self.row:
             self.row = row
             layer = loaded.plan.layers[row]
-            wrong = [
-                finding
-                for finding in loaded.findings
-                if finding.layer == layer.index or layer.index in finding.layers
-            ]
+            wrong = [finding for finding in loaded.findings if layer.index in finding.concerned]
             self.query_one(PlanDetails).show(layer, loaded.mapping.get(layer.index), wrong)
             if not self.graph.has_focus_within:
                 self.graph.reveal(LayerVertex(row))
@@ -384,10 +385,14 @@ class PlanScreen(ResultsPage[Loaded]):
             self.show_layer(self._row_of("layers"))
 
     @on(PlanGraphPane.LayerReached)
+    def _graph_moved(self) -> None:
+        if self.pane == "graph":
+            self.show_layer(self._row_of("graph"))
+
     @on(LineView.CursorMoved, "#findings")
     @on(SpecialView.CursorMoved, "#special-table")
     def _other_moved(self) -> None:
-        if self.pane in ("graph", "findings", "tables"):
+        if self.pane in ("findings", "tables"):
             self.show_layer(self._row_of(self.pane))
 
     @on(PlanGraphPane.LayerOpened)
@@ -427,7 +432,7 @@ class PlanScreen(ResultsPage[Loaded]):
         finding = self.query_one(PlanFindings).finding_at_cursor()
         if self.loaded is None or finding is None:
             return None
-        index = finding.layer if finding.layer is not None else next(iter(finding.layers), None)
+        index = next(iter(finding.concerned), None)
         layers = enumerate(self.loaded.plan.layers)
         return next((row for row, layer in layers if layer.index == index), None)
 
@@ -489,6 +494,7 @@ class PlanScreen(ResultsPage[Loaded]):
     def action_next_table(self) -> None:
         if self.pane == "tables":
             self.query_one(SpecialPane).next_table()
+            self._other_moved()
         else:
             self.show_pane("charts")
             self.charts.next_chart()

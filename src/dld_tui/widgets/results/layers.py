@@ -327,7 +327,7 @@ class LayerPane(TablePane):
         shown, whole = len(self.table.order), len(self.all_layers)
         rows = self.wording.rows.capitalize()
         if self.by != "layer":
-            title = f"{rows} by {self.by} · {fmt.count(shown)} groups"
+            title = f"{rows} by {self.by.replace('_', ' ')} · {fmt.plural(shown, 'group')}"
         elif self.group is not None:
             title = f"{rows} of {self.group[0]} {visible(self.group[1])} · {fmt.count(shown)}"
         else:

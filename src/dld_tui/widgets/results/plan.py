@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -21,6 +20,7 @@ from dld_tui.core.operators.categories import colour_class_of
 from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer
+from dld_tui.core.report.roofline import Limiter, limits_text
 from dld_tui.core.statistics import trtexec_summary
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor, missing
@@ -42,8 +42,8 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 )
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-from dld_tui.core.tensorrt.plan.summary import summary_of
-from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
+from dld_tui.core.tensorrt.plan.summary import is_slowed, left_out, summary_of
+from dld_tui.core.tensorrt.plan.tables import VIEWS, layers_of_row, make_table
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import ListedNames, cut_names
 from dld_tui.widgets.charts.bars import Block, Line, bar, bar_ramp, block, fitted, flow, width_of
@@ -122,10 +122,10 @@ def _head(loaded: LoadedPlan, width: int) -> list[Line]:
     plan = loaded.plan
     dot = f" {glyphs.current().dot} "
     name = clip(visible(plan.title) or "(no name)", max(width // 2, 20), keep="middle")
-    folded = len(plan.all_layers) - len(plan.layers)
+    others = ", ".join(left_out(plan))
     parts = [
         visible(device_name(plan.device)),
-        fmt.plural(len(plan.layers), "layer") + (f" (+{folded:,} folded)" if folded else ""),
+        fmt.plural(len(plan.layers), "layer") + (f" (and {others})" if others else ""),
         fmt.plural(plan.profile_count, "profile") if plan.profile_count > 1 else "",
     ]
     lines: list[Line] = [[(name, "strong")]]
@@ -147,8 +147,8 @@ def _figure(plan: EnginePlan) -> Block:
     times = None if timing is None else timing.compute or timing.latency
     if timing is not None and times is not None:
         title = "GPU compute, median" if timing.compute is not None else "latency, median"
-        rate = timing.throughput or (1000 / times.median if times.median else None)
-        return figure_block(times.median, title, f"{rate:,.0f} inferences/s" if rate else "")
+        rate = timing.throughput
+        return figure_block(times.median, title, f"{rate:,.1f} inferences/s" if rate else "")
     if plan.total_ms:
         return figure_block(plan.total_ms, "sum of the layers", "mean of each")
     return block([[("no times", "dim")]])
@@ -189,7 +189,10 @@ def _amounts(loaded: LoadedPlan, wide: bool) -> list[Block]:
     )
     activations = _bytes_text(summary.activations_bytes, summary.activations_complete)
     rows = [
-        ("layers sum to", f"{fmt.milliseconds(plan.total_ms)} ms" if plan.total_ms else ""),
+        (
+            "profiled layers sum to" if is_slowed(plan) else "layers sum to",
+            f"{fmt.milliseconds(plan.total_ms)} ms" if plan.total_ms else "",
+        ),
         ("weights", "" if plan.names_only else weights),
         ("activations", "" if plan.names_only else activations),
         ("profiled", _passes(plan.passes)),
@@ -259,7 +262,7 @@ def _findings(loaded: LoadedPlan, width: int) -> list[Line]:
     count = fmt.plural(len(findings), "finding")
     lines: list[Line] = [[(f"{count}", "strong"), ("  3 shows all", "dim")]]
     names = shown_names(loaded.plan, loaded.layers)
-    shown_first = [names.get(-1 if one.layer is None else one.layer, "") for one in findings[:3]]
+    shown_first = [layers_text(one, names) for one in findings[:3]]
     listed = ListedNames(shown_first, _NAME_STEP)
     for finding, name in zip(findings[:3], shown_first, strict=True):
         share = "" if finding.percent is None else f"{fmt.percent(finding.percent)} % "
@@ -376,32 +379,28 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
         [(clip(f"T(FL)OPS at most: {tops}", width), "dim")],
         [],
     ]
-    counts = {"compute": 0.0, "memory": 0.0}
+    known: list[tuple[Limiter, float, float]] = []
     rows: list[Line] = []
     layers = sorted(plan.layers, key=lambda item: -(item.time_ms or 0.0))
-    room = max(width - _ROOF_BAR - 34, 8)
+    room = max(width - _ROOF_BAR - 35, 8)
     names = cut_names([visible(layer.name) for layer in layers], room)
     for layer, name in zip(layers, names, strict=True):
         placed = placement(layer, peaks)
         if placed is None:
             continue
-        counts[placed.bound] += layer.time_ms or 0.0
         share = placed.efficiency
+        if share is not None and layer.time_ms is not None:
+            known.append((placed.bound, layer.time_ms, share * layer.time_ms))
         text = fmt.UNKNOWN if share is None else f"{100 * share:.0f}"
         rows.append([
             (f"{fmt.milliseconds(layer.time_ms):>8} ms ", "number"),
-            (f"{placed.bound:<8}", "warn" if placed.bound == "compute" else "info"),
+            (f"{placed.bound:<9}", "warn" if placed.bound == "compute" else "info"),
             (bar(share, _ROOF_BAR, bar_ramp()), layer_style(layer.kind)),
             (f" {text:>4} %  ", ""),
             (name, ""),
         ])  # fmt: skip
-    whole = sum(counts.values())
-    if whole > 0:
-        parts = (
-            f"{fmt.whole_percent(100 * time / whole)} % {bound} bound"
-            for bound, time in counts.items()
-        )
-        lines.insert(2, [(f"of the time {', '.join(parts)}", "")])
+    if told := limits_text(known, plan.total_ms or 0.0):
+        lines.insert(2, [(clip(f"of the time {told}", width), "")])
     return [*lines, *rows]
 
 
@@ -589,6 +588,15 @@ _NAME_FROM = 96
 _LEAST_NAME, _NAME_STEP = 14, 8
 
 
+def layers_text(finding: PlanFinding, names: Mapping[int, str]) -> str:
+    """Return the layers of a finding: ``Conv_0 and 1 more``; empty if it is about none."""
+    concerned = [index for index in finding.concerned if index in names]
+    if not concerned:
+        return ""
+    more = f" and {len(concerned) - 1:,} more" if len(concerned) > 1 else ""
+    return names[concerned[0]] + more
+
+
 class FindingRows:
     """Findings as the lines of a view."""
 
@@ -606,12 +614,7 @@ class FindingRows:
         return finding.rule, finding.layer, finding.layers, finding.hazard
 
     def _name(self, finding: PlanFinding) -> str:
-        index = finding.layer if finding.layer is not None else next(iter(finding.layers), -1)
-        name = self._names.get(index)
-        if name is None:
-            return "the whole engine"
-        more = len(finding.layers) - 1 if finding.layer is None else 0
-        return name + (f" and {more:,} more" if more > 0 else "")
+        return layers_text(finding, self._names) or "the whole engine"
 
     def text(self, index: int) -> str:
         finding = self.findings[index]
@@ -672,10 +675,6 @@ class PlanFindings(LineView):
 _SHOWN = tuple(view for view in VIEWS if view != "layers")
 
 
-def _layer_name(row: Any) -> str:
-    return row.name if isinstance(row, EngineLayer) else ""
-
-
 def special_tables(plan: EnginePlan) -> list[Table[Any]]:
     """Return the tables of a plan that have rows, what takes longest first."""
     tables = []
@@ -726,7 +725,7 @@ class SpecialPane(Framed, Vertical):
         super().__init__(id=id, classes="frame")
         self.tables: Sequence[Table[Any]] = ()
         self.at = 0
-        self._rows: Mapping[tuple[str, int], int] = {}
+        self._rows: Mapping[int, int] = {}
 
     def compose(self) -> ComposeResult:
         yield SpecialNames()
@@ -741,12 +740,7 @@ class SpecialPane(Framed, Vertical):
         """Show the first of the tables of a plan, or the one that was shown before."""
         before = self.view.table.name
         self.tables = tables
-        counts = Counter[str]()
-        rows = {}
-        for place, layer in enumerate(plan.layers):
-            rows[layer.name, counts[layer.name]] = place
-            counts[layer.name] += 1
-        self._rows = rows
+        self._rows = {layer.index: place for place, layer in enumerate(plan.layers)}
         self.show_table(next((at for at, table in enumerate(tables) if table.name == before), 0))
 
     def next_table(self) -> None:
@@ -778,14 +772,12 @@ class SpecialPane(Framed, Vertical):
         return replace(self.view.table, rows=self.view.shown_rows()) if self.tables else None
 
     def layer_at_cursor(self) -> int | None:
-        """Return the layer under the cursor, by its place among the plan's; None for others."""
+        """Return the layer of the row under the cursor, by its place among the plan's."""
         row = self.view.row_at_cursor()
         if row is None or not self.tables:
             return None
-        table = self.tables[self.at]
-        name = _layer_name(table.rows[row])
-        before = sum(_layer_name(other) == name for other in table.rows[:row])
-        return self._rows.get((name, before))
+        of = layers_of_row(self.tables[self.at].rows[row])
+        return self._rows.get(of[0]) if of else None
 
     @on(MarksChanged)
     def _marked(self, event: MarksChanged) -> None:

@@ -29,7 +29,7 @@ PLAN = plan([
         ("out:int8", [1]), ("conv relu", [0]), ("conv nothing", []), ("ms>1", [0]),
         ("%<=20", [1, 2]),
         ("tactic:imma", [0]), ("node:stem", [0]), ("scope:stem", [0]), ("bytes>0", [0, 1, 2]),
-        ("weights>0", [0]), ("format:fp32", [2]), ("findings>0", [0, 2]), ("1.2.3", []),
+        ("weights>0", [0]), ("format:fp32", [2]), ("findings>0", [0, 1, 2]), ("1.2.3", []),
         ("kind:reformat ms<2", [1, 2]),
     ],
 )  # fmt: skip

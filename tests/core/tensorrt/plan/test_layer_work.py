@@ -157,12 +157,15 @@ def test_under_the_roof() -> None:
     assert found is not None
     assert intensity is not None
     assert found.efficiency is not None
-    assert found.bound == "memory"
+    assert found.bound == "launch"
     assert found.attainable == pytest.approx(2 * intensity * 1935e9)
     assert found.efficiency == pytest.approx(timed.footprint / 1e-5 / 1935e9)  # type: ignore[operator]
     untimed = placement(CONV, peaks)
     assert untimed is not None
-    assert untimed.efficiency is None
+    assert (untimed.bound, untimed.efficiency) == ("memory", None)
+    slow = placement(replace(CONV, time_ms=5.0), peaks)
+    assert slow is not None
+    assert slow.bound == "overhead"
     assert placement(make("kgen", [[-1]], [-1]), peaks) is None
 
 

@@ -103,6 +103,7 @@ def summary_json(plan: EnginePlan) -> dict[str, JSON]:
         "weights_complete": summary.weights_complete,
         "activations_bytes": summary.activations_bytes,
         "activations_complete": summary.activations_complete,
+        "unread_bytes": summary.unread_bytes,
         "all_layers": len(plan.all_layers),
         "names_only": plan.names_only,
         "passes": plan.passes,

@@ -309,6 +309,7 @@ def plan_page(
     compute = plan.timing.series.get("compute", ()) if plan.timing is not None else ()
     times = trtexec_summary(compute)
     names = shown_names(plan, layer_records(plan, mapping))
+    wrong = finding_table(plan, findings, names)
     sections = [
         Section("summary", "In short", facts(map(_fact, [*summary_lines(plan)][1:]))),
         Section("about", "Notes", paragraphs(about)),
@@ -322,8 +323,7 @@ def plan_page(
         Section("scatter", "Time against bytes moved", scatter_chart(plan)),
         Section("memory-chart", "The largest layers in memory", memory_chart(plan, names)),
         Section("convolution-chart", _convolution_title(plan), convolution_chart(plan, names)),
-        Section("findings", f"Findings ({len(findings):,})",
-                html_of("finding-table", finding_table(plan, findings, names))),
+        Section("findings", f"Findings ({len(wrong):,})", html_of("finding-table", wrong)),
         Section("layers", f"Layers ({len(plan.layers):,})", _layers(plan, mapping)),
         *(_special(make_table(plan, view)) for view in VIEWS if view != "layers"),
         Section("graph", "Graph", drawing),

@@ -86,6 +86,7 @@ def _facts(layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> Engin
         footprint=layer.footprint,
         weights_bytes=layer.known_weights,
         io_bytes=layer.io_bytes,
+        unread_bytes=layer.unread_bytes,
         median_ms=layer.median_ms,
     )
 
@@ -108,9 +109,11 @@ def layer_records(
     Args:
         plan: The engine.
         mapping: The ONNX nodes by the layers' own index.
-        findings: Those of the lint, to count them by layer.
+        findings: Those of the lint, to count them by layer that they are about.
     """
-    counts = None if findings is None else Counter(finding.layer for finding in findings)
+    counts = None
+    if findings is not None:
+        counts = Counter(index for finding in findings for index in finding.concerned)
     return [
         _layer(
             at,

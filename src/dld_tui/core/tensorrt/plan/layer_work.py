@@ -17,6 +17,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.foreign import dims_of, first, number_of, whole_of
 from dld_tui.core.machine.kernel_names import Roof, roof_of
 from dld_tui.core.machine.peaks import Peaks, gpu_peaks
+from dld_tui.core.report.roofline import MOST_OF_ROOF, Limiter, limit_of
 from dld_tui.core.tensorrt.plan.engine_plan import BITS, EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.types import JSON
@@ -352,8 +353,9 @@ def _known(tensors: tuple[EngineTensor, ...]) -> tuple[int, ...] | None:
 class Placement:
     """The position of a layer under the roofline."""
 
-    bound: str
-    """``compute`` or ``memory``: its limit."""
+    bound: Limiter
+    """Its limit: ``compute`` or ``memory``, the lower of its roofs; ``launch`` or ``overhead``
+    if it is far below both."""
     attainable: float
     """The most operations per second at this layer's intensity; bytes per second for a layer
     without products."""
@@ -390,30 +392,27 @@ def computed_bandwidth(device: Mapping[str, JSON]) -> float | None:
     return width / 8 * ghz * 2
 
 
-MOST_OF_ROOF = 1.05
-"""A layer that is faster does not stand under this roof: its data came from a cache, or the files
-name another device."""
-
-
 def placement(layer: EngineLayer, peaks: Peaks) -> Placement | None:
     """Return the position of a layer under the roofline; None if its shapes are unknown.
 
-    Also None for a layer that is faster than it allows.
+    Also None for a layer that is faster than it allows: its data came from a cache, or the files
+    name another device.
     """
     size = layer.footprint
     if not size:
         return None
     count = macs(layer)
     if not count:
-        return _placed("memory", peaks.bandwidth, size, layer.time_ms)
+        return _placed("memory", peaks.bandwidth, size, layer.time_ms, peaks.launch_ms)
     roof = layer_roof(layer, peaks)
     if roof is None:
         return None
     by_memory = 2 * count / size * peaks.bandwidth
-    bound, attainable = (
-        ("compute", roof.flops) if roof.flops <= by_memory else ("memory", by_memory)
-    )
-    return _placed(bound, attainable, 2 * count, layer.time_ms)
+    is_compute = roof.flops <= by_memory
+    return _placed(
+        "compute" if is_compute else "memory", min(roof.flops, by_memory), 2 * count,
+        layer.time_ms, peaks.launch_ms,
+    )  # fmt: skip
 
 
 def points_under_roofs(
@@ -435,9 +434,15 @@ def points_under_roofs(
     return points, dict(sorted(roofs.items()))
 
 
-def _placed(bound: str, per_second: float, work: float, time_ms: float | None) -> Placement | None:
-    share = work / (time_ms / 1000) / per_second if time_ms else None
-    return Placement(bound, per_second, share) if share is None or share <= MOST_OF_ROOF else None
+def _placed(
+    bound: Limiter, per_second: float, work: float, time_ms: float | None, launch_ms: float
+) -> Placement | None:
+    if not time_ms:
+        return Placement(bound, per_second, None)
+    share = work / (time_ms / 1000) / per_second
+    if share > MOST_OF_ROOF:
+        return None
+    return Placement(limit_of(bound, share * time_ms, time_ms, launch_ms), per_second, share)
 
 
 def above_roof(layers: Iterable[EngineLayer], device: Mapping[str, JSON]) -> str:

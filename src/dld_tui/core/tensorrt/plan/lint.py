@@ -79,8 +79,9 @@ class PlanFinding:
 
     @property
     def concerned(self) -> tuple[int, ...]:
-        """All layers that it is about."""
-        return self.layers if self.layer is None else (self.layer, *self.layers)
+        """All layers that it is about, each once, the one that it is called by first."""
+        own = () if self.layer is None else (self.layer,)
+        return tuple(dict.fromkeys((*own, *self.layers)))
 
 
 @dataclass(frozen=True)
@@ -138,14 +139,19 @@ def _group(same: Sequence[PlanFinding], layers: Mapping[int, EngineLayer]) -> Fi
         key=lambda layer: -(layer.percent or 0.0),
     )
     percents = [layer.percent for layer in involved if layer.percent is not None]
+    share = sum(percents) if percents else None
     return FindingGroup(
-        same[0].rule, same[0].level, tuple(same), tuple(involved),
-        sum(percents) if percents else None, _joined_gain(same),
-    )  # fmt: skip
+        same[0].rule, same[0].level, tuple(same), tuple(involved), share, _joined_gain(same, share)
+    )
 
 
-def _joined_gain(same: Sequence[PlanFinding]) -> GainRange | None:
-    """Return the range of several findings: those about the same layers save them once."""
+def _joined_gain(same: Sequence[PlanFinding], share: float | None) -> GainRange | None:
+    """Return the range of several findings: those about the same layers save them once.
+
+    Args:
+        same: The findings.
+        share: Of the time, of all their layers.
+    """
     gains = {
         (finding.layer, finding.layers): finding.gain
         for finding in same
@@ -155,7 +161,7 @@ def _joined_gain(same: Sequence[PlanFinding]) -> GainRange | None:
         return None
     most = sum(gain.percent[1] for gain in gains.values())
     sources = dict.fromkeys(gain.source for gain in gains.values())
-    return GainRange((0.0, min(100.0, most)), "; ".join(sources))
+    return GainRange((0.0, min(100.0 if share is None else share, most)), "; ".join(sources))
 
 
 LONG_PERCENT = 10.0

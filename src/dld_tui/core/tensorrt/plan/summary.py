@@ -21,6 +21,7 @@ from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.layer_kinds import FLOATS, QUANTIZED, is_heavy
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
+from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 
 if TYPE_CHECKING:
@@ -160,12 +161,14 @@ def matching(
     """Return the layers that pass a filter, in order.
 
     Args:
+        plan: The whole plan, as findings are about a layer and its neighbours.
         text: The filter; an empty one passes all.
         mapping: The ONNX nodes of the layers; by default from the file itself.
     """
     if not text.split():
         return list(plan.layers)
-    records = layer_records(plan, map_plan(plan) if mapping is None else mapping)
+    nodes = map_plan(plan) if mapping is None else mapping
+    records = layer_records(plan, nodes, findings(plan, nodes))
     return [plan.layers[at] for at in select(records, text, engine=True)]
 
 
@@ -182,8 +185,9 @@ class PlanGroup:
     time_ms: float | None
     """None if no layer of the group has a time."""
     percent: float | None
-    bytes: int
-    """Weights, inputs and outputs, as far as they are known."""
+    bytes: int | None
+    """Weights, outputs, and what is read of the inputs, as far as they are known; None where no
+    size is."""
     weights_bytes: int
 
 
@@ -216,12 +220,14 @@ def _group(name: str, layers: Sequence[EngineLayer], total_ms: float | None) -> 
     times = [layer.time_ms for layer in layers if layer.time_ms is not None]
     time_ms = sum(times) if times else None
     weights = sum(layer.weights_bytes for layer in layers)
+    moved = weights + sum(known_io_bytes(layer) - layer.unread_bytes for layer in layers)
+    is_known = moved or all(layer.footprint is not None for layer in layers)
     return PlanGroup(
         key=name,
         count=len(layers),
         time_ms=time_ms,
         percent=100 * time_ms / total_ms if time_ms is not None and total_ms else None,
-        bytes=weights + sum(known_io_bytes(layer) - layer.unread_bytes for layer in layers),
+        bytes=moved if is_known else None,
         weights_bytes=weights,
     )
 
@@ -283,6 +289,8 @@ class PlanSummary:
     read is counted for each, as in TREx."""
     activations_complete: bool
     """False when the size of a tensor is not known."""
+    unread_bytes: int
+    """The part of `activations_bytes` that no window of the layers touches."""
 
 
 def summary_of(plan: EnginePlan) -> PlanSummary:
@@ -298,6 +306,7 @@ def summary_of(plan: EnginePlan) -> PlanSummary:
         activations_bytes=sum(known_io_bytes(layer) for layer in plan.layers),
         activations_complete=not plan.names_only
         and all(layer.io_bytes is not None for layer in plan.layers),
+        unread_bytes=sum(layer.unread_bytes for layer in plan.layers),
     )
 
 
@@ -322,6 +331,14 @@ def activations_text(summary: PlanSummary) -> str:
 
 _SLOWED = 1.1
 """Layers that take more times as long as passes without profiling have times of their own."""
+
+
+def is_slowed(plan: EnginePlan) -> bool:
+    """Return whether profiling made the layers slower than the inferences beside them."""
+    compute = None if plan.timing is None else plan.timing.compute
+    return compute is not None and (plan.total_ms or 0.0) > _SLOWED * compute.median
+
+
 NAMES = 13
 """Characters of the names in the summary, with the blanks behind them."""
 
@@ -344,14 +361,15 @@ def summary_lines(plan: EnginePlan) -> Iterator[str]:
     if summary.total_ms is not None:
         passes = "1 pass" if plan.passes == 1 else f"{plan.passes or 0:,} passes"
         over = f", mean of {passes}" if plan.passes else ""
-        compute = plan.timing and plan.timing.compute
-        if compute and summary.total_ms > _SLOWED * compute.median:
+        if is_slowed(plan):
             over += ", with profiling on"  # which GPU compute, below, is not
         yield f"layer sum    {fmt.milliseconds(summary.total_ms)} ms{over}"
     yield from _timing(plan)
     if not plan.names_only and plan.layers:
         yield f"weights      {weights_text(summary)}"
-        yield f"activations  {activations_text(summary)}"
+        unread = summary.unread_bytes
+        but = f", {fmt.size(unread)} of it not read" if unread else ""
+        yield f"activations  {activations_text(summary)}{but}"
     yield from _spread(plan)
     if on_dla := accelerator_line(plan):
         yield f"DLA          {on_dla}"

@@ -18,9 +18,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.errors import UsageError
 from dld_tui.core.foreign import whole_of
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.layer_table import layer_table, precision_style
+from dld_tui.core.report.records import Layer
 from dld_tui.core.statistics import median
 from dld_tui.core.tables.table import (
     BYTES,
@@ -75,8 +77,14 @@ from dld_tui.core.tensorrt.plan.lint import (
     grouped,
     unfused_attention,
 )
-from dld_tui.core.tensorrt.plan.mapping import NOTHING, map_plan
-from dld_tui.core.tensorrt.plan.summary import PlanGroup, device_table, groups, matching
+from dld_tui.core.tensorrt.plan.mapping import NOTHING, LayerNodes, map_plan
+from dld_tui.core.tensorrt.plan.summary import (
+    LayerDevice,
+    PlanGroup,
+    device_table,
+    groups,
+    matching,
+)
 
 
 @dataclass(frozen=True)
@@ -348,22 +356,61 @@ _TIMES = {
 _PARTS = 10
 
 
-def make_table(plan: EnginePlan, view: str, text: str = "") -> Table[Any]:
-    """Return a table of :data:`VIEWS`, with only the layers that contain `text`.
+def make_table(
+    plan: EnginePlan,
+    view: str,
+    text: str = "",
+    mapping: Mapping[int, LayerNodes] | None = None,
+) -> Table[Any]:
+    """Return a table of :data:`VIEWS`, with only the rows about layers that pass a filter.
+
+    Args:
+        plan: The whole plan: what a row says of a layer may be about its neighbours.
+        view: The view.
+        text: The filter; an empty one passes all.
+        mapping: The ONNX nodes of the layers, as in :func:`matching`.
 
     Raises:
         KeyError: The view is unknown.
+        UsageError: There is a filter, and the view is not of layers.
     """
-    if text:
-        plan = replace(plan, layers=tuple(matching(plan, text)))
     title, make = _MAKERS[view]
-    return replace(make(plan), name=view, title=title)
+    table = replace(make(plan), name=view, title=title)
+    if not text.split():
+        return table
+    if view in _NOT_OF_LAYERS:
+        raise UsageError(f"a filter chooses layers, and the view {view} has none: omit it")
+    chosen = {layer.index for layer in matching(plan, text, mapping)}
+    return replace(
+        table, rows=[row for row in table.rows if not chosen.isdisjoint(layers_of_row(row))]
+    )
 
 
-def group_table(plan: EnginePlan, by: str, text: str = "") -> Table[PlanGroup]:
-    """Return the time and memory of layers that have something in common."""
-    if text:
-        plan = replace(plan, layers=tuple(matching(plan, text)))
+def layers_of_row(row: Any) -> tuple[int, ...]:
+    """Return the layers that a row of a view is about, each by `EngineLayer.index`."""
+    if isinstance(row, EngineLayer):
+        return (row.index,)
+    if isinstance(row, AttentionBlock):
+        return tuple(layer.index for layer in row.layers)
+    if isinstance(row, (Reformat, LayerDevice)):
+        return () if row.layer is None else (row.layer.index,)
+    if isinstance(row, Layer) and row.engine is not None:
+        return () if row.engine.engine_layer is None else (row.engine.engine_layer,)
+    return ()
+
+
+def group_table(
+    plan: EnginePlan,
+    by: str,
+    text: str = "",
+    mapping: Mapping[int, LayerNodes] | None = None,
+) -> Table[PlanGroup]:
+    """Return the time and memory of layers that have something in common.
+
+    The arguments are those of :func:`make_table`; shares are of all layers.
+    """
+    if text.split():
+        plan = replace(plan, layers=tuple(matching(plan, text, mapping)))
     named = by.replace("_", " ")
     columns: tuple[Column[PlanGroup], ...] = (
         Column("key", named, lambda group: group.key, keep="end"),
@@ -522,9 +569,11 @@ def _memory(plan: EnginePlan) -> Table[EngineLayer]:
     def total(layer: EngineLayer, tensors: Sequence[EngineTensor]) -> int | None:
         return None if layer.is_named_only else bytes_of(tensors)
 
+    unread = _figure("unread_bytes", "not read", lambda layer: layer.unread_bytes, SIZE)
     columns = (
         _NAME, _TYPE, _WEIGHTS,
         _figure("input_bytes", "in", lambda layer: total(layer, layer.inputs), BYTES),
+        *([unread] if any(layer.unread_bytes for layer in plan.layers) else []),
         _figure("output_bytes", "out", lambda layer: total(layer, layer.outputs), BYTES),
         _FOOTPRINT, _TIME,
         replace(_SPEED, value=lambda layer: _rate(layer.footprint or None, layer, 1e6)),
@@ -614,3 +663,4 @@ _MAKERS: Mapping[str, tuple[str, Callable[[EnginePlan], Table[Any]]]] = {
 }
 VIEWS = tuple(_MAKERS)
 """The tables of a plan."""
+_NOT_OF_LAYERS = frozenset({"bindings", "timing"})
