@@ -50,6 +50,11 @@ def test_letters_at_word_beginnings_and_in_a_row_score_more() -> None:
     assert of("xFooBar") > of("xfoobar")
     assert of("x/fb") > of("x/fooooob")
     assert score("fb", "bf") is None
+    alone, two, three = (score(word, "xabc") or 0 for word in ("a", "ab", "abc"))
+    assert three - two == two - alone, "each letter in a row adds the same"
+    apart = (of("xFooBar"), of("x_foo_bar"), of("x/foo/bar"), of("x foo bar"))
+    assert len({*apart[1:]}) == 1, "a word begins after whatever is no letter"
+    assert score("_b", "a_b") == score("/b", "a/b") > (score("_b", "__b") or 0)
 
 
 def test_a_longer_query_narrows_and_a_shorter_one_widens() -> None:

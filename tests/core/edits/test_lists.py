@@ -66,6 +66,23 @@ def test_lists_are_set_spliced_resized_and_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("edit", "arguments", "room"),
+    [
+        ("splice_tensor", {"axis": 0, "start": 0, "delete": 1, "insert": 2}, 3 * 4),
+        ("splice_tensor", {"axis": 0, "start": 0, "delete": 1}, 4),
+        ("replace_tensor", {"dtype": "float32", "dims": [4], "resize": True}, 4 * 4),
+    ],
+)
+def test_an_edit_takes_the_room_of_the_new_tensor(
+    tmp_path: Path, edit: str, arguments: dict[str, Any], room: int
+) -> None:
+    document = opened(tmp_path)
+    document.new_data_limit = room
+    document.apply(edit, scope=[], tensor=address("floats"), **arguments)
+    assert document.new_data == room
+
+
+@pytest.mark.parametrize(
     ("edit", "name", "arguments", "says"),
     [
         ("convert_tensor", "ints", {"dtype": "int32"}, "is a list of int64, not int32"),

@@ -177,6 +177,7 @@ DIVISOR = "g (int64[N, 4] a, int64[N, 4] b) => (int64[x, y] z) { z = Div (a, b) 
 SEQUENCE_FIRST = f"""g (float[S, batch, 10] X, int32[batch] sequence_lens,
     float[1, batch, 6] initial_h) => (float[a, b, c, d] y) {{ {w("k", 1, 24, 10)} {w("r", 1, 24, 6)}
     y = LSTM <hidden_size = 6> (X, k, r, , sequence_lens, initial_h) }}"""
+POINTS = "g (float[N, features, 16] x) => (float[a, b, c] y) { y = Relu (x) }"
 FIXED_SIGNAL = """g (float[B, 1, T] x) => (float[a, b, c] y) {
     s = Constant <value_ints = [1, 50, 320]> () y = Reshape (x, s) }"""
 FIXED_BATCH = """g (float[N, 3, 8, 8] x) => (float[a, b] y) {
@@ -205,6 +206,7 @@ CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("regions", REGIONS, {}),
     ("shaped", SHAPED, {"size": (2,)}),
     ("shifted", SHIFTED, {"position_ids": (1, 16)}),
+    ("points", POINTS, {"x": (1, 80, 16)}),
     ("line", LINE, {"x": (1, 3, 48, 320)}),
     ("odd pair", ODD_PAIR, {"left": (1, 50), "right": (1, 100)}),
     ("called", CALLED, {"x": (1, 24)}),

@@ -184,7 +184,7 @@ def test_turns_begin_when_the_threads_of_the_other_version_sleep(
 
 
 def test_percentiles_are_numbers_up_to_100() -> None:
-    assert parse_percentiles("50, 99.9,") == [50.0, 99.9]
+    assert parse_percentiles("0, 50, 99.9, 100,") == [0.0, 50.0, 99.9, 100.0]
 
 
 @pytest.mark.parametrize("text", ["most", "101", "-1", "nan"])

@@ -137,7 +137,7 @@ def test_cells_are_written_and_typed() -> None:
     with pytest.raises(EditError, match="not a whole number"):
         window_of(np.zeros(1, np.int8)).parse("1.5")
     four = TensorWindow(tensor_of(np.array([1], np.int8), "int4"))
-    assert four.parse("0x7").value == 7
+    assert (four.parse("0x7").value, four.parse("0x7").rounded) == (7, False)
     with pytest.raises(EditError, match="int4 holds -8 to 7"):
         four.parse("8")
     strings: Any = [b"a\xff", b"b"]

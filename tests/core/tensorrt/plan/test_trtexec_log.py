@@ -64,6 +64,8 @@ def test_options_device_and_messages() -> None:
     assert log.warnings[0] == "a warning"
     assert log.warnings[1].startswith("GPU compute time is unstable")
     assert log.facts["build time"] == "8.5 sec"
+    again = read_log((HEAD + SUMMARY + END) * 2)
+    assert (again.errors, again.warnings) == (log.errors, log.warnings), "of the last run"
 
 
 def test_performance_by_the_percentiles_that_it_names(tmp_path: Path) -> None:
