@@ -70,6 +70,18 @@ def test_enclosing_lengths_grow_by_a_byte_where_they_must(source: Source, length
     assert joined(splice(model.SerializeToString(), blobs)) == expected.SerializeToString()
 
 
+@pytest.mark.parametrize("unknown", [
+    b"\xc0\x3e\x96\x01", b"\xc1\x3e12345678", b"\xc2\x3e\x02ab", b"\xc5\x3e1234",
+    b"\xc3\x3e\x0a\x01a\x13\x0d1234\x14\xc4\x3e",
+], ids=["varint", "64 bits", "bytes", "32 bits", "groups"])  # fmt: skip
+def test_fields_that_no_version_knows_are_passed_over(source: Source, unknown: bytes) -> None:
+    blobs = BlobTable()
+    tensor = onnx.TensorProto(raw_data=blobs.add(Blob(source, 0, 400, "raw_data")))
+    model = helper.make_model(onnx.GraphProto(initializer=[tensor])).SerializeToString()
+    whole = joined(splice(model, blobs))
+    assert joined(splice(unknown + model + unknown, blobs)) == unknown + whole + unknown
+
+
 def test_one_message_can_be_spliced_alone(source: Source) -> None:
     blobs = BlobTable()
     tensor = onnx.TensorProto(

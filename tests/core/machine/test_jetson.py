@@ -9,6 +9,7 @@ import pytest
 from dld_tui.core.machine.jetson import (
     fastest,
     gpu_clocks,
+    lacks_gpu_wheels,
     last_jetpack,
     power_modes,
     present_mode,
@@ -34,6 +35,18 @@ def test_each_board(board: Board) -> None:
     last = last_jetpack(board.model)
     assert last is not None
     assert last >= board.jetpack
+
+
+@pytest.mark.parametrize(
+    ("version", "machine", "lacks"),
+    [((3, 10), "aarch64", True), ((3, 11), "aarch64", False), ((3, 10), "x86_64", False)],
+)
+def test_python_of_jetpack_6_has_no_wheels_of_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, version: tuple[int, int], machine: str, lacks: bool
+) -> None:
+    monkeypatch.setattr("sys.version_info", version)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert lacks_gpu_wheels() is lacks
 
 
 def test_caps_are_read_and_minus_one_is_none() -> None:

@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 from dld_tui.core.operators.registry import (
+    history_of,
     known_domains,
     newest_opset,
     onnx_versions,
@@ -52,6 +53,38 @@ def test_versions_and_defaults_are_those_of_the_onnx_package() -> None:
         assert newest_opset(domain) == max(
             max(found) for (_, of), found in versions.items() if of == domain
         )
+
+
+@pytest.mark.parametrize(
+    ("op_type", "version", "changes"),
+    [
+        ("Softmax", 1, ["first"]),
+        ("Softmax", 11, ["the same signature, other words or behaviour"]),
+        ("Softmax", 13, ["attribute axis has another default", "takes bfloat16"]),
+        ("Clip", 11, ["new input min", "new input max", "no attribute max any more",
+                      "no attribute min any more"]),
+        ("Cast", 6, ["attribute to is int, was string"]),
+        ("Gemm", 11, ["input C is optional, was single"]),
+        ("Upsample", 10, ["deprecated"]),
+    ],
+)  # fmt: skip
+def test_what_a_version_changed_in_an_operator(
+    op_type: str, version: int, changes: list[str]
+) -> None:
+    versions = [number for number, _ in history_of(op_type)]
+    assert versions == sorted(versions, reverse=True)
+    assert dict(history_of(op_type))[version] == changes
+
+
+@pytest.mark.parametrize(
+    ("op_type", "version", "change"),
+    [
+        ("Concat", 4, "attribute axis is required"),
+        ("Constant", 11, "attribute value is optional"),
+    ],
+)
+def test_a_version_may_require_an_attribute(op_type: str, version: int, change: str) -> None:
+    assert change in dict(history_of(op_type))[version]
 
 
 def test_both_spellings_of_the_standard_domain_are_the_same() -> None:

@@ -388,7 +388,7 @@ def _array(dtype: str, shape: Shape, generator: np.random.Generator, fill: Fill)
         return np.full(shape, fill.low).astype(kind)
     if fill.kind == "listed":
         count = math.prod(shape)
-        padded = (*fill.numbers, *(1.0,) * max(0, count - len(fill.numbers)))
+        padded = (*fill.numbers, *(1.0,) * count)
         return np.array(padded[:count]).reshape(shape).astype(kind)
     if fill.kind == "counting":
         numbers = np.arange(shape[-1] if shape else 1) + int(fill.low)

@@ -273,10 +273,9 @@ def operators(opset_imports: Mapping[str, int]) -> list[OperatorSchema]:
     """
     operator_schemas: list[OperatorSchema] = []
     for domain, version in sorted({plain_domain(d): v for d, v in opset_imports.items()}.items()):
-        if domain == CONTRIB_DOMAIN:
-            operator_schemas.extend(contrib_schemas().values())
-            continue
-        schemas = (onnx_schema(name, domain, version) for name in onnx_operators().get(domain, ()))
+        names = onnx_operators().get(domain, ())
+        known = contrib_schemas().values() if domain == CONTRIB_DOMAIN else ()
+        schemas = (*known, *(onnx_schema(name, domain, version) for name in names))
         operator_schemas.extend(schema for schema in schemas if schema is not None)
     return operator_schemas
 

@@ -184,6 +184,14 @@ def test_parameter_without_a_value_is_told(tmp_path: Path) -> None:
     assert not found.document.main.nodes[0].attributes()
 
 
+def test_a_body_keeps_its_inputs_in_their_order_used_or_not(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (float[2] a, float[2] idle, float[2] b) => (float[2] y)
+    { y = Sub(b, a) }"""
+    document = Document.open(models.write(tmp_path, text))
+    assert extract_body(document, document.main).document.main.inputs == ("a", "idle", "b")
+
+
 def test_main_graph_without_what_is_idle(tmp_path: Path) -> None:
     document = Document.open(models.write(tmp_path, models.CHAIN))
     document.apply("add_node", scope=[], op_type="Abs", inputs=["a"])
