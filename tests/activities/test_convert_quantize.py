@@ -108,7 +108,7 @@ def test_an_empty_folder_and_a_missing_input_are_named(tmp_path: Path) -> None:
     folder = tmp_path / "c"
     folder.mkdir()
     assert "there is no file for input x float32[N, 4]" in refusal(folder, tmp_path)
-    assert "absent: is not a folder" in refusal(tmp_path / "absent", tmp_path)
+    assert "absent: the folder does not exist" in refusal(tmp_path / "absent", tmp_path)
 
 
 def test_a_folder_of_many_files_that_fit_nothing_is_refused_at_the_first(

@@ -150,7 +150,9 @@ def test_demo_writes_its_models_and_replaces_none_unasked(dld: Dld, tmp_path: Pa
     assert made == {"models": list(map(str, paths))}
     for path in paths:
         onnx.checker.check_model(path)
-    assert dld("demo", "-o", str(tmp_path / "none")).status == 5
+    assert dld("demo", "-o", str(tmp_path / "new" / "one")).status == 0  # it makes its folder
+    assert (tmp_path / "new" / "one" / paths[0].name).is_file()
+    assert dld("demo", "-o", str(paths[0])).status == 5
 
 
 def test_demo_opens_the_report_in_a_terminal(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ def test_an_output_that_exists_is_refused_without_force(tmp_path: Path) -> None:
     assert not permission.may_replace(path)
     permission.require_free([path], force=True)
     assert permission.may_replace(path)
-    with pytest.raises(SaveError, match=r"the folder .*no does not exist"):
+    with pytest.raises(SaveError, match=r"the folder .*no does not exist\. mkdir -p .*no makes"):
         permission.require_free([tmp_path / "no" / "model.onnx"], force=True)
     with pytest.raises(UsageError, match="it is a folder"):
         permission.require_free([tmp_path], force=True)

@@ -118,7 +118,7 @@ def test_what_does_not_fit_is_refused_by_name(tmp_path: Path, array: object, say
 
 def test_a_missing_an_extra_and_a_second_file_are_named(tmp_path: Path) -> None:
     assert "there is no file for input x float32[N, 2]" in refusal(tmp_path)
-    assert "is not a folder" in refusal(tmp_path / "absent")
+    assert "the folder does not exist. Files are input_0.pb" in refusal(tmp_path / "absent")
     np.save(tmp_path / "z.npy", ONES)
     assert "z.npy: fits no input. The inputs: x" in refusal(tmp_path)
     (tmp_path / "z.npy").rename(tmp_path / "x.npy")

@@ -37,7 +37,8 @@ def command(asked: Request) -> None:
     """
     for folder in asked.allow:
         if not folder.is_dir():
-            raise UsageError("it is not a folder", where=str(folder))
+            wrong = "it is not a folder" if folder.exists() else "the folder does not exist"
+            raise UsageError(wrong, where=str(folder), hint="Name folders that exist")
     try:
         from dld_tui.cli.agents.server import serve
     except ImportError as error:

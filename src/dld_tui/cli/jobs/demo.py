@@ -63,7 +63,11 @@ def command(asked: Request) -> int | None:
 
 def _write(folder: Path, *, force: bool, as_json: bool) -> None:
     names = (CLASSIFIER_NAME, TRANSFORMER_NAME)
-    permission.require_free([folder / name for name in names], force)
+    permission.require_free([folder / name for name in names], force, makes_folder=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SaveError(error.strerror or str(error), where=str(folder)) from None
     paths = [str(path) for path in write_demo_models(folder)]
     if as_json:
         write_json({"models": paths})

@@ -8,6 +8,7 @@ appears after the question is on no list, so the writer refuses to replace it.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -55,6 +56,22 @@ def place(path: Path) -> Path:
     return path if may_replace(path) else unused(path)
 
 
+def require_folder(path: Path) -> None:
+    """Raise an error if nothing can be written beside a path.
+
+    Raises:
+        SaveError: Its folder does not exist, or is not writable.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise SaveError(
+            f"the folder {path.parent} does not exist", where=str(path),
+            hint=f"mkdir -p {shlex.quote(str(path.parent))} makes it",
+        )  # fmt: skip
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise SaveError("the folder is not writable", where=str(path), hint=_ELSEWHERE)
+
+
 def require_free(
     paths: Iterable[Path | None], force: bool, *, hint: str = "Add --force to overwrite it",
     makes_folder: bool = False,
@@ -74,11 +91,8 @@ def require_free(
     """
     for path in filter(None, paths):
         require_allowed(path)
-        folder = path.absolute().parent
-        if not makes_folder and not folder.is_dir():
-            raise SaveError(f"the folder {path.parent} does not exist", where=str(path))
-        if folder.is_dir() and not os.access(folder, os.W_OK | os.X_OK):
-            raise SaveError("the folder is not writable", where=str(path), hint=_ELSEWHERE)
+        if not makes_folder or path.absolute().parent.is_dir():
+            require_folder(path)
         if not makes_folder and path.is_dir():
             raise UsageError("it is a folder", where=str(path), hint="Name a file in it")
         if force:

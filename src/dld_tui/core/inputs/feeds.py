@@ -63,6 +63,9 @@ def load_input_sets(folder: Path, specs: Sequence[InputSpec]) -> list[InputSet]:
     return [InputSet(path, _load_set(path, specs)) for path in set_folders(folder)]
 
 
+_FILES = "Files are input_0.pb, input_1.pb, … or NAME.npy"
+
+
 def set_folders(folder: Path) -> list[Path]:
     """Return the folders of the sets, in the order of their numbers: perhaps the folder itself.
 
@@ -70,7 +73,8 @@ def set_folders(folder: Path) -> list[Path]:
         InputError: It is not a folder.
     """
     if not folder.is_dir():
-        raise InputError("is not a folder", where=str(folder))
+        wrong = "is not a folder" if folder.exists() else "the folder does not exist"
+        raise InputError(wrong, where=str(folder), hint=_FILES)
     sets = sorted(folder.glob("test_data_set_*"), key=_by_number) or [folder]
     return [path for path in sets if path.is_dir()]
 
@@ -97,11 +101,10 @@ def _load_set(folder: Path, specs: Sequence[InputSpec]) -> dict[str, Value]:
         values[spec.name] = value
     missing = [spec.text for spec in specs if spec.name not in values]
     if missing:
-        hint = "Files are input_0.pb, input_1.pb, … or NAME.npy"
         raise InputError(
             f"there is no file for input {missing[0]}",
             where=str(folder),
-            hint=hint if values else hint + _others(folder),
+            hint=_FILES if values else _FILES + _others(folder),
         )
     return values
 

@@ -26,7 +26,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
+from dld_tui.core.errors import DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.files import permission
 from dld_tui.core.files.blobs import BlobTable
@@ -555,7 +555,7 @@ class _Planner:
             return
         path = Path(text)
         place = f"{setting.name}/{_name(path)}"
-        _require_writable(path)
+        permission.require_folder(path)
         self.plan.folders.append(f"out/{setting.name}")
         self.plan.outputs.append(Output(place, path.absolute(), replaces=self._may_replace(path)))
         for other in companion_files(setting.param, path):
@@ -582,14 +582,6 @@ def _name(path: Path) -> str:
     if name in ("", ".", ".."):
         raise InputError("is not a file name", where=str(path))
     return name
-
-
-def _require_writable(path: Path) -> None:
-    folder = path.absolute().parent
-    if not folder.is_dir():
-        raise SaveError(f"the folder {folder} does not exist", where=str(path))
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise SaveError("the folder is not writable", where=str(path))
 
 
 def _in_folder(path: Path, place: str) -> Iterator[tuple[str, LocalFile]]:
