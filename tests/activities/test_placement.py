@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Generator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -191,6 +192,12 @@ def test_outputs_stay_within_the_tolerance(model: Path, clock: Clock) -> None:
     lines = placement_lines(result)
     assert lines[0] == "No faster: no region is faster quantized. Nothing is written."
     assert "signal to noise" in lines[1]
+    # What the limit left out is not judged.
+    untried = tuple(replace(row, problem="") for row in result.decisions[1:])
+    partly = replace(result, decisions=(result.decisions[0], *untried), is_whole=False)
+    told = placement_lines(partly)[0]
+    count = result.decisions[0].regions
+    assert told.startswith(f"No faster: none of {count} region")
 
 
 def test_settings_that_do_not_go_together(model: Path) -> None:

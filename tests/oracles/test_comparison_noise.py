@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dld_tui.core.compare.comparison import Comparison
+from dld_tui.core.compare.comparison import Comparison, subject_of
 from dld_tui.core.compare.matching import discoveries, p_value
 from dld_tui.core.compare.records import Subject
 from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report
+from tests.support.profiles import write_report
 
 
 def exact_p_value(first: list[float], second: list[float]) -> float:
@@ -68,6 +70,14 @@ def test_nothing_is_called_changed_in_the_same_thing_twice() -> None:
         rows = Comparison([_subject(2 * pair, 200, 40), _subject(2 * pair + 1, 200, 40)]).rows()
         found += sum(row.cells[1].noise is False for row in rows)
     assert found <= 2
+
+
+def test_all_layers_take_in_a_comparison_what_they_take_in_the_report(tmp_path: Path) -> None:
+    """Of 2.4775 ms, one said 2.478 and the other 2.477: as sums of other roundings."""
+    layers = [(Layer(f"layer {n}", "Conv"), [0.1 + n / 1000] * 8) for n in range(99)]
+    with Report.open(write_report(tmp_path / "r.dldprof", layers)) as report:
+        [cell, _] = Comparison([subject_of(report)] * 2).layer_sum.cells
+        assert cell.time_ms == report.measurement.total_ms
 
 
 def test_what_changed_is_still_found() -> None:

@@ -113,7 +113,7 @@ class MeasuredLayers:
 
     def figure(self, part: LayerShares) -> float:
         """Return the sum of what layers take."""
-        return sum(
+        return math.fsum(
             (self.layer_ms[index] or 0.0) * share
             for index, share in zip(part.layers, part.shares, strict=True)
         )

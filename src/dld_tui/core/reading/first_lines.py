@@ -178,6 +178,9 @@ def doubts(report: Report) -> Iterator[Sequence[str]]:
     if report.status == "partial":
         yield "Partial: the run was stopped or is still going on.", left_line(report)
     yield from ([problem] for problem in report.problems)
+    launched = are_launches(report.layers)
+    if launched and report.gpu_absent is None:
+        yield ["Launches of layers were timed, not their kernels: which take long is not known."]
     latency, parts = report.latency, []
     noisy = latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT
     busy = busy_text(report.environment)
@@ -191,7 +194,6 @@ def doubts(report: Report) -> Iterator[Sequence[str]]:
         parts.append(f"{busy[0].upper()}{busy[1:]}{spread}.")
     elif noisy:
         parts.append(f"Latency varies{spread}.")
-    launched = are_launches(report.layers)
     if report.is_order_certain is False and not launched:
         among = report.measurement.may_be_first
         first = f"{among:,} may be the slowest" if among > 1 else "only the first is"
@@ -207,8 +209,6 @@ def doubts(report: Report) -> Iterator[Sequence[str]]:
         yield parts
     if report.gpu_absent is not None:
         yield [f"GPU not measured: {visible(report.gpu_absent)}"]
-    elif launched:
-        yield ["Launches of layers were timed, not their kernels: which take long is not known."]
     yield from ([text] for text in fallback_lines(report))
 
 

@@ -180,7 +180,7 @@ def layer_columns(
                else "Type of the first output."),
         Column("output_precision", "to", figure("engine.output_precision", ""), width=6,
                priority=8, shown=False, help="Type of the first output."),
-        Column("time_ms", time, figure("time_ms"), ms, 9, heat=True,
+        Column("time_ms", time, figure("time_ms"), ms, max(9, len(time) + 2), heat=True,
                help=f"{wording.figure.capitalize()} {'' if engine else 'self '}time of"
                f" a {wording.whole}{launched}."),
         Column("percent", "%", figure("percent"), PERCENT, 5, heat=True,
@@ -422,10 +422,12 @@ def group_table(
         text = fmt.milliseconds(known(group, group.time_ms))
         return f"≈{text}" if group.estimate and group.is_timed else text
 
+    title = time_title(layers)
     columns: dict[str, Column[Group]] = {column.key: column for column in (
         Column("key", by.replace("_", " "), lambda group: group.key, least=16, keep="end"),
         Column("count", "count", lambda group: group.count, COUNT, 7, priority=1, style="dim"),
-        Column("time_ms", time_title(layers), lambda group: known(group, group.time_ms), MS, 9,
+        Column("time_ms", title, lambda group: known(group, group.time_ms), MS,
+               max(9, len(title) + 2),
                text=time, heat=True),
         Column("percent", "%", lambda group: known(group, group.percent), PERCENT, 5, heat=True),
         Column("gpu_time_ms", "GPU ms", lambda group: group.gpu_time_ms, MS, 9),

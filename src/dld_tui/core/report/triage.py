@@ -227,7 +227,7 @@ def _trust_lines(report: Report) -> list[str]:
     latency = report.latency
     if latency is None:
         return []
-    few = f"p99 of {passes_text(report, latency.count)} is close to the maximum; run {FEW_FOR_P99}"
+    few = f"{passes_text(report, latency.count)} are too few for p99; run {FEW_FOR_P99}"
     is_few = 1 < latency.count < FEW_FOR_P99 and not generation_of(report)
     lines = [f"{few} or more."] if is_few else []
     return lines + _profiling_lines(report, latency)

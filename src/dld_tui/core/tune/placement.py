@@ -303,7 +303,9 @@ def placement_lines(result: PlacementResult) -> list[str]:
         said = speedup_of(row).text
         lines = [f"No faster: with {share} the confirmation says {said}. Nothing is written."]
     else:
-        lines = ["No faster: no region is faster quantized. Nothing is written."]
+        tried = sum(one.regions for one in result.decisions if one.effect or one.problem)
+        some = "no region" if tried == regions else f"none of {fmt.plural(tried, 'region')} tried"
+        lines = [f"No faster: {some} is faster quantized. Nothing is written."]
     if result.everything is not None:
         lines.append(f"Quantized everywhere: speedup {speedup_of(result.everything).text}.")
     elif result.everything_problem:
