@@ -21,7 +21,8 @@ from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.shell import key_queue
-from dld_tui.widgets.tensors.grid import CellEditor, exact_text
+from dld_tui.widgets.tensors.grid import CellEditor
+from dld_tui.widgets.tensors.grid_layout import exact_text
 from tests.support import decoders
 from tests.support.tensors import VOLUME, editor, write_tensors
 from tests.support.workspace import NARROW, WIDE, Session, opened

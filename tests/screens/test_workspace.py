@@ -10,8 +10,9 @@ from rich.cells import cell_len
 
 from dld_tui.commands import in_scope
 from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.widgets.explorer.branches import View
 from dld_tui.widgets.explorer.node_filter import FilterDialog
-from dld_tui.widgets.explorer.state import View, matching_nodes
+from dld_tui.widgets.explorer.state import matching_nodes
 from tests.support import models
 from tests.support.workspace import SIZES, WIDE, Session, opened
 

@@ -29,8 +29,10 @@ from dld_tui.screens.workspace.node_list import recall_arrangement
 from dld_tui.screens.workspace.page import CONTROLLERS, WorkspaceScreen
 from dld_tui.screens.workspace.state import Cursor, EditableKind, Signal, WorkspaceModel
 from dld_tui.screens.workspace.wiring import Wiring
-from dld_tui.widgets.explorer.state import Branch, ExplorerModel
-from dld_tui.widgets.parameters.descriptions import NodeRows, ParameterRow, ScopeRows, Terminal
+from dld_tui.widgets.explorer.branches import Branch
+from dld_tui.widgets.explorer.state import ExplorerModel
+from dld_tui.widgets.parameters.descriptions import NodeRows, ParameterRow, ScopeRows
+from dld_tui.widgets.parameters.terminals import Terminal
 from tests.support import models
 
 

@@ -11,16 +11,12 @@ import pytest
 from dld_tui.core import fmt
 from dld_tui.core.document import Document, Node
 from dld_tui.core.text import cell_width
+from dld_tui.widgets.explorer.branches import Branch, ExplorerEntry, Item, Sort, View
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.explorer.rows import ExplorerRows, view_title
 from dld_tui.widgets.explorer.state import (
-    Branch,
-    ExplorerEntry,
     ExplorerModel,
     Figures,
-    Item,
-    Sort,
-    View,
     next_match,
     reveal,
     unfold_to_fill,

@@ -13,9 +13,10 @@ from dld_tui.core.document import Document
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.text import cell_width
 from dld_tui.core.text.names import ListedNames
+from dld_tui.widgets.explorer.branches import ExplorerEntry
 from dld_tui.widgets.explorer.findings import FindingLines
 from dld_tui.widgets.explorer.rows import ExplorerRows
-from dld_tui.widgets.explorer.state import ExplorerEntry, ExplorerModel
+from dld_tui.widgets.explorer.state import ExplorerModel
 from dld_tui.widgets.lists.styled import Piece
 from dld_tui.widgets.results.plan import FindingRows
 from tests.support import models

@@ -6,7 +6,8 @@ from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.report_charts import distribution_plot
-from dld_tui.widgets.results.plan import FindingRows, PlanCharts
+from dld_tui.widgets.results.plan import FindingRows
+from dld_tui.widgets.results.plan_summary import PlanCharts
 from tests.support.plans import write_layers, write_profile
 
 

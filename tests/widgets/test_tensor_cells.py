@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.widgets.tensors.grid import (
+from dld_tui.widgets.tensors.grid_layout import (
     CellBlocks,
     GridLayout,
     NumberFormat,

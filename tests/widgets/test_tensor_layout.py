@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dld_tui.widgets.tensors.grid import GridLayout, layout_of, parse_index, unravel
+from dld_tui.widgets.tensors.grid_layout import GridLayout, layout_of, parse_index, unravel
 
 SHAPE = (2, 3, 4, 5)
 FLAT = np.arange(120).reshape(SHAPE)

@@ -210,7 +210,8 @@ def _parts(document: Document) -> list[tuple[str, str, float]]:
 
 def _last_profile(path: str, reports: Iterable[str]) -> list[tuple[str, str]]:
     """Return what the newest report of a model says, if there is one."""
-    from dld_tui.core.report.report import Report, reports_of
+    from dld_tui.core.report.report import Report
+    from dld_tui.core.report.reports_of_model import reports_of
 
     for file in reports_of(path, reports):
         try:

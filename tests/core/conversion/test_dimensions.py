@@ -15,7 +15,8 @@ from dld_tui.core.conversion.dimensions import (
     find_dimensions,
     set_dimension,
 )
-from dld_tui.core.conversion.freed_dimensions import Factor, free_dimensions, regrouped
+from dld_tui.core.conversion.freed_dimensions import free_dimensions
+from dld_tui.core.conversion.regrouping import Factor, regrouped
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.shapes.size import Size, product, symbol
 from tests.support import models

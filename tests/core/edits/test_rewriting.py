@@ -9,7 +9,8 @@ import pytest
 from dld_tui.core.document.document import Document
 from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.document.node import Node
-from dld_tui.core.edits.rewriting import line_of, planned_lines, preview
+from dld_tui.core.edits.hit_replacement import line_of
+from dld_tui.core.edits.rewriting import planned_lines, preview
 from dld_tui.core.errors import EditError
 from dld_tui.core.rewrite import matcher
 from dld_tui.core.rewrite.rule import rules_of, text_of_rules

@@ -3,7 +3,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from dld_tui.core.report import report
+from dld_tui.core.report.queries import read_facts
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from tests.support.profiles import write_report
@@ -31,4 +31,4 @@ def test_facts_are_data() -> None:
     def query(sql: str, *values: object) -> list[tuple[object, ...]]:
         return [("a", "[1, null]"), ("b", '"x"')]
 
-    assert report.read_facts(query, "settings", "name") == {"a": [1, None], "b": "x"}
+    assert read_facts(query, "settings", "name") == {"a": [1, None], "b": "x"}

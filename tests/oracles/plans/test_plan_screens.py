@@ -21,7 +21,8 @@ from dld_tui.core.tensorrt.plan.summary import matching
 from dld_tui.core.tensorrt.plan.tables import VIEWS, layers_of_row, make_table
 from dld_tui.screens.results.plan import Loaded, load
 from dld_tui.widgets.results.layers import screen_table
-from dld_tui.widgets.results.plan import FindingRows, LoadedPlan, roofline_lines, summary_lines
+from dld_tui.widgets.results.plan import FindingRows
+from dld_tui.widgets.results.plan_summary import LoadedPlan, roofline_lines, summary_lines
 from tests.oracles.page_text import shows
 
 DATA = Path(__file__).parent / "data"

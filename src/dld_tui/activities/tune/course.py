@@ -320,7 +320,7 @@ class Tuning:
 def _advised(model: Path) -> dict[str, int]:
     """Return the changes that the newest report of a model advises, by id with their places."""
     from dld_tui.core.reading.story import next_steps
-    from dld_tui.core.report.report import newest_report
+    from dld_tui.core.report.reports_of_model import newest_report
 
     here = map(str, Path.cwd().glob("*.dldprof"))  # where profiles are written by default
     with contextlib.suppress(DldError, OSError), newest_report(model, here) as report:

@@ -11,15 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.operators import (
-    Operator,
-    Shape,
-    elements,
-    grown_cache,
-    operator,
-    parts_read,
-    work,
-)
+from dld_tui.core.cost.call_shapes import Shape, elements
+from dld_tui.core.cost.operators import Operator, grown_cache, operator, parts_read, work
 from dld_tui.core.document.local_functions import call_of, declared_attributes, key_of
 from dld_tui.core.document.node import NodeTexts
 from dld_tui.core.document.parts.extraction import imports_of

@@ -10,49 +10,35 @@ is usual.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
+from dld_tui.core.cost.attention import (
+    SOFTMAX,
+    attention,
+    decoder_attention,
+    flexible_attention,
+    grouped_query_attention,
+    linear_attention,
+    multi_head_attention,
+    packed_attention,
+    packed_multi_head_attention,
+)
+from dld_tui.core.cost.call_shapes import (
+    Shape,
+    UnknownShape,
+    Work,
+    elements,
+    shape_in,
+    shape_out,
+    whole,
+)
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.operators.categories import VIEWS
 from dld_tui.core.operators.einsum import einsum_labels
 from dld_tui.core.shapes.call import Call
-from dld_tui.core.shapes.size import Count, number_of, symbol
-from dld_tui.core.shapes.value import NOTHING, Value
-
-Shape: TypeAlias = "tuple[Count, ...]"
-Work: TypeAlias = "tuple[Count, Count]"
-"""Multiply-accumulates, and operations besides them."""
-
-
-class UnknownShape(Exception):
-    """A shape, or a constant, that is needed is not known."""
-
-
-def shape_in(call: Call, at: int) -> Shape:
-    """Return the shape of an input.
-
-    Raises:
-        UnknownShape: It is not known.
-    """
-    return _known(call.inputs, at)
-
-
-def shape_out(call: Call, at: int = 0) -> Shape:
-    """Return the shape of an output.
-
-    Raises:
-        UnknownShape: It is not known.
-    """
-    return _known(call.results, at)
-
-
-def _known(values: Sequence[Value], at: int) -> Shape:
-    value = values[at] if at < len(values) else NOTHING
-    if value.dims is None or not value.is_known:
-        raise UnknownShape
-    return value.dims
+from dld_tui.core.shapes.size import Count, number_of
 
 
 def _integer(call: Call, at: int) -> int:
@@ -65,17 +51,6 @@ def _integer(call: Call, at: int) -> int:
     if number is None:
         raise UnknownShape
     return int(number)
-
-
-def elements(shape: Shape) -> Count:
-    """Return how many elements a shape has."""
-    return math.prod(shape)
-
-
-def _whole(count: Count) -> int:
-    if not isinstance(count, int):
-        raise UnknownShape
-    return count
 
 
 def _activation(call: Call) -> int:
@@ -232,7 +207,7 @@ def _cubed(numerator: int, denominator: int) -> Callable[[Call], Work]:
 
     def rule(call: Call) -> Work:
         shape = shape_in(call, 0)
-        return 0, elements(shape[:-2]) * round(numerator * _whole(shape[-1]) ** 3 / denominator)
+        return 0, elements(shape[:-2]) * round(numerator * whole(shape[-1]) ** 3 / denominator)
 
     return rule
 
@@ -305,174 +280,6 @@ def _packed_mixture(call: Call) -> Work:
     return tokens * sum(products), 0
 
 
-_SOFTMAX = 5
-"""Operations an element: maximum, difference, exp, sum, quotient."""
-
-
-def _pairs(rows: Count, seen: Count, heads: Count, key: Count, value: Count, more: int = 0) -> Work:
-    """Return the work of scores and weighted sums.
-
-    Args:
-        rows: Positions that ask, of the whole batch.
-        seen: Positions that each of them looks at.
-        heads: How many heads ask.
-        key: Elements of a key of one head.
-        value: Elements of a value of one head.
-        more: Operations per score besides its scale and softmax.
-    """
-    scores = rows * seen * heads
-    return scores * (key + value), scores * (_SOFTMAX + 1 + more)
-
-
-def _is_softcapped(call: Call) -> bool:
-    cap = call.attribute("softcap")
-    return cap is not None and cap.f != 0
-
-
-def _per_score(call: Call, bias: int) -> int:
-    """Return the operations of a cap, ``softcap * tanh(score / softcap)``, and of a bias or mask.
-
-    Args:
-        call: Of attention.
-        bias: The index of the bias.
-    """
-    return 3 * _is_softcapped(call) + call.has(bias)
-
-
-def _attention(call: Call) -> Work:
-    if len(shape_in(call, 1)) != 2:  # ai.onnx has keys where com.microsoft has weights
-        return _plain_attention(call)
-    batch, rows, depth = shape_in(call, 0)
-    columns = shape_in(call, 1)[-1]
-    heads = call.number("num_heads", 1)
-    listed = call.numbers("qkv_hidden_sizes")
-    key, value = (listed[1], listed[2]) if listed else (_whole(columns) // 3,) * 2
-    seen: Count = rows
-    if call.has(4):  # a shared buffer has the longest sequence, this one included
-        past = shape_in(call, 4)[-2]
-        seen = past if call.number("past_present_share_buffer", 0) else rows + past
-    macs, operations = _pairs(batch * rows, seen, heads, key // heads, value // heads)
-    scores = batch * rows * columns
-    return macs + scores * depth, operations + (scores if call.has(2) else 0)
-
-
-def _window(seen: Count, most: int) -> Count:
-    """Return the positions that attention with a local window covers."""
-    if isinstance(seen, int):
-        return min(seen, most)
-    return symbol(f"min({seen}, {most})")
-
-
-def _plain_attention(call: Call) -> Work:
-    query, key, value = shape_in(call, 0), shape_in(call, 1), shape_in(call, 2)
-    past = shape_in(call, 4)[2] if call.has(4) else 0
-    more = _per_score(call, 3)
-    left = call.number("left_window_size", -1)
-    right = 0 if call.number("is_causal", 0) else call.number("right_window_size", -1)
-
-    def seen(count: Count) -> Count:
-        return _window(count, left + right + 1) if min(left, right) >= 0 else count
-
-    if len(query) == 4:
-        batch, heads, rows, width = query
-        return _pairs(batch * rows, seen(key[2] + past), heads, width, value[3], more)
-    heads, groups = call.number("q_num_heads", 0), call.number("kv_num_heads", 0)
-    width, deep = _whole(query[2]) // heads, _whole(value[2]) // groups
-    return _pairs(query[0] * query[1], seen(key[1] + past), heads, width, deep, more)
-
-
-def _flexible_attention(call: Call) -> Work:
-    """Return the work of FlexAttention without its subgraphs, which change the scores."""
-    batch, heads, rows, width = shape_in(call, 0)
-    return _pairs(batch * rows, shape_in(call, 1)[2], heads, width, shape_in(call, 2)[3])
-
-
-def _multi_head(call: Call) -> Work:
-    query, heads = shape_in(call, 0), call.number("num_heads", 1)
-    past = shape_in(call, 6)[2] if call.has(6) else 0
-    if len(query) == 5:  # queries, keys and values in one
-        return _pairs(query[0] * query[1], query[1] + past, heads, query[4], query[4])
-    key, width = shape_in(call, 1), _whole(query[2]) // heads
-    if len(key) == 4 or not call.has(2):  # of another sequence, or keys and values in one
-        return _pairs(query[0] * query[1], key[2 if len(key) == 4 else 1], heads, width, width)
-    deep = _whole(shape_in(call, 2)[2]) // heads
-    # A shared buffer has the longest sequence, this one included.
-    seen = past if call.has(8) and call.has(6) else key[1] + past
-    return _pairs(query[0] * query[1], seen, heads, width, deep)
-
-
-def _decoder_attention(call: Call) -> Work:
-    """Return the work of DecoderMaskedMultiHeadAttention: of one position and its past."""
-    query, heads = shape_in(call, 0), call.number("num_heads", 1)
-    if not call.has(1):  # queries, keys and values in one
-        width = _whole(query[2]) // 3 // heads
-        deep = width
-    else:
-        width = _whole(query[2]) // heads
-        deep = width if len(shape_in(call, 1)) == 4 else _whole(shape_in(call, 2)[2]) // heads
-    if call.has(1) and len(shape_in(call, 1)) == 4:  # of another sequence
-        seen = shape_in(call, 1)[2]
-    elif call.has(5):
-        shared = call.number("past_present_share_buffer", 0)
-        seen = shape_in(call, 5)[2] + (0 if shared else query[1])
-    else:
-        seen = query[1]
-    return _pairs(query[0] * query[1], seen, heads, width, deep)
-
-
-def _packed_attention(call: Call) -> Work:
-    """Return the work of PackedAttention: positions of all sequences without padding."""
-    tokens, depth = shape_in(call, 0)
-    columns, heads = shape_in(call, 1)[-1], call.number("num_heads", 1)
-    listed = call.numbers("qkv_hidden_sizes")
-    key, value = (listed[1], listed[2]) if listed else (_whole(columns) // 3,) * 2
-    macs, operations = _pairs(tokens, shape_in(call, 3)[1], heads, key // heads, value // heads)
-    made = tokens * columns
-    return macs + made * depth, operations + (made if call.has(2) else 0)
-
-
-def _packed_multi_head(call: Call) -> Work:
-    query, heads = shape_in(call, 0), call.number("num_heads", 1)
-    longest = shape_in(call, 4)[1]
-    if len(query) == 4:
-        return _pairs(query[0], longest, heads, query[3], query[3])
-    width, deep = _whole(query[1]) // heads, _whole(shape_in(call, 2)[1]) // heads
-    return _pairs(query[0], longest, heads, width, deep)
-
-
-def _linear_attention(call: Call) -> Work:
-    """Return the work of a recurrent state per head that each position updates and reads."""
-    query, key, value = shape_in(call, 0), shape_in(call, 1), shape_in(call, 2)
-    heads, groups = call.number("q_num_heads", 0), call.number("kv_num_heads", 0)
-    width, deep = _whole(key[2]) // groups, _whole(value[2]) // groups
-    rule = call.text("update_rule", "gated_delta")
-    tokens, state = query[0] * query[1], width * deep
-    updates = 2 if "delta" in rule else 1  # what the state has of the key, and what comes in
-    operations = groups * (2 * deep if "delta" in rule else 0) + heads * deep
-    if "gated" in rule:
-        operations += groups * state + _whole(shape_in(call, 4)[2])
-    return tokens * ((groups * updates + heads) * state), tokens * operations
-
-
-def _grouped(call: Call) -> Work:
-    query, heads = shape_in(call, 0), call.number("num_heads", 1)
-    packed = heads if call.has(1) else heads + 2 * call.number("kv_num_heads", 0)
-    width = _whole(query[2]) // packed
-    if len(call.results) > 1 and call.results[1].is_known:
-        seen = shape_out(call, 1)[2]
-    else:
-        seen = query[1] + (shape_in(call, 3)[2] if call.has(3) else 0)
-    window = call.number("local_window_size", -1)
-    if window > 0:
-        seen = _window(seen, window)
-    turned: Count = 0
-    if call.number("do_rotary", 0):
-        turned = query[0] * query[1] * ((heads + call.number("kv_num_heads", 0)) * width * 3)
-    more = _per_score(call, 10)
-    macs, operations = _pairs(query[0] * query[1], seen, heads, width, width, more)
-    return macs, operations + turned
-
-
 def _recurrent(gates: int, per_cell: int) -> Callable[[Call], Work]:
     """Return the rule of a recurrent layer.
 
@@ -533,7 +340,7 @@ def _rotated(call: Call) -> Work:
     turned = call.number("rotary_embedding_dim", 0)
     if not turned:
         return 0, elements(shape) * 3
-    hidden = _whole(shape[-1])
+    hidden = whole(shape[-1])
     heads = 1 if len(shape) == 4 else call.number("num_heads", 0)
     if not heads or hidden < heads * turned:
         raise UnknownShape
@@ -561,7 +368,7 @@ def _fourier(call: Call) -> Work:
         axis = -2
     else:
         axis = call.number("axis", 1)
-    length = _integer(call, 1) if call.has(1) else _whole(shape[axis])
+    length = _integer(call, 1) if call.has(1) else whole(shape[axis])
     # The last dimension holds real and imaginary parts.
     signals = math.prod((*shape[:axis], *shape[axis + 1 : -1]))
     return 0, signals * round(5 * length * math.log2(max(length, 2)))
@@ -570,11 +377,11 @@ def _fourier(call: Call) -> Work:
 def _short_fourier(call: Call) -> Work:
     batch, frames, bins, _ = shape_out(call)
     if call.has(2):
-        length = _whole(shape_in(call, 2)[0])
+        length = whole(shape_in(call, 2)[0])
     elif call.has(3):
         length = _integer(call, 3)
     elif call.number("onesided", 1) == 0:
-        length = _whole(bins)
+        length = whole(bins)
     else:
         raise UnknownShape
     transform = round(5 * length * math.log2(max(length, 2)))
@@ -688,16 +495,16 @@ PRODUCTS: dict[str, Rule] = {
     "Einsum": _einsum,
     "MoE": _mixture,
     "QMoE": _packed_mixture,
-    "Attention": _attention,
-    "FlexAttention": _flexible_attention,
-    "QAttention": lambda call: _attention(_without_scales(call)),
-    "MultiHeadAttention": _multi_head,
-    "DecoderMaskedMultiHeadAttention": _decoder_attention,
-    "DecoderMaskedSelfAttention": _attention,
-    "PackedAttention": _packed_attention,
-    "PackedMultiHeadAttention": _packed_multi_head,
-    "LinearAttention": _linear_attention,
-    "GroupQueryAttention": _grouped,
+    "Attention": attention,
+    "FlexAttention": flexible_attention,
+    "QAttention": lambda call: attention(_without_scales(call)),
+    "MultiHeadAttention": multi_head_attention,
+    "DecoderMaskedMultiHeadAttention": decoder_attention,
+    "DecoderMaskedSelfAttention": attention,
+    "PackedAttention": packed_attention,
+    "PackedMultiHeadAttention": packed_multi_head_attention,
+    "LinearAttention": linear_attention,
+    "GroupQueryAttention": grouped_query_attention,
     "LSTM": _recurrent(4, 18),
     "DynamicQuantizeLSTM": _recurrent(4, 18),
     "GRU": _recurrent(3, 14),
@@ -807,8 +614,8 @@ _PER_INPUT = {
     "InstanceNormalization": 7, "LogSoftmax": 5, "LpNormalization": 3,
     "MeanVarianceNormalization": 5, "QLinearSoftmax": 5, "ReduceL1": 2, "ReduceL2": 2,
     "ReduceLogSumExp": 2, "ReduceSumSquare": 2, "RMSNormalization": 4,
-    "SimplifiedLayerNormalization": 4, "Softmax": _SOFTMAX, "BiasSoftmax": _SOFTMAX + 1,
-    "SoftmaxCrossEntropyLoss": _SOFTMAX,
+    "SimplifiedLayerNormalization": 4, "Softmax": SOFTMAX, "BiasSoftmax": SOFTMAX + 1,
+    "SoftmaxCrossEntropyLoss": SOFTMAX,
 }  # fmt: skip
 _ONCE_PER_INPUT = _names(
     "ArgMax ArgMin BitonicSort Col2Im CumProd CumSum GlobalAveragePool GlobalMaxPool"
@@ -959,7 +766,7 @@ def grown_cache(call: Call) -> Mapping[int, Shape]:
             if not call.has(at + 2):
                 groups, heads = call.number("kv_num_heads", 0), call.number("num_heads", 1)
                 packed = heads if call.has(1) else heads + 2 * groups
-                shapes[at] = (query[0], groups, query[1], _whole(query[2]) // packed)
+                shapes[at] = (query[0], groups, query[1], whole(query[2]) // packed)
                 continue
             past = shape_in(call, at + 2)
             length = past[2] if call.number("sliding_window_cache", 0) else past[2] + query[1]

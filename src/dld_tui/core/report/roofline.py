@@ -12,14 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.operators import (
-    PRODUCTS,
-    Shape,
-    elements,
-    operator,
-    parts_read,
-    work,
-)
+from dld_tui.core.cost.call_shapes import Shape, elements
+from dld_tui.core.cost.operators import PRODUCTS, operator, parts_read, work
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.machine.kernel_names import Roof, roof_of
 from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched

@@ -24,7 +24,7 @@ from dld_tui.core.llm.folder import open_document
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.process.paths import distinct_names
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.report.report import model_of, reports_of
+from dld_tui.core.report.reports_of_model import model_of, reports_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.home.nearby import COMPARED, REPORTS, SWEEPS, ask_nearby

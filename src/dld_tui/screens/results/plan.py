@@ -29,7 +29,7 @@ from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.report.groups import UNKNOWN, group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision
 from dld_tui.core.report.records import Group, Layer, NodeLink
-from dld_tui.core.report.report import times_by_node
+from dld_tui.core.report.reports_of_model import times_by_node
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
@@ -49,17 +49,14 @@ from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import layer_style
 from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.plan import (
-    LoadedPlan,
-    PlanCharts,
     PlanDetails,
     PlanFindings,
-    PlanGraphModel,
-    PlanGraphPane,
-    PlanSummary,
     SpecialPane,
     SpecialView,
     special_tables,
 )
+from dld_tui.widgets.results.plan_graph import PlanGraphModel, PlanGraphPane
+from dld_tui.widgets.results.plan_summary import LoadedPlan, PlanCharts, PlanSummary
 from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import host, offer_rules
 from dld_tui.widgets.tasks import task

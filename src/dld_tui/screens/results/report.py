@@ -24,7 +24,8 @@ from dld_tui.core.reading.story import NextStep, next_steps, request_of
 from dld_tui.core.report.groups import costliest
 from dld_tui.core.report.layer_table import short_provider
 from dld_tui.core.report.records import Group, Layer, NodeLink
-from dld_tui.core.report.report import Report, open_report, times_by_node
+from dld_tui.core.report.report import Report, open_report
+from dld_tui.core.report.reports_of_model import times_by_node
 from dld_tui.core.report.triage import notes_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback

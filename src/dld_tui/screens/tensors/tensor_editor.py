@@ -46,13 +46,11 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import task, with_progress
-from dld_tui.widgets.tensors.grid import (
+from dld_tui.widgets.tensors.grid import GridPane, SliceBar, TensorGrid
+from dld_tui.widgets.tensors.grid_layout import (
     MOST_DIGITS,
     Elements,
     GridLayout,
-    GridPane,
-    SliceBar,
-    TensorGrid,
     exact_text,
     parse_index,
 )

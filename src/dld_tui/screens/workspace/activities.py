@@ -144,7 +144,7 @@ class Activities(Controller):
         return True
 
     async def _of_newest_report(self, activity: str) -> None:
-        from dld_tui.core.report.report import newest_report
+        from dld_tui.core.report.reports_of_model import newest_report
 
         path = self.document.path
         if path is None:

@@ -37,7 +37,7 @@ from dld_tui.widgets.tasks import on_thread
 if TYPE_CHECKING:
     from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.document import Node, Scope
-    from dld_tui.core.report.report import Profile
+    from dld_tui.core.report.reports_of_model import Profile
     from dld_tui.screens.workspace.opening import EarlyGraph
 
 
@@ -375,7 +375,7 @@ class Graphs(Controller):
         times = (page.node_times(self.document) for page in reversed(host(self.page).pages))
         node_times = next(filter(None, times), None)
         if node_times is None and self._profile is not None:
-            from dld_tui.core.report.report import times_by_node
+            from dld_tui.core.report.reports_of_model import times_by_node
 
             node_times = times_by_node(self._profile.layers, self.document), self._profile.title
         return node_times or ({}, "")
@@ -397,6 +397,6 @@ def _newest_profile(path: Path, opened: list[str]) -> Profile | None:
     """Return the newest profile of a file; nothing is imported where there is no report at all."""
     if not opened and not any(path.absolute().parent.glob("*.dldprof")):
         return None
-    from dld_tui.core.report.report import newest_profile
+    from dld_tui.core.report.reports_of_model import newest_profile
 
     return newest_profile(path, opened)

@@ -19,9 +19,10 @@ from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Answer, Controller, hears
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
+from dld_tui.widgets.explorer.branches import Branch
 from dld_tui.widgets.explorer.findings import Findings
 from dld_tui.widgets.explorer.pane import Explorer
-from dld_tui.widgets.explorer.state import Branch, ExplorerModel
+from dld_tui.widgets.explorer.state import ExplorerModel
 from dld_tui.widgets.graph.pane import GraphPane, GraphPlace
 from dld_tui.widgets.lists.line_view import LineView, ListPlace
 from dld_tui.widgets.parameters.descriptions import place_text

@@ -19,8 +19,9 @@ from dld_tui.screens.workspace.controller import Controller, hears
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
+from dld_tui.widgets.explorer.branches import Sort, View
 from dld_tui.widgets.explorer.pane import Explorer
-from dld_tui.widgets.explorer.state import ExplorerModel, Sort, View
+from dld_tui.widgets.explorer.state import ExplorerModel
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import task

@@ -25,7 +25,8 @@ from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.panes import Panes
 from dld_tui.screens.workspace.state import Cursor, is_alive
-from dld_tui.widgets.explorer.state import all_nodes, matching_nodes, name_separator
+from dld_tui.widgets.explorer.branches import name_separator
+from dld_tui.widgets.explorer.state import all_nodes, matching_nodes
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import task
@@ -510,7 +511,8 @@ class NodeSelection(Controller):
         self, rewrites: Sequence[Rewrite], hits_by_pattern: Sequence[Sequence[Hit]]
     ) -> list[str]:
         """Return what would go and come at the first place, or why nothing does."""
-        from dld_tui.core.edits.rewriting import RewriteRefusal, planned_lines
+        from dld_tui.core.edits.hit_replacement import RewriteRefusal
+        from dld_tui.core.edits.rewriting import planned_lines
 
         for rewrite, hits in zip(rewrites, hits_by_pattern, strict=False):
             if hits:

@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import visible
-from dld_tui.widgets.explorer.state import Branch, ExplorerModel, all_nodes
+from dld_tui.widgets.explorer.branches import Branch
+from dld_tui.widgets.explorer.state import ExplorerModel, all_nodes
 from dld_tui.widgets.parameters.descriptions import DOC_STRING, ParameterRow
 from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
     from dld_tui.core.document import Document, DocumentChange, Node, Scope, Transaction
-    from dld_tui.widgets.parameters.descriptions import Terminal
+    from dld_tui.widgets.parameters.terminals import Terminal
 
 
 class EditableKind(Enum):
@@ -60,7 +61,7 @@ class Cursor:
     @cached_property
     def terminal(self) -> Terminal | None:
         """The input or output under the cursor of the parameters pane, or of a link."""
-        from dld_tui.widgets.parameters.descriptions import terminal_at
+        from dld_tui.widgets.parameters.terminals import terminal_at
 
         if self.pointed is not None:
             return self.pointed
@@ -158,7 +159,7 @@ class Cursor:
     def facts(self) -> set[str]:
         """Return what holds for commands on what it is on: keys of ``commands.FACTS``."""
         from dld_tui.core.document import Node
-        from dld_tui.widgets.parameters.descriptions import takes_more
+        from dld_tui.widgets.parameters.terminals import takes_more
 
         terminal, node, row = self.terminal, self.node, self.row
         place, _ = self.place

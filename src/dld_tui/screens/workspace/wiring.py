@@ -24,7 +24,7 @@ from dld_tui.widgets.tasks import on_thread, task
 if TYPE_CHECKING:
     from dld_tui.core.document import Node, Scope
     from dld_tui.core.edits import wiring as wirings
-    from dld_tui.widgets.parameters.descriptions import Terminal
+    from dld_tui.widgets.parameters.terminals import Terminal
 
 
 _NEAR = 8
@@ -108,7 +108,7 @@ class Wiring(Controller):
         """Ask for a value and connect it to an input of a node."""
         from dld_tui.core.document.operator_matching import mismatch
         from dld_tui.widgets.dialogs.wiring import ValuePicker
-        from dld_tui.widgets.parameters.descriptions import Terminal
+        from dld_tui.widgets.parameters.terminals import Terminal
 
         present = node.inputs[index] if index < len(node.inputs) else ""
         terminal = Terminal(node.scope, "input", present, node, index)
@@ -200,7 +200,7 @@ class Wiring(Controller):
     @task()
     async def disconnect(self) -> None:
         """Disconnect the terminal under the cursor; asks where that leaves an error."""
-        from dld_tui.widgets.parameters.descriptions import Terminal
+        from dld_tui.widgets.parameters.terminals import Terminal
 
         terminal = self.cursor.terminal
         if terminal is None or not terminal.value:

@@ -38,8 +38,8 @@ from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, operator_style
-from dld_tui.widgets.parameters.descriptions import Terminal, terminals_of
 from dld_tui.widgets.parameters.edit_bar import edit_value
+from dld_tui.widgets.parameters.terminals import Terminal, terminals_of
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 from dld_tui.widgets.shell.page import host

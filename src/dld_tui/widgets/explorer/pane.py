@@ -23,17 +23,13 @@ from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.document.node import Node
 from dld_tui.core.tensors.value_types import alias_legend
+from dld_tui.widgets.explorer.branches import ExplorerEntry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.explorer.state import (
     NOTHING,
-    ExplorerEntry,
     ExplorerModel,
     Figures,
     Found,
-    Item,
-    Rows,
-    Sort,
-    View,
     all_nodes,
     below,
     deep_words,

@@ -10,7 +10,7 @@ from dld_tui.core import fmt
 from dld_tui.core.tensors.value_types import ValueType, with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import ListedNames
-from dld_tui.widgets.explorer.state import Branch, ExplorerEntry, Item, Rows, Sort, View
+from dld_tui.widgets.explorer.branches import Branch, ExplorerEntry, Item, Rows, Sort, View
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import stale_mark
 from dld_tui.widgets.shell import glyphs

@@ -33,7 +33,8 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import SharedEnds, shared_ends
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
 from dld_tui.widgets.lists.styled import Piece, operator_style
-from dld_tui.widgets.parameters.descriptions import Terminal, shown_type, terminal_name
+from dld_tui.widgets.parameters.descriptions import shown_type
+from dld_tui.widgets.parameters.terminals import Terminal, terminal_name
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from onnx import TensorProto, helper
 
 from dld_tui.core.document import Document
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
-from dld_tui.core.tensorrt.plan.mapping import ends_of, map_plan
+from dld_tui.core.tensorrt.plan.layer_names import ends_of
+from dld_tui.core.tensorrt.plan.mapping import map_plan
 from tests.support.models import parse
 from tests.support.plans import named
 from tests.support.work import steps_in

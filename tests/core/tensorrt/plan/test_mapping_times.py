@@ -10,7 +10,7 @@ import pytest
 from dld_tui.core.document import Document
 from dld_tui.core.report.groups import NO_NODE, group_layers
 from dld_tui.core.report.records import Group, Layer
-from dld_tui.core.report.report import times_by_node
+from dld_tui.core.report.reports_of_model import times_by_node
 from dld_tui.core.report.sharing import node_macs
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.mapping import map_plan
