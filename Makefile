@@ -58,11 +58,12 @@ test: $(DEVELOPED)  ## run the quick tests: all of make check but those marked b
 test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
-check: $(DEVELOPED)  ## run what CI always runs: format, lint, types, import contracts, and all tests but the slow tiers
+check: $(DEVELOPED)  ## run what CI always runs: format, lint, types, import contracts, rules, and all tests but the slow tiers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m scripts.house_rules
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CHECKED)' || $(call again,$(CHECKED))
 
 check-slow: $(DEVELOPED)  ## run the slow tests, except exhaustive ones: models, TensorRT-RTX, SSH

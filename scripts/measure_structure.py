@@ -23,20 +23,27 @@ class Source:
 
     def __init__(self, root: Path) -> None:
         """Read every module below ``src``."""
-        src = root / "src"
-        self.texts = {
-            _dotted(path.relative_to(src)): path.read_text(encoding="utf-8")
-            for path in sorted((src / PACKAGE).rglob("*.py"))
+        self.root, self.package = root, root / "src" / PACKAGE
+        paths = {
+            _dotted(path.relative_to(root / "src")): path
+            for path in sorted(self.package.rglob("*.py"))
         }
+        self.packages = {name for name, path in paths.items() if path.name == "__init__.py"}
+        self.texts = {name: path.read_text(encoding="utf-8") for name, path in paths.items()}
         self.trees = {name: ast.parse(text) for name, text in self.texts.items()}
+
+    @cached_property
+    def nodes(self) -> dict[str, list[ast.AST]]:
+        """All nodes of each tree: a walk takes longer than what most rules look for."""
+        return {name: list(ast.walk(tree)) for name, tree in self.trees.items()}
 
     @cached_property
     def classes(self) -> dict[tuple[str, str], ast.ClassDef]:
         """The classes, by module and name."""
         return {
             (module, node.name): node
-            for module, tree in self.trees.items()
-            for node in ast.walk(tree)
+            for module, nodes in self.nodes.items()
+            for node in nodes
             if isinstance(node, ast.ClassDef)
         }
 
@@ -49,7 +56,7 @@ def _dotted(path: Path) -> str:
 def imports(source: Source, module: str) -> set[str]:
     """Return the modules that a module imports anywhere: deferred and for typing, too."""
     found = set()
-    for node in ast.walk(source.trees[module]):
+    for node in source.nodes[module]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -120,9 +127,9 @@ def rooms_of_core(source: Source) -> dict[str, set[str]]:
 def ancestors(source: Source) -> dict[tuple[str, str], list[tuple[str, str]]]:
     """Return the ancestors of each class that are defined in this package."""
     homes: dict[str, dict[str, str]] = {}
-    for module, tree in source.trees.items():
+    for module, nodes in source.nodes.items():
         names = homes.setdefault(module, {})
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.ImportFrom) and node.module in source.trees:
                 names.update({alias.asname or alias.name: node.module for alias in node.names})
         names.update({name: module for home, name in source.classes if home == module})
@@ -153,8 +160,8 @@ def _actions(source: Source, key: tuple[str, str]) -> set[str]:
 
 
 def _calls(source: Source, names: set[str]) -> Iterator[tuple[str, str]]:
-    for module, tree in source.trees.items():
-        for node in ast.walk(tree):
+    for module, nodes in source.nodes.items():
+        for node in nodes:
             if isinstance(node, ast.Call):
                 function = node.func
                 name = getattr(function, "attr", getattr(function, "id", ""))
@@ -182,7 +189,7 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
     """Return how often the program has what it should have once, as names and values."""
     from scripts.sentences import places
 
-    nodes = [(module, node) for module, tree in source.trees.items() for node in ast.walk(tree)]
+    nodes = [(module, node) for module, nodes in source.nodes.items() for node in nodes]
     calls = [(module, node) for module, node in nodes if isinstance(node, ast.Call)]
     fields = {key: fields_of(node) for key, node in source.classes.items()}
     notes = [
@@ -286,8 +293,8 @@ def measures(source: Source) -> list[tuple[str, str]]:
     core_rings = rings(core)
     functions = [
         node
-        for tree in source.trees.values()
-        for node in ast.walk(tree)
+        for nodes in source.nodes.values()
+        for node in nodes
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
     ]
     signatures = [
@@ -311,8 +318,8 @@ def measures(source: Source) -> list[tuple[str, str]]:
     )
     casts = sum(
         isinstance(node, ast.Call) and ast.unparse(node.func) in ("cast", "typing.cast")
-        for tree in source.trees.values()
-        for node in ast.walk(tree)
+        for nodes in source.nodes.values()
+        for node in nodes
     )
     starters = Counter(
         module

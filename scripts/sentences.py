@@ -119,7 +119,7 @@ class _Constants:
             }
             self._taken[module] = {
                 alias.asname or alias.name: (node.module, alias.name)
-                for node in ast.walk(tree)
+                for node in source.nodes[module]
                 if isinstance(node, ast.ImportFrom) and node.module
                 for alias in node.names
             }
@@ -204,7 +204,7 @@ def places(source: Source) -> list[Place]:
             if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None
             for node in ast.walk(statement.value)
         }
-        for node in ast.walk(tree):
+        for node in source.nodes[module]:
             pattern, is_named = _pattern(node), id(node) in named
             if pattern is not None:
                 is_found = any(is_sentence(text, pattern=True) for text in _texts(pattern))

@@ -4,21 +4,10 @@ import re
 
 import pytest
 
-from scripts.architecture import PAGE, PARTS, ROOT, parts_of, reduced
-from scripts.measure_structure import Source
+from scripts.architecture import PAGE, ROOT, reduced
 
 SRC = ROOT / "src" / "dld_tui"
 TEXT = PAGE.read_text(encoding="utf-8")
-
-
-@pytest.fixture(scope="module")
-def source() -> Source:
-    return Source(ROOT)
-
-
-@pytest.mark.parametrize("name", ["folders", "core"])
-def test_the_pictures_of_the_imports_are_true(source: Source, name: str) -> None:
-    assert PARTS[name](source) == parts_of(TEXT)[name], "python -m scripts.architecture"
 
 
 def test_an_arrow_that_follows_from_others_is_left_out() -> None:

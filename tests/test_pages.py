@@ -18,8 +18,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from dld_tui.cli.group import dld
+from scripts import words as vocabulary
 from scripts.pages import ROOT, RUN, Block, Fault, difference, read, rewritten, run, shape_faults
-from tests.support import words
 
 DOCS = ROOT / "docs"
 PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")})
@@ -177,7 +177,7 @@ def test_each_page_is_reached_from_the_readme() -> None:
 )
 def test_words_are_those_of_contributing(page: Path) -> None:
     prose = ((line, re.sub(r"`[^`]*`|\]\([^)]*\)", "", text)) for line, text in read(page).prose)
-    failing([Fault(page, line, said) for line, text in prose for said in words.wrong(text)])
+    failing([Fault(page, line, said) for line, text in prose for said in vocabulary.wrong(text)])
 
 
 _OF_DEVELOPERS = re.compile(

@@ -43,12 +43,17 @@ def are_launches(layers: Sequence[Layer]) -> bool:
 
 def time_title(layers: Sequence[Layer]) -> str:
     """Return what the own times of layers are, as the title of a column in milliseconds."""
-    if has_gpu_times(layers):
-        return "CPU ms"
-    timed = [layer for layer in layers if layer.time_ms is not None]
-    if not are_launches(timed):
+    if not launches_are_timed(layers):
         return "time ms"
-    return "launch ms" if all(map(is_launched, timed)) else "CPU ms"
+    timed = [layer for layer in layers if layer.time_ms is not None]
+    are_all = not has_gpu_times(layers) and all(map(is_launched, timed))
+    return "launch ms" if are_all else "CPU ms"
+
+
+def launches_are_timed(layers: Sequence[Layer]) -> bool:
+    """Return whether own times are of the CPU, which launches what runs on a GPU."""
+    timed = [layer for layer in layers if layer.time_ms is not None]
+    return has_gpu_times(layers) or are_launches(timed)
 
 
 def is_split(layers: Sequence[Layer]) -> bool:

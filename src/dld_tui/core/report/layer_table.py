@@ -18,6 +18,7 @@ from dld_tui.core.report.groups import (
     GROUPINGS,
     group_layers,
     has_gpu_times,
+    launches_are_timed,
     main_node,
     time_title,
 )
@@ -133,7 +134,9 @@ def layer_columns(
     """
     on_gpu, time = has_gpu_times(layers), time_title(layers)
     own = "CPU " if on_gpu else ""
-    launched = "" if time == "time ms" else ", on the CPU, which launches what runs on a GPU"
+    launched = (
+        ", on the CPU, which launches what runs on a GPU" if launches_are_timed(layers) else ""
+    )
     kernels_ms = sum(layer.gpu_time_ms or 0.0 for layer in layers)
 
     def gpu_percent(layer: Layer) -> float | None:
