@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dld_tui.commands import FACTS, Command, all_commands, for_action, in_scope
+from dld_tui.commands import CONDITIONS, Command, all_commands, for_action, in_scope
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.widgets.shell.command_dispatch import Commands
@@ -19,7 +19,7 @@ def test_ids_are_unique_and_facts_known() -> None:
     assert [
         name for name, count in Counter(row.id for row in COMMANDS.values()).items() if count > 1
     ] == []
-    assert {need for row in COMMANDS.values() for need in row.needs} <= set(FACTS)
+    assert {need for row in COMMANDS.values() for need in row.needs} <= set(CONDITIONS)
 
 
 def test_titles_are_short_and_help_is_a_sentence() -> None:

@@ -1,4 +1,4 @@
-"""The facts that a command needs say where the context menu offers it."""
+"""The conditions that a command needs say where the context menu offers it."""
 
 from __future__ import annotations
 

@@ -190,7 +190,7 @@ async def test_no_set_is_enough(tmp_path: Path) -> None:
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(ListTable))
         assert "No set of nodes is enough" in session.text
-        assert "precisions" not in page.facts()
+        assert "precisions" not in page.conditions()
 
 
 async def test_tactics_are_shown_with_the_command_that_avoids_them(tmp_path: Path) -> None:

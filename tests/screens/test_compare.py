@@ -227,7 +227,7 @@ async def test_a_layer_that_only_the_base_has_is_shown_there(pair: tuple[Path, P
     async with opened(pair[1], pair[0]) as (pilot, screen):
         go_to(screen, "reorder")
         await pilot.pause()
-        assert "compared_node" not in screen.facts()
+        assert "compared_node" not in screen.conditions()
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, ReportScreen))
         report = pilot.app.screen

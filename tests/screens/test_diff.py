@@ -129,7 +129,7 @@ async def test_gone_node_is_shown_in_the_old_model(pair: tuple[Path, Path]) -> N
     async with opened(pair[1], pair[0]) as (pilot, screen):
         view(screen).cursor = texts(screen).index("extra  Tanh(a) -> q")
         await pilot.pause()
-        assert "new_node" not in screen.facts()
+        assert "new_node" not in screen.conditions()
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))
         workspace = pilot.app.screen

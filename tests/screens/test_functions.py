@@ -174,9 +174,9 @@ async def test_replace_by_a_custom_node(tmp_path: Path) -> None:
 
 async def an_attribute_refers_to_one_of_the_function(session: Session) -> None:
     await session.go("zero")
-    assert "inside_function" not in session.screen.facts()
+    assert "inside_function" not in session.screen.conditions()
     await session.row("value_float")
-    assert "inside_function" in session.screen.facts()
+    assert "inside_function" in session.screen.conditions()
     await session.press("A")
     await session.type("scale")
     await session.until(lambda: "scale: float" in session.text)

@@ -41,7 +41,7 @@ def test_every_place_has_a_title_and_every_word_of_the_help_is_seen() -> None:
     rows = _scope_rows("table", view, 76, {})
     words = " ".join("".join(part for part, _ in row) for row, _ in rows).split()
     for command in all_commands():
-        if command.scope == "table" and command.unavailable(view.facts()) is None:
+        if command.scope == "table" and command.unavailable(view.conditions()) is None:
             assert [word for word in command.help.split() if word not in words] == []
     assert max(sum(map(cell_width, (part for part, _ in row))) for row, _ in rows) <= 76
 

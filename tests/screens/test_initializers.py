@@ -255,7 +255,7 @@ async def a_new_one_is_made_by_the_form(session: Session, page: InitializersScre
     await session.until(lambda: form.focused is not None)
     await session.type("w")
     form.form.set_values({"dims": "2, 3", "fill": "uniform", "low": -1.0, "seed": 5})
-    await session.until(lambda: "valid" in form.facts())
+    await session.until(lambda: "valid" in form.conditions())
     await session.pilot.press("f5")
     await session.until(lambda: "already a value called" in session.text)
     await session.type("ide")

@@ -104,7 +104,7 @@ async def test_the_optimised_model_of_a_run_opens(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(report) as (_, screen):
-        assert "optimized" not in screen.facts()
+        assert "optimized" not in screen.conditions()
     database = sqlite3.connect(report)
     with database:
         database.execute(
@@ -115,6 +115,6 @@ async def test_the_optimised_model_of_a_run_opens(
     async with opened(report) as (pilot, screen):
         chosen: list[Path] = []
         monkeypatch.setattr(pilot.app, "open_path", chosen.append)
-        assert "optimized" in screen.facts()
+        assert "optimized" in screen.conditions()
         screen.action_open_optimized()
         assert chosen == [tmp_path / "fast.onnx"]

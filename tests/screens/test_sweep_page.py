@@ -120,4 +120,4 @@ async def test_c_compares_with_another_sweep(tmp_path: Path) -> None:
         assert "4 times in both, 0 faster and 0 slower" in screen_text(app)
         assert "only B" in screen_text(app)
         assert isinstance(app.screen, TableResult)
-        assert "result_file" not in app.screen.facts()
+        assert "result_file" not in app.screen.conditions()

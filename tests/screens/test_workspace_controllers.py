@@ -132,19 +132,19 @@ def test_each_row_has_its_target(desk: Desk) -> None:
 
 def test_facts_tell_what_can_be_done_with_it(desk: Desk) -> None:
     first = desk.node("first")
-    assert Cursor().facts() == set()
-    listed = Cursor(node=first).facts()
+    assert Cursor().conditions() == set()
+    listed = Cursor(node=first).conditions()
     assert {"node", "nodes", "attribute", "value", "end", "cursor"} <= listed
     assert not {"boundary", "tensor", "marks", "wired"} & listed
-    assert "marks" in Cursor(node=first, marks={first}).facts()
-    terminal = desk.cursor_on_scope("x").facts()
+    assert "marks" in Cursor(node=first, marks={first}).conditions()
+    terminal = desk.cursor_on_scope("x").conditions()
     assert {"boundary", "nodes", "attribute", "wired"} <= terminal
     assert not {"variadic", "input", "tensor"} & terminal
-    assert {"tensor", "attribute"} <= desk.cursor_on("second", "w").facts()
+    assert {"tensor", "attribute"} <= desk.cursor_on("second", "w").conditions()
     text = ParameterRow(("metadata", "key"))
     on_node = Cursor(subject=first, node=first, in_parameters=True, row=text)
-    assert {"attribute", "nodes"} <= on_node.facts()
-    of_graph = Cursor(subject=desk.document.main, in_parameters=True, row=text).facts()
+    assert {"attribute", "nodes"} <= on_node.conditions()
+    of_graph = Cursor(subject=desk.document.main, in_parameters=True, row=text).conditions()
     assert "attribute" in of_graph
     assert "nodes" not in of_graph
 
@@ -197,12 +197,12 @@ def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
 
     redone: list[str] = []
     desk.model.redone.listeners = (lambda transaction: redone.append(transaction.edit),)
-    assert desk.history.facts(Cursor()) == set()
+    assert desk.history.conditions(Cursor()) == set()
     assert desk.history.try_edit(renaming.rename_node(scope=[], node="third", name="cube"))
-    assert desk.history.facts(Cursor()) == {"can_undo"}
+    assert desk.history.conditions(Cursor()) == {"can_undo"}
     desk.history.undo()
     assert desk.gone_to == [desk.node("third")]
-    assert desk.history.facts(Cursor()) == {"can_redo"}
+    assert desk.history.conditions(Cursor()) == {"can_redo"}
     desk.history.redo()
     assert redone == ["rename_node"]
     assert [text.partition(":")[0] for text in desk.said] == ["Undone", "Done again"]
@@ -308,10 +308,10 @@ def test_a_link_is_the_end_that_it_leads_to(desk: Desk) -> None:
     cursor = on_link(desk, "second")
     assert (cursor.target, cursor.value, cursor.place[0]) == (EditableKind.LINK, "a", "input")
     assert cursor.scope is desk.document.main
-    assert {"end", "input", "wired", "value", "node", "cursor"} <= cursor.facts()
+    assert {"end", "input", "wired", "value", "node", "cursor"} <= cursor.conditions()
     result = Cursor(in_graph=True, link=Terminal(desk.document.main, "output", "y"))
     assert (result.target, result.value, result.place[0]) == (EditableKind.LINK, "y", "boundary")
-    assert "boundary" in result.facts()
+    assert "boundary" in result.conditions()
 
 
 def test_links_are_cut_given_another_value_and_an_operator(desk: Desk) -> None:

@@ -111,7 +111,7 @@ async def test_what_has_no_repair_says_so(tmp_path: Path) -> None:
     text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
     async with opened(models.write(tmp_path, text), WIDE) as session:
         await on_rule(session, "unknown-operator")
-        assert "fixable" not in session.screen.findings.list.facts()
+        assert "fixable" not in session.screen.findings.list.conditions()
         await session.press("f")
         assert not session.screen.document.history.done
         assert session.app.screen is session.screen, "the filter of nodes has the same key"

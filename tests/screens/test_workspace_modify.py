@@ -175,7 +175,9 @@ async def test_tensors_are_ticked_in_a_list(tmp_path: Path) -> None:
         names = [one.name for one in session.screen.document.main.initializers]
         fields = await form(session, "t")
         session.app.screen.set_focus(fields.rows["filter"].field)
-        await session.until(lambda: "tickable" in cast("ConvertForm", session.app.screen).facts())
+        await session.until(
+            lambda: "tickable" in cast("ConvertForm", session.app.screen).conditions()
+        )
         await session.pilot.press("f2")
         await session.until(lambda: isinstance(session.app.screen, TickDialog))
         dialog = cast("TickDialog", session.app.screen)
@@ -205,7 +207,9 @@ async def test_links_of_a_merge_are_ticked_in_a_list(tmp_path: Path) -> None:
         others = [str(tmp_path / f"{name}.onnx") for name in ("next", "last")]
         fields.set_values({"others": [*others]})
         session.app.screen.set_focus(fields.rows["map"].field)
-        await session.until(lambda: "tickable" in cast("ConvertForm", session.app.screen).facts())
+        await session.until(
+            lambda: "tickable" in cast("ConvertForm", session.app.screen).conditions()
+        )
         await session.pilot.press("f2")
         await session.until(lambda: isinstance(session.app.screen, TickDialog))
         listed = [item.key for item in cast("TickDialog", session.app.screen).items]

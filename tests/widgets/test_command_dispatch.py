@@ -17,7 +17,7 @@ from dld_tui.widgets.shell.command_dispatch import (
     binding_of,
     bindings_for,
     hint,
-    same_facts,
+    same_conditions,
 )
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_screen import LARGE, opened, pane
@@ -29,7 +29,7 @@ class Pane(Commands, Static, can_focus=True):
     now: ClassVar[set[str]] = {"document"}
     ran: ClassVar[list[str]] = []
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         return self.now
 
     def __init__(self, text: str) -> None:
@@ -65,7 +65,7 @@ async def test_facts_are_asked_for_once_in_a_look_at_all_bindings() -> None:
     class Counting(Pane):
         asked: ClassVar[int] = 0
 
-        def facts(self) -> set[str]:
+        def conditions(self) -> set[str]:
             type(self).asked += 1
             return self.now
 
@@ -76,7 +76,7 @@ async def test_facts_are_asked_for_once_in_a_look_at_all_bindings() -> None:
         Counting.asked = 0
         assert len(app.screen.active_bindings) > 10
         many = Counting.asked
-        with same_facts():
+        with same_conditions():
             assert len(app.screen.active_bindings) > 10
         assert many > 10
         assert Counting.asked == many + 1

@@ -2,7 +2,7 @@
 
 Key bindings, the command palette, the context menus, the help screen and availability come from
 tables, each in the class that handles its commands (:func:`dld_tui.commands.command.table`). A row
-names the facts that it needs; a screen tells which facts hold, so that an unavailable command shows
+names the conditions that it needs; a screen tells which hold, so that an unavailable command shows
 the reason. To add a command, add a row to the table of a class, and the method that the row names:
 ``action_…``, or in a controller of a workspace the method itself.
 
@@ -18,9 +18,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from dld_tui.commands.command import FACTS, Command, known, known_by_scope
+from dld_tui.commands.command import CONDITIONS, Command, known, known_by_scope
 
-__all__ = ["FACTS", "Command", "all_commands", "by_id", "for_action", "in_scope"]
+__all__ = ["CONDITIONS", "Command", "all_commands", "by_id", "for_action", "in_scope"]
 
 INDEX = Path(__file__).with_name("index.tsv")
 _ROOMS = ("dld_tui.screens", "dld_tui.widgets")

@@ -1,4 +1,4 @@
-"""Commands of the TUI, the facts that they need, and the tables that declare them."""
+"""Commands of the TUI, the conditions that they need, and the tables that declare them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from dld_tui.core.dataclass import dataclass
 
-FACTS: Mapping[str, str] = {
+CONDITIONS: Mapping[str, str] = {
     "document": "no model is open",
     "form": "it does not come from a form",
     "result_file": "it is in no file: measure again with a path for the result",
@@ -120,7 +120,7 @@ class Command:
     With a dot in it, a controller of the screen and its method: ``editing.edit``.
     """
     needs: tuple[str, ...] = ()
-    """Facts that must hold: keys of :data:`FACTS`."""
+    """Conditions that must hold: keys of :data:`CONDITIONS`."""
     footer: bool = False
     """Whether the footer shows the command."""
     palette: bool = True
@@ -149,9 +149,9 @@ class Command:
             name, arguments = "command", [name, *arguments]
         return f"{name}({', '.join(map(repr, arguments))})" if arguments else name
 
-    def unavailable(self, facts: Collection[str]) -> str | None:
+    def unavailable(self, conditions: Collection[str]) -> str | None:
         """Return the reason why it cannot run now, or None if it can."""
-        return next((FACTS[need] for need in self.needs if need not in facts), None)
+        return next((CONDITIONS[need] for need in self.needs if need not in conditions), None)
 
 
 known: dict[str, Command] = {}
@@ -176,7 +176,7 @@ def table(
         scope: Owner of the actions.
         rows: (id, action, keys, needs, title, help), and perhaps search words of the palette,
             comma separated. See :class:`Command`; an argument of the action follows it.
-        common: Facts that all commands need.
+        common: Conditions that all commands need.
         footer: Ids of the commands in the footer.
         palette: Whether the palette lists them; False for movements.
         priority: Whether their keys win over a focused text field.
@@ -186,10 +186,10 @@ def table(
     commands = []
     for id, action, keys, needs, title, help, *words in rows:
         name, _, parameter = action.partition(" ")
-        facts = tuple(f"{common} {needs}".split())
+        conditions = tuple(f"{common} {needs}".split())
         shown = id in footer.split()
         commands.append(Command(
-            id, title, help, keys, scope, name, facts, shown, palette, priority, parameter,
+            id, title, help, keys, scope, name, conditions, shown, palette, priority, parameter,
             tuple((menus or {}).get(id, "").split()),
             group or ("Go" if id.partition(".")[0] in _GOES else "Edit"),
             tuple(word.strip() for text in words for word in text.split(",")),

@@ -36,8 +36,8 @@ class ListPage(Page, Generic[Row]):
     LIST_TITLE: ClassVar[str] = ""
     LIST_KEYS: ClassVar[str] = ""
     LIST_EMPTY: ClassVar[str] = ""
-    ROW_FACT: ClassVar[str] = ""
-    """The fact that holds while a row is under the cursor."""
+    ROW_CONDITION: ClassVar[str] = ""
+    """The condition that holds while a row is under the cursor."""
     ABOUT_TITLE: ClassVar[str] = ""
     """The title of a pane about the row, below the list; empty for none."""
 
@@ -91,9 +91,9 @@ class ListPage(Page, Generic[Row]):
     def activate(self) -> None:
         """Do what Enter and a double click on a row are for."""
 
-    def facts(self) -> set[str]:
-        has_row = bool(self.ROW_FACT) and self.row is not None
-        return super().facts() | ({self.ROW_FACT} if has_row else set())
+    def conditions(self) -> set[str]:
+        has_row = bool(self.ROW_CONDITION) and self.row is not None
+        return super().conditions() | ({self.ROW_CONDITION} if has_row else set())
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
         """Show the details of the row."""
@@ -117,7 +117,7 @@ class FormBox(Framed, Vertical):
 
 
 class FormPage(Page):
-    """Base of the pages with a form; the fact ``valid`` means that no field has an error."""
+    """Base of the pages with a form; the condition ``valid`` means that no field has an error."""
 
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("page",)
     CSS_PATH = STYLES / "form.tcss"
@@ -137,9 +137,9 @@ class FormPage(Page):
         """Go to the first field."""
         self.form.focus_first()
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         forms = self.query(ParamForm)
-        return super().facts() | ({"valid"} if forms and forms.first().valid else set())
+        return super().conditions() | ({"valid"} if forms and forms.first().valid else set())
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Grey what cannot be done while something is wrong."""

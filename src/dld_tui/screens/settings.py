@@ -167,7 +167,7 @@ class ToolsScreen(ListPage[Tool]):
     LIST_TITLE, LIST_KEYS = "Custom tools", _KEYS
     LIST_EMPTY = "No tools yet. {tools.add} adds a program that runs on models."
     ABOUT_TITLE = "Settings"
-    ROW_FACT = "tool"
+    ROW_CONDITION = "tool"
     HELP = (
         "Your own programs to run on the open model, including edits. {tools.run} or "
         "{list.activate} runs a tool, {tools.add} adds one, {tools.edit} edits it, "
@@ -185,11 +185,11 @@ class ToolsScreen(ListPage[Tool]):
         """Read the tools."""
         self._read()
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return whether there is a tool under the cursor, and a model to run it on."""
         page = host(self).page
         has_model = page.edited_document is not None
-        return super().facts() | ({"document"} if has_model else set())
+        return super().conditions() | ({"document"} if has_model else set())
 
     # The list
 
@@ -212,7 +212,7 @@ class ToolsScreen(ListPage[Tool]):
 
     def activate(self) -> None:
         """Run the tool, or change it where there is no model."""
-        self.action_run() if "document" in self.facts() else self.action_edit()
+        self.action_run() if "document" in self.conditions() else self.action_edit()
 
     def about(self) -> list[Line]:
         """Return the settings of the tool."""

@@ -174,7 +174,7 @@ class TargetsScreen(ListPage[Connection]):
     )
     LIST_EMPTY = "No targets yet. {targets.add} adds a machine reached over SSH."
     ABOUT_TITLE = "Settings"
-    ROW_FACT = "target"
+    ROW_CONDITION = "target"
     HELP = (
         "Machines that run jobs over SSH. {targets.add} adds a target, {targets.edit} or "
         "{list.activate} edits it, {targets.test} tests it, {targets.remove} removes it, "
@@ -397,7 +397,7 @@ class TargetJobsScreen(ListPage[StoredJob]):
     tab_title = "jobs on targets"
     LIST_TITLE, LIST_KEYS = "Jobs on targets", _JOB_KEYS
     LIST_EMPTY = "No job on a target is waiting to be fetched."
-    ROW_FACT = "job"
+    ROW_CONDITION = "job"
     HELP = (
         "Jobs on targets that lost their connection or outlived dld. {target_jobs.attach} "
         "reattaches to a job and fetches its result, {target_jobs.stop} stops it."

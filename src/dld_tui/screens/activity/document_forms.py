@@ -240,10 +240,10 @@ class ConvertForm(ActivityScreen):
         """Return the files that it writes; none where the result is applied."""
         return [] if self.applies else super().written()
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return whether it may be run; it runs here."""
         is_tickable = self._tickable is not None
-        return super().facts() - {"targets"} | ({"tickable"} if is_tickable else set())
+        return super().conditions() - {"targets"} | ({"tickable"} if is_tickable else set())
 
     @property
     def _tickable(self) -> FieldRow | None:
@@ -574,10 +574,10 @@ class ToolJobScreen(JobScreen):
         if self._folder is not None:
             discard(self._folder)
 
-    def facts(self) -> set[str]:
-        """Return the facts of a job; there is a result only where one is opened."""
-        facts = super().facts()
-        return facts if self._opens else facts - {"result"}
+    def conditions(self) -> set[str]:
+        """Return the conditions of a job; there is a result only where one is opened."""
+        conditions = super().conditions()
+        return conditions if self._opens else conditions - {"result"}
 
     def open_result(self) -> None:
         """Close the page and open what the tool wrote; without that, its log stays."""

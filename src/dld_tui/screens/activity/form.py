@@ -586,7 +586,7 @@ class ActivityScreen(Page):
         form = self.query_one(ParamForm)
         run, *others = _KEYS
         pages = [_PAGE_KEY] if len(form.shown_pages) > 1 else []
-        lists = [_LIST_KEY] if "tickable" in self.facts() else []
+        lists = [_LIST_KEY] if "tickable" in self.conditions() else []
         self.box.frame.show(self.frame_title, "  ".join([run, *pages, *lists, *others]))
 
     def _remembered(self) -> dict[str, JSON]:
@@ -684,14 +684,14 @@ class ActivityScreen(Page):
             form.set_remarks({"library": remark})
         form.set_reasons(self.own_reasons(values))
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         forms = self.query(ParamForm)
-        facts = {"valid"} if forms and forms.first().valid else set()
+        conditions = {"valid"} if forms and forms.first().valid else set()
         if len(targets.names()) > 1:
-            facts.add("targets")
-        facts |= {"trtexec"} if self.has_trtexec else set()
-        facts |= {"presets"} if self.is_mounted and self.presets.by_name else set()
-        return super().facts() | facts
+            conditions.add("targets")
+        conditions |= {"trtexec"} if self.has_trtexec else set()
+        conditions |= {"presets"} if self.is_mounted and self.presets.by_name else set()
+        return super().conditions() | conditions
 
     def on_param_form_edited(self, event: ParamForm.Edited) -> None:
         """Show the equal command line, and what the chosen library lacks."""

@@ -272,12 +272,12 @@ class JobScreen(Page):
             self.runner.leave()
         self._job_input.leave()
 
-    def facts(self) -> set[str]:
-        facts = super().facts()
-        facts.add("running" if self.end is None else "finished")
+    def conditions(self) -> set[str]:
+        conditions = super().conditions()
+        conditions.add("running" if self.end is None else "finished")
         if isinstance(self.end, Failed) and self.end.finding is not None:
-            facts.add("failed_node")
-        return facts | ({"result"} if isinstance(self.end, Finished) else set())
+            conditions.add("failed_node")
+        return conditions | ({"result"} if isinstance(self.end, Finished) else set())
 
     # Events
 
@@ -368,7 +368,7 @@ class JobScreen(Page):
 
     def _ended(self) -> None:
         box = self.query_one(JobBox)
-        node = "  {job.node} go to node" if "failed_node" in self.facts() else ""
+        node = "  {job.node} go to node" if "failed_node" in self.conditions() else ""
         box.frame.show(self.job_title, "{job.cancel} close  {job.again} again" + node)
         if isinstance(self.end, Failed):
             self._log.texts.append(str(self.end.to_error()))
@@ -519,8 +519,10 @@ class EndedJobsScreen(ListPage[EndedJob]):
             row_key=lambda job: job.number,
         )  # fmt: skip
 
-    def facts(self) -> set[str]:
-        return super().facts() | ({"result"} if self.row is not None and self.row.files else set())
+    def conditions(self) -> set[str]:
+        return super().conditions() | (
+            {"result"} if self.row is not None and self.row.files else set()
+        )
 
     def about(self) -> list[Line]:
         """Return result and log of the job."""
@@ -682,9 +684,9 @@ class ManyJobsScreen(Page):
             if run.end is None:
                 run.runner.leave()
 
-    def facts(self) -> set[str]:
-        facts = super().facts() | {"finished" if self.is_over else "running"}
-        return facts | ({"result"} if self.is_over and self.reports else set())
+    def conditions(self) -> set[str]:
+        conditions = super().conditions() | {"finished" if self.is_over else "running"}
+        return conditions | ({"result"} if self.is_over and self.reports else set())
 
     # Events
 

@@ -166,10 +166,10 @@ def _scope_rows(scope: str, node: HasCommands, width: int, keymap: dict[str, str
     ]
     if not commands:
         return []
-    facts = node.facts()
+    conditions = node.conditions()
     rows: list[HelpRow] = [([(_SCOPES.get(scope, scope), "strong accent")], None)]
     for command in commands:
-        entry = PaletteEntry(command, node, hint(command.unavailable(facts) or "") or None)
+        entry = PaletteEntry(command, node, hint(command.unavailable(conditions) or "") or None)
         rows += [(row, entry) for row in _command_rows(entry, width, keymap)]
     return [*rows, ([], None)]
 

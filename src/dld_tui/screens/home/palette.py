@@ -24,7 +24,7 @@ from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox
 from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, Rows, wrap
-from dld_tui.widgets.shell.command_dispatch import HasCommands, facts_of, hint, scopes_of
+from dld_tui.widgets.shell.command_dispatch import HasCommands, conditions_of, hint, scopes_of
 from dld_tui.widgets.shell.page import AppServices, Page
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def entries_for(screen: Screen[object]) -> list[PaletteEntry]:
     for node in dict.fromkeys((*inner.ancestors_with_self, *others)):
         if not isinstance(node, HasCommands):
             continue
-        facts = facts_of(node)
+        conditions = conditions_of(node)
         for command in (*_commands_of(node), *node.own_commands()):
             if command.palette and command.id not in known_ids:
                 known_ids.add(command.id)
                 listed.append(
-                    PaletteEntry(command, node, hint(command.unavailable(facts) or "") or None)
+                    PaletteEntry(command, node, hint(command.unavailable(conditions) or "") or None)
                 )
     return listed
 

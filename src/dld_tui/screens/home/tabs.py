@@ -138,7 +138,7 @@ class Tabs(_Base):
         """The tab that is seen, or the start page."""
         return cast("Page", self.screen_stack[0])
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         shows_tab = self.pages and self.screen_stack and self.screen_stack[0] in self.pages
         others = len(self.pages) > (1 if shows_tab else 0)
         return holding(tab=shows_tab, tabs=others)

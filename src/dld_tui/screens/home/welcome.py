@@ -311,22 +311,22 @@ class WelcomeScreen(Page):
         file = item.file if isinstance(item, _Entry) else item
         return file.path if file is not None and file.kind in ("ONNX", "ONNX_TEXT") else None
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return whether a model is under the cursor."""
-        return super().facts() | ({"model_file"} if self._model else set())
+        return super().conditions() | ({"model_file"} if self._model else set())
 
     def action_profile(self) -> None:
         host(self).start_activity("profile_onnxruntime", {"model": self._model})
 
     def on_line_view_cursor_moved(self, event: LineView.CursorMoved) -> None:
         """Preview the file under the cursor."""
-        self.facts_changed()
+        self.conditions_changed()
         if isinstance(event.view, TableView) and event.view.has_focus and event.key is not None:
             self._preview(str(event.key))
 
     def on_descendant_focus(self) -> None:
         """Preview the file under the cursor of the focused list."""
-        self.facts_changed()
+        self.conditions_changed()
         view = self.focused
         if isinstance(view, TableView) and view.key_at_cursor() is not None:
             self._preview(str(view.key_at_cursor()))

@@ -519,7 +519,7 @@ class FunctionsScreen(ListPage[FunctionRow]):
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     LIST_TITLE, LIST_KEYS = "Functions", "{list.activate} open"
     LIST_EMPTY = "The model has no local functions. {functions.create} adds one."
-    ROW_FACT = "function"
+    ROW_CONDITION = "function"
     HELP = (
         "The local functions of the model. {list.activate} opens a function in the workspace. A "
         "node calls a function by its domain and name, and sets the function's attributes."
@@ -551,9 +551,9 @@ class FunctionsScreen(ListPage[FunctionRow]):
         if self._document_changed in self.edits.document.on_change:
             self.edits.document.on_change.remove(self._document_changed)
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         row, history = self.row if self.is_mounted else None, self.edits.document.history
-        return super().facts() | holding(
+        return super().conditions() | holding(
             called=row is not None and bool(row.instances),
             can_undo=bool(history.done),
             can_redo=bool(history.undone),

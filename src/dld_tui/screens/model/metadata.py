@@ -289,11 +289,11 @@ class MetadataScreen(Page):
         at = self.view.cursor
         return lines.row(at) if isinstance(lines, MetadataLines) and at < len(lines) else None
 
-    def facts(self) -> set[str]:
-        facts = super().facts()
+    def conditions(self) -> set[str]:
+        conditions = super().conditions()
         row = self.row if self.is_mounted and self.query(MetadataList) else None
         history = self.edits.document.history
-        return facts | holding(
+        return conditions | holding(
             entry=row is not None and row.is_text,
             can_undo=bool(history.done),
             can_redo=bool(history.undone),
@@ -470,7 +470,7 @@ class ProfilesScreen(ListPage[RangeRow]):
     )  # fmt: skip
     MORE_SCOPES: ClassVar[tuple[str, ...]] = ("model_page", "page")
     tab_title = "shape profiles"
-    ROW_FACT = "range"
+    ROW_CONDITION = "range"
     HELP = (
         "An engine is built for ranges of input shapes. Each optimization profile gives the "
         "minimum, optimum and maximum shape of every input with a dynamic dimension. "
@@ -529,11 +529,11 @@ class ProfilesScreen(ListPage[RangeRow]):
         )
         return range_table(document, profiles)
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return whether there is a profile, and whether one makes sense."""
-        facts = super().facts()
+        conditions = super().conditions()
         document = self.edits.document
-        return facts | holding(
+        return conditions | holding(
             dynamic=bool(new_profile(document)),
             can_undo=bool(document.history.done),
             can_redo=bool(document.history.undone),

@@ -163,9 +163,9 @@ class AccuracyScreen(ResultsPage[AccuracyReport]):
         self.view.frame.show(title, keys if self.filter is Filter.ALL else self.filter.value)
         return accuracy_table(shown, "screen")
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         row = self.row
-        return super().facts() | holding(
+        return super().conditions() | holding(
             tensor_node=row is not None and bool(row.node),
             diverges=self.errors.first is not None,
         )
@@ -243,7 +243,7 @@ class PrecisionScreen(ResultsPage[PrecisionResult]):
          "Open the form again with the same settings."),
         footer="precision.apply precision.node precision.script precision.again",
     )  # fmt: skip
-    ROW_FACT = "kept_node"
+    ROW_CONDITION = "kept_node"
     HELP = (
         "The nodes that must stay in fp32 to keep the outputs within their tolerance; none of them "
         "can be left out. {precision.apply} sets the precisions of all nodes in the editor, as one "
@@ -313,9 +313,9 @@ class PrecisionScreen(ResultsPage[PrecisionResult]):
             for name, error in data.errors.items()
         ]  # fmt: skip
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         is_usable = bool(self.kept if self._is_int8 else self.edits)
-        return super().facts() | ({"precisions"} if is_usable else set())
+        return super().conditions() | ({"precisions"} if is_usable else set())
 
     def activate(self) -> None:
         """Go to the node."""
@@ -438,8 +438,8 @@ class TacticsScreen(ResultsPage[TacticReport]):
     def action_remarks(self) -> None:
         self.show_text("Notes")
 
-    def facts(self) -> set[str]:
-        return super().facts() | ({"avoids"} if self.command else set())
+    def conditions(self) -> set[str]:
+        return super().conditions() | ({"avoids"} if self.command else set())
 
     def action_copy_command(self) -> None:
         self.app.copy_to_clipboard(self.command)

@@ -218,8 +218,8 @@ class CompareScreen(ResultsPage[Compared]):
         if isinstance(event.view, CompareTable):
             self.activate()
 
-    def facts(self) -> set[str]:
-        return super().facts() | holding(
+    def conditions(self) -> set[str]:
+        return super().conditions() | holding(
             comparison=self.comparison is not None,
             compared_layer=self.layer_place() is not None,
             compared_node=self.node_place() is not None,

@@ -540,9 +540,9 @@ class DiffScreen(Page):
         elif row is not None and row.old_node is not None:
             self.action_show_old()
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         row = self.row()
-        return super().facts() | holding(
+        return super().conditions() | holding(
             compared=self.diff is not None,
             old_node=row is not None and row.old_node is not None,
             new_node=row is not None and row.new_node is not None,

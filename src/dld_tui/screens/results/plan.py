@@ -333,9 +333,9 @@ class PlanScreen(ResultsPage[Loaded]):
         loaded, row = self.loaded, self.row
         return loaded.layers[row] if loaded is not None and row is not None else None
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         layer = self.layer_at_cursor()
-        return super().facts() | holding(
+        return super().conditions() | holding(
             plan=self.loaded is not None,
             layer=layer is not None,
             linked=layer is not None and bool(layer.nodes),
@@ -361,7 +361,7 @@ class PlanScreen(ResultsPage[Loaded]):
                 self.graph.reveal(LayerVertex(row))
             if self.pane not in ("layers",) and self.layer_pane.layer_at_cursor() is not None:
                 self.layer_pane.go_to(row)
-        self.facts_changed()
+        self.conditions_changed()
 
     def _row_of(self, pane: str) -> int | None:
         """Return the layer at the cursor of a pane, by its place among the plan's."""
@@ -401,7 +401,7 @@ class PlanScreen(ResultsPage[Loaded]):
     @on(LayerPane.LayerChosen)
     def _layer_chosen(self, event: LayerPane.LayerChosen) -> None:
         self.show_layer(event.index)
-        if "linked" in self.facts():
+        if "linked" in self.conditions():
             self.action_go_to_node()
         else:
             self.show_pane("graph")

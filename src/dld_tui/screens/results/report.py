@@ -220,11 +220,11 @@ class ReportScreen(ResultsPage[Loaded]):
             return None if key is None else self.report.layers[key]
         return self.layer_pane.layer_at_cursor()
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return what holds now."""
         layer = self.layer_at_cursor() if self.is_mounted else None
         path = self.model_path()
-        return super().facts() | holding(
+        return super().conditions() | holding(
             report=self.report is not None,
             layer=layer is not None,
             layer_row=layer is not None and self.pane in ("layers", "timeline"),
@@ -241,18 +241,18 @@ class ReportScreen(ResultsPage[Loaded]):
         is_other = layer is not None and self.timeline.key_at_cursor() != layer.index
         if self.pane != "timeline" and layer is not None and is_other:
             self.timeline.go_to(layer.index)
-        self.facts_changed()
+        self.conditions_changed()
 
     @on(PassTimeline.CursorMoved)
     def _timeline_moved(self) -> None:
         key = self.timeline.key_at_cursor()
         if self.pane == "timeline" and key is not None:
             self.layer_pane.go_to(key)
-        self.facts_changed()
+        self.conditions_changed()
 
     @on(LayerPane.LayerChosen)
     def _layer_chosen(self, event: LayerPane.LayerChosen) -> None:
-        if "linked" in self.facts():
+        if "linked" in self.conditions():
             self.action_go_to_node()
         else:
             self.show_in_timeline(event.index)

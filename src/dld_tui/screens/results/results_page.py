@@ -107,8 +107,8 @@ class ResultsPage(Page, Generic[R]):
     """What is shown without rows."""
     MORE: ClassVar[str] = ""
     """The key that shows the whole text of :meth:`head`."""
-    ROW_FACT: ClassVar[str] = ""
-    """The fact that holds while a row is under the cursor."""
+    ROW_CONDITION: ClassVar[str] = ""
+    """The condition that holds while a row is under the cursor."""
     _turn = ""
     """Of the panes that take turns on a large screen, the one that was seen last."""
     _awaited_layer: int | None = None
@@ -265,7 +265,7 @@ class ResultsPage(Page, Generic[R]):
         self.pane = name
         self.arrange_panes()
         self.focus_pane()
-        self.facts_changed()
+        self.conditions_changed()
 
     def focus_pane(self) -> None:
         """Put the focus into the chosen pane."""
@@ -423,10 +423,10 @@ class ResultsPage(Page, Generic[R]):
     def activate(self) -> None:
         """Do what Enter and a double click on a row are for."""
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return what holds now."""
-        has_row = bool(self.ROW_FACT) and self.row is not None
-        return super().facts() | ({self.ROW_FACT} if has_row else set())
+        has_row = bool(self.ROW_CONDITION) and self.row is not None
+        return super().conditions() | ({self.ROW_CONDITION} if has_row else set())
 
     @on(LineView.CursorMoved, "ListTable")
     def _row_moved(self) -> None:

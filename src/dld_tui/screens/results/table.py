@@ -140,10 +140,10 @@ class TableResult(ResultsPage[TableData]):
         """Show the whole summary above the table."""
         self.show_text(self.tab_title)
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return whether the form can be opened again, and whether the result is in a file."""
         known = {"form": self.form, "result_file": self.path}
-        return super().facts() | {name for name, value in known.items() if value is not None}
+        return super().conditions() | {name for name, value in known.items() if value is not None}
 
     def action_again(self) -> None:
         if self.form is not None:

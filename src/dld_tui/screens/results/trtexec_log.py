@@ -228,10 +228,10 @@ class LogScreen(ResultsPage[ReadLog]):
         )
         view.set_lines(LogRows(loaded.lines), keep=False)
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         shown = self.loaded
         log = shown.log if shown is not None else None
-        return super().facts() | holding(
+        return super().conditions() | holding(
             log=shown is not None,
             log_command=log is not None and bool(log.command),
             log_layers=log is not None and bool(log.layers or log.profile),

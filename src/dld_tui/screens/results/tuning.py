@@ -134,9 +134,9 @@ class TuneScreen(ResultsPage[TuneResult]):
         """Return what was tried."""
         return tune_bars(self.result)
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return whether something is faster."""
-        return super().facts() | ({"faster"} if self.result.is_faster else set())
+        return super().conditions() | ({"faster"} if self.result.is_faster else set())
 
     def row_changed(self) -> None:
         """Show why a candidate was excluded."""

@@ -251,10 +251,10 @@ class InitializersScreen(Page):
             self._return = self.edits.returning(change, lambda: table.place) or self._return
             self.list_again()
 
-    def facts(self) -> set[str]:
-        facts = super().facts()
+    def conditions(self) -> set[str]:
+        conditions = super().conditions()
         row = self.row
-        return facts | holding(
+        return conditions | holding(
             initializer=row is not None,
             initializers=bool(self.chosen),
             used_initializer=row is not None and row.uses > 0,

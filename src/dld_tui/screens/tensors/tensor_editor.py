@@ -248,13 +248,13 @@ class TensorScreen(Page):
         if place is not None and self.is_attached:
             self.grid.return_to(place)
 
-    def facts(self) -> set[str]:
-        facts = super().facts()
+    def conditions(self) -> set[str]:
+        conditions = super().conditions()
         if self._shown is None or not self.is_mounted:
-            return facts
+            return conditions
         tensor, view = self._shown, self.grid.view
         is_number = tensor.dtype not in ("string", "bool")
-        return facts | holding(
+        return conditions | holding(
             can_undo=bool(self.edits.document.history.done),
             can_redo=bool(self.edits.document.history.undone),
             cell=not self.grid.is_empty,
@@ -597,7 +597,7 @@ class TensorScreen(Page):
     def on_paste(self, event: events.Paste) -> None:
         """Put lines of elements into the cells from the cursor on; a list gets longer for them."""
         event.stop()
-        if "stored" not in self.facts() or self.pane.is_editing:
+        if "stored" not in self.conditions() or self.pane.is_editing:
             return
         try:
             self._paste(event.text)

@@ -250,7 +250,7 @@ class Activities(Controller):
 
         self.work.run("Writing a copy with the edits", run_copy, ended)
 
-    def facts(self, cursor: Cursor) -> set[str]:
+    def conditions(self, cursor: Cursor) -> set[str]:
         return {"file"} if self.document.path is not None else set()
 
     def compare(self) -> None:

@@ -133,7 +133,7 @@ class BesidePane(Commands, Vertical):
         if self._document_changed in self.document.on_change:
             self.document.on_change.remove(self._document_changed)
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         return {"nodes"} if self._chosen else set()
 
     def show_if_it_fits(self) -> None:
@@ -256,7 +256,7 @@ class BesidePane(Commands, Vertical):
             host(self).copied_nodes = fragments[0]
             paste = with_keys("{edit.paste}", host(self).config.keys)
             self.notify(f"{fmt.plural(len(nodes), 'node')} copied: {paste} pastes", timeout=3)
-            self.beside.page.facts_changed()
+            self.beside.page.conditions_changed()
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             fragments.append(fragment_of(nodes))
@@ -293,7 +293,7 @@ class BesidePane(Commands, Vertical):
             self.beside.panes.focus_first()
         self.beside.pane = None
         self.remove()
-        self.beside.page.facts_changed()
+        self.beside.page.conditions_changed()
 
     def on_key(self, event: events.Key) -> None:
         """Say where a key of the model that has the tab would work."""
@@ -472,6 +472,6 @@ class Beside(Controller):
             if error is None and other.page.is_attached and self.pane is None:
                 self.pane = BesidePane(self, other, models[0])
                 self.page.query_one(Split).mount(self.pane)
-                self.page.facts_changed()
+                self.page.conditions_changed()
 
         self.work.run(f"Listing {visible(title)}", task, ended)

@@ -125,7 +125,7 @@ class Checks(Controller):
         """Whether ONNX Runtime has said what it makes of the current model."""
         return self._answer is not None
 
-    def facts(self, cursor: Cursor) -> set[str]:
+    def conditions(self, cursor: Cursor) -> set[str]:
         return holding(
             repairs=any(item.repair is not None and item.is_fixable for item in self._findings),
         )
@@ -266,7 +266,7 @@ class Checks(Controller):
         self.panes.graph.set_findings(findings)
         if before != len(findings) or not self.panes.findings.display:
             self.panes.lay_out()
-        self.page.facts_changed()
+        self.page.conditions_changed()
 
     @hears(Findings.FixAsked)
     def repair_asked(self, event: Findings.FixAsked) -> None:

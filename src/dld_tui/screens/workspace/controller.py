@@ -83,8 +83,8 @@ class Controller:
         """What the cursor is on."""
         return self.model.cursor
 
-    def facts(self, cursor: Cursor) -> set[str]:
-        """Return what holds for commands while the model is open: keys of ``commands.FACTS``.
+    def conditions(self, cursor: Cursor) -> set[str]:
+        """Return what holds for commands while the model is open: keys of ``commands.CONDITIONS``.
 
         Args:
             cursor: What the cursor is on.

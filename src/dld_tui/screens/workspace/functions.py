@@ -133,7 +133,7 @@ class Functions(Controller):
     navigation: Navigation
     history: EditHistory
 
-    def facts(self, cursor: Cursor) -> set[str]:
+    def conditions(self, cursor: Cursor) -> set[str]:
         """Return whether there are calls of functions, and whether it is inside a function."""
         chosen = self.model.chosen(cursor)[:_LOOKED_AT]
         return holding(

@@ -99,7 +99,7 @@ class EditHistory(Controller):
 
     _places: Places[Bookmark] = field(default_factory=Places, init=False)
 
-    def facts(self, cursor: Cursor) -> set[str]:
+    def conditions(self, cursor: Cursor) -> set[str]:
         history = self.document.history
         return holding(
             can_undo=bool(history.done),

@@ -197,7 +197,7 @@ class Navigation(Controller):
         at = names.index(here) if here in names else 0
         self.panes.focus(names[(at + int(step)) % len(names)])
 
-    def facts(self, cursor: Cursor) -> set[str]:
+    def conditions(self, cursor: Cursor) -> set[str]:
         """Return whether the node has a body, and whether there are places to go back to."""
         node = cursor.node
         return holding(
@@ -244,7 +244,7 @@ class Navigation(Controller):
         self.panes.parameters.show(subject)
         scope = subject.scope if isinstance(subject, Node) else subject
         self.page.crumb(place_text(scope))
-        self.page.facts_changed()
+        self.page.conditions_changed()
         self.model.subject_shown.send(subject)
 
     def place(self) -> Place:
@@ -327,7 +327,7 @@ class Navigation(Controller):
                 self.panes.explorer.list.go_to_key(("scope", place.root))
                 self.show_subject(place.root)
             break
-        self.page.facts_changed()
+        self.page.conditions_changed()
 
     @staticmethod
     def _exists(place: Place) -> bool:
@@ -413,7 +413,7 @@ class Navigation(Controller):
     @hears(Parameters.RowReached, GraphPane.LinkReached, LineView.MarksChanged)
     def show_keys(self, event: Message) -> None:
         """Show which keys work where the cursor is now."""
-        self.page.facts_changed()
+        self.page.conditions_changed()
 
     @hears(Explorer.Opened)
     def open_node(self, event: Explorer.Opened) -> None:

@@ -60,7 +60,7 @@ class NodeList(Controller):
     _anew: ExplorerModel | None = None
     """The rows of a model that has just taken the place of the document's."""
 
-    def facts(self, cursor: Cursor) -> set[str]:
+    def conditions(self, cursor: Cursor) -> set[str]:
         return {"filtered"} if self.model.listing.filtering else set()
 
     def cycle_view(self) -> None:

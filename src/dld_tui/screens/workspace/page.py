@@ -273,14 +273,14 @@ class WorkspaceScreen(Page):
             app = host(self)
             self.document.close(keep_journal=self in app.pages and not app.has_quit)
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         """Return what holds for commands: what the cursor is on, and what the controllers say."""
-        facts = super().facts()
+        conditions = super().conditions()
         if not self.model.is_open or self.beside.has_keys:
-            return facts
+            return conditions
         cursor = self.model.cursor
-        facts_of_controllers = (controller.facts(cursor) for controller in self.controllers)
-        return facts.union({"document"}, cursor.facts(), *facts_of_controllers)
+        of_controllers = (controller.conditions(cursor) for controller in self.controllers)
+        return conditions.union({"document"}, cursor.conditions(), *of_controllers)
 
     def own_commands(self) -> Sequence[Command]:
         """Return a command for each batch modification and each custom tool."""
@@ -316,7 +316,7 @@ class WorkspaceScreen(Page):
 
     def on_descendant_focus(self) -> None:
         """Draw the keys again: the model beside this one has other ones."""
-        self.facts_changed()
+        self.conditions_changed()
 
     def reveal(self, scope_path: Sequence[str], node_ref: str) -> None:
         """Go to a node that a report or a finding names; waits until the model is open."""
@@ -400,7 +400,7 @@ class WorkspaceScreen(Page):
         if self.tab_dirty != self.document.dirty:
             self.tab_dirty = self.document.dirty
             self.tab_changed()
-        self.facts_changed()
+        self.conditions_changed()
 
     def on_screen_resume(self, event: Any) -> None:
         """Check whether the file, or comparisons and verdicts of the model, have changed."""

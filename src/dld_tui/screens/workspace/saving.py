@@ -75,7 +75,7 @@ class Saving(Controller):
     _is_saving: bool = False
     _after_save: list[Callable[[], None]] = field(default_factory=list)
 
-    def facts(self, cursor: Cursor) -> set[str]:
+    def conditions(self, cursor: Cursor) -> set[str]:
         # What another program changed may be written over; an edit on a thread is not there yet.
         differs = self.document.dirty or self._said_changed or self.work.is_running
         return {"dirty"} if differs else set()
@@ -220,7 +220,7 @@ class Saving(Controller):
         self.page.tab_title = self.document.title
         self.page.tab_dirty = self.document.dirty
         self.page.tab_changed()
-        self.page.facts_changed()
+        self.page.conditions_changed()
         self.say(f"Saved {visible(paths.short(str(target)))}")
         for remark in remarks:
             self.say(visible(remark), 8, warning=True)

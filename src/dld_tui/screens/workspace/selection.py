@@ -117,7 +117,7 @@ class NodeSelection(Controller):
     inference: Inference
     editing: Editing
 
-    def facts(self, cursor: Cursor) -> set[str]:
+    def conditions(self, cursor: Cursor) -> set[str]:
         return {"copied"} if host(self.page).copied_nodes is not None else set()
 
     def set_marks(self, nodes: Iterable[Node]) -> None:
@@ -298,7 +298,7 @@ class NodeSelection(Controller):
             host(self.page).copied_nodes = fragments[0]
             self._share(fragments[0])
             self.say(f"{fmt.plural(len(nodes), 'node')} {word}: {hint('{edit.paste} pastes')}")
-            self.page.facts_changed()
+            self.page.conditions_changed()
             then(nodes)
 
         self.perform(

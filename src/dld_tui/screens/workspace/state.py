@@ -156,8 +156,8 @@ class Cursor:
         }
         return next((kind for kind, holds in kinds.items() if holds), EditableKind.OTHER)
 
-    def facts(self) -> set[str]:
-        """Return what holds for commands on what it is on: keys of ``commands.FACTS``."""
+    def conditions(self) -> set[str]:
+        """Return what holds for commands on what it is on: keys of ``commands.CONDITIONS``."""
         from dld_tui.core.document import Node
         from dld_tui.widgets.parameters.terminals import takes_more
 

@@ -98,7 +98,7 @@ class FindingsList(LineView):
         self.pane = pane
         self.finder.open_filter = pane.type_filter
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         finding = self.pane.current
         is_fixable = finding is not None and finding.is_fixable
         return holding(finding=finding is not None, fixable=is_fixable)

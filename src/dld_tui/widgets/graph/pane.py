@@ -853,7 +853,7 @@ class GraphPane(Framed, Commands, Vertical):
         """Whether the picture is still to come: keys wait for it for a moment."""
         return self.model is None or self.is_outdated
 
-    def facts(self) -> set[str]:
+    def conditions(self) -> set[str]:
         return {"graph"} if self.model is not None and self.model.rows else set()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

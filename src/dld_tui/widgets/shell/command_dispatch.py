@@ -59,9 +59,9 @@ def shown_too(id: str) -> list[BindingType]:
     return [replace(binding, show=True) for binding in bindings if binding.id == id]
 
 
-def holding(**facts: object) -> set[str]:
-    """Return the names of the facts that are true: keys of ``commands.FACTS``."""
-    return {name for name, holds in facts.items() if holds}
+def holding(**conditions: object) -> set[str]:
+    """Return the names of the conditions that are true: keys of ``commands.CONDITIONS``."""
+    return {name for name, holds in conditions.items() if holds}
 
 
 @runtime_checkable
@@ -70,15 +70,15 @@ class HasCommands(Protocol):
 
     SCOPE: ClassVar[str]
 
-    def facts(self) -> set[str]:
-        """Return the facts that hold now: keys of ``commands.FACTS``."""
+    def conditions(self) -> set[str]:
+        """Return the conditions that hold now: keys of ``commands.CONDITIONS``."""
 
     def own_commands(self) -> Sequence[commands.Command]:
         """Return what the palette offers here besides the commands of the table."""
 
 
-def no_facts(node: HasCommands) -> set[str]:
-    """Return the facts that hold now, of a node that says none."""
+def no_conditions(node: HasCommands) -> set[str]:
+    """Return the conditions that hold now, of a node that says none."""
     return set()
 
 
@@ -97,9 +97,9 @@ def why_greyed(node: HasCommands, action: str, parameters: tuple[object, ...]) -
     """Return a command's title and the need of it that does not hold; nothing if all do."""
     name = str(parameters[0]) if action == "command" else action
     command = commands.for_action(node.SCOPE, name)
-    if command is None or not command.needs:  # each key asks, and facts take time
+    if command is None or not command.needs:  # each key asks, and conditions take time
         return ""
-    why = command.unavailable(facts_of(node))
+    why = command.unavailable(conditions_of(node))
     return f"{command.title}: {hint(why)}" if why else ""
 
 
@@ -130,10 +130,10 @@ def bind(cls: type[Any]) -> None:
 
 
 class Commands(_Base):
-    """A mixin for widgets with commands: greys the bindings by what :meth:`facts` says.
+    """A mixin for widgets with commands: greys the bindings by what :meth:`conditions` says.
 
     Set ``SCOPE = "x"`` and ``COMMAND_TABLE = table("x", …)``, write one ``action_…`` a command,
-    override :meth:`facts`, and call ``self.refresh_bindings()`` when the facts change.
+    override :meth:`conditions`, and call ``self.refresh_bindings()`` when the conditions change.
     """
 
     SCOPE: ClassVar[str] = ""
@@ -144,36 +144,36 @@ class Commands(_Base):
 
     tasks = cached_property(Tasks)
     """Its long work and its dialogs."""
-    facts = no_facts
+    conditions = no_conditions
     own_commands = no_own_commands
     check_action = grey
     action_command = run_command
 
 
 _held: dict[HasCommands, set[str]] | None = None
-"""What :meth:`HasCommands.facts` said within :func:`same_facts`."""
+"""What :meth:`HasCommands.conditions` said within :func:`same_conditions`."""
 
 
-def facts_of(node: HasCommands) -> set[str]:
-    """Return the facts that hold now; of a page that is not filled, or not any more, none does."""
+def conditions_of(node: HasCommands) -> set[str]:
+    """Return the conditions that hold now; of a page that is not filled, or no more, none does."""
     if _held is not None and node in _held:
         return _held[node]
     try:
-        facts = node.facts()
+        conditions = node.conditions()
     except NoMatches:
-        facts = set()
+        conditions = set()
     if _held is not None:
-        _held[node] = facts
-    return facts
+        _held[node] = conditions
+    return conditions
 
 
 @contextmanager
-def same_facts() -> Iterator[None]:
-    """Ask for facts once only: to look at all bindings would ask again for each of them.
+def same_conditions() -> Iterator[None]:
+    """Ask for conditions once only: to look at all bindings would ask again for each of them.
 
     For code that changes nothing and waits for nothing.
     """
-    global _held  # noqa: PLW0603  # all of Textual's own code lies between here and the facts
+    global _held  # noqa: PLW0603  # all of Textual's own code lies between here and the conditions
     _held = {}
     try:
         yield
@@ -184,7 +184,7 @@ def same_facts() -> Iterator[None]:
 def binding_of(screen: Screen[Any], key: str) -> ActiveBinding | None:
     """Return what a key does on a screen, as its ``active_bindings`` do, asking of no other key."""
     bound: ActiveBinding | None = None
-    with same_facts():
+    with same_conditions():
         for node, bindings in screen._modal_binding_chain:
             for binding in bindings.key_to_bindings.get(key, ()):
                 if bound is not None and (bound.binding.priority or not binding.priority):

@@ -32,10 +32,10 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import (
     bind,
     grey,
-    no_facts,
+    no_conditions,
     no_own_commands,
     run_command,
-    same_facts,
+    same_conditions,
 )
 from dld_tui.widgets.tasks import EndedJob, Tasks
 
@@ -74,7 +74,7 @@ class KeyBar(Rows):
         """(first cell, end cell, key) of those drawn last."""
 
     def on_mount(self) -> None:
-        """Follow the focus and the facts."""
+        """Follow the focus and the conditions."""
         self.screen.bindings_updated_signal.subscribe(self, self._bindings_updated)
         self._bindings_updated(self.screen)
 
@@ -84,7 +84,7 @@ class KeyBar(Rows):
         inner = self.screen.focused or self.screen
         depth = {id(node): number for number, node in enumerate(inner.ancestors_with_self)}
         places = {command_id: place for place, command_id in enumerate(known)}
-        with same_facts():
+        with same_conditions():
             bindings = self.screen.active_bindings.values()
         shown = [
             (
@@ -287,7 +287,7 @@ class CommandScreen(_Base):
         bound = Binding(key, action, show=False, priority=True)
         self._bindings.key_to_bindings[key] = [bound]
 
-    facts = no_facts
+    conditions = no_conditions
     own_commands = no_own_commands
     check_action = grey
     action_command = run_command
@@ -418,7 +418,7 @@ class Page(CommandScreen, Screen[None]):
     def __init__(self) -> None:
         super().__init__()
         self.made_at = monotonic()
-        self._shown_facts: set[str] = set()
+        self._shown_conditions: set[str] = set()
 
     def compose(self) -> ComposeResult:
         """Lay out the tabs, the body and the keys."""
@@ -548,16 +548,16 @@ class Page(CommandScreen, Screen[None]):
         """Return the errors of a model's nodes; None when nothing is known of it here."""
         return None
 
-    def facts(self) -> set[str]:
-        """Return the facts that hold for every tab: for the one below, where it is over one."""
+    def conditions(self) -> set[str]:
+        """Return those that hold for every tab: for the one below, where it is over one."""
         tab = host(self).page if "page" in self.MORE_SCOPES else self
         return {"tab"} if tab in host(self).pages else set()
 
-    def facts_changed(self) -> None:
+    def conditions_changed(self) -> None:
         """Draw the keys again when other ones work now."""
-        facts = self.facts()
-        if facts != self._shown_facts:
-            self._shown_facts = facts
+        conditions = self.conditions()
+        if conditions != self._shown_conditions:
+            self._shown_conditions = conditions
             self.refresh_bindings()
 
     def tab_changed(self) -> None:

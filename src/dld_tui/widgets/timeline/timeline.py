@@ -285,8 +285,8 @@ class TimelineView(
         self._overview: list[float | None] = []
         self._longest: list[tuple[float, int]] | None = None
 
-    def facts(self) -> set[str]:
-        return super().facts() | ({"kernels"} if self.timeline.has_gpu else set())
+    def conditions(self) -> set[str]:
+        return super().conditions() | ({"kernels"} if self.timeline.has_gpu else set())
 
     # Content
 
