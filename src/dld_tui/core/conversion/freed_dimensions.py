@@ -8,19 +8,26 @@ size over other data, holds the old one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import field
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.conversion.dimensions import inner_type
+from dld_tui.core.conversion.followed import (
+    Followed,
+    by_axis,
+    depend,
+    inherited,
+    sample_sizes,
+    shape_only,
+    value_of_tensor,
+)
 from dld_tui.core.conversion.regrouping import Factor, Sizes, regrouped
-from dld_tui.core.dataclass import dataclass
+from dld_tui.core.conversion.size_nodes import SizeNodes, Values
 from dld_tui.core.document.locations import names_used, weight_names
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import set_items
@@ -28,18 +35,16 @@ from dld_tui.core.shapes.call import Call, Demands
 from dld_tui.core.shapes.evaluation import MALFORMED
 from dld_tui.core.shapes.rules import rule_of
 from dld_tui.core.shapes.size import (
-    Polynomial,
     Size,
     name_of,
     names_in,
     product,
     symbol,
 )
-from dld_tui.core.shapes.value import MOST_ELEMENTS, NOTHING, Dims, Value, of_array
+from dld_tui.core.shapes.value import NOTHING, Dims, Value, of_array
 from dld_tui.core.text import clip, shortened, visible
 from dld_tui.core.types import plain_domain
 
-Values: TypeAlias = "np.ndarray[Any, Any]"
 _END = 2**63 - 1
 _LARGEST_SIZE = 1 << 24
 """Ends of slices from there on stand for the end, whatever the size."""
@@ -50,8 +55,6 @@ _BROADCASTING = frozenset(
     """.split()  # noqa: SIM905
 )
 _ONE_TO_ONE = frozenset(("Abs", "Cast", "Exp", "Identity", "Neg", "Not", "Relu", "Sigmoid", "Tanh"))
-_SINCE_IR = 4
-"""The version of the format from which an initializer need not be an input as well."""
 _SCAN_SINCE = 9
 """The version of the operators from which Scan has no batches of its own."""
 _PARTS_SINCE = 18
@@ -60,46 +63,6 @@ _STATES = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 """Inputs with the state before the first step: directions x batch x hidden."""
 _ASIDE = frozenset(["Shape", "Size", "Constant", "DynamicQuantizeLinear"])
 """Operators that may have an output without the dimension."""
-_PRIMES = (7, 11, 13, 17, 19, 23)
-
-
-@dataclass
-class Followed:
-    """What is known of a value at the old sizes of the dimensions, and with their names."""
-
-    old: Value
-    new: Value
-    factors: dict[int, tuple[Factor, ...]] = field(default_factory=dict)
-    """By axis: what stands one in the other in it, the outermost first, where that is known."""
-
-    @property
-    def sizes(self) -> Sizes:
-        """The old shape."""
-        return self.old.dims or ()
-
-    @property
-    def dims(self) -> Dims:
-        """The new shape."""
-        return self.new.dims or ()
-
-    @property
-    def changed(self) -> list[int]:
-        """The axes that depend on a dimension."""
-        return [axis for axis, size in enumerate(self.dims) if isinstance(size, Polynomial)]
-
-    @property
-    def differs(self) -> bool:
-        """Whether the elements depend on a dimension, or are not known with names any more."""
-        return self.old.values() != self.new.values()
-
-    @property
-    def constant(self) -> tuple[Any, ...] | None:
-        """The elements, where they are known and depend on no dimension."""
-        return None if self.differs else self.old.values()
-
-    def parts(self, axis: int) -> tuple[Factor, ...]:
-        """Return what stands one in the other in an axis, the outermost first."""
-        return self.factors.get(axis) or (Factor(self.sizes[axis], self.dims[axis]),)
 
 
 def free_dimensions(
@@ -190,20 +153,16 @@ class _Walk:
         self.known: dict[str, Followed] = {}
         self.changed: list[str] = []
         self._olds, self._batches, self._read = olds, batches, read
-        self._sample = _sample(olds, batches)
+        self._sample = sample_sizes(olds, batches)
         self._imports = {plain_domain(e.domain): e.version for e in model.opset_import}
-        self._ir = model.ir_version
-        self._names = {name for graph in _graphs(model.graph) for node in graph.node
-                       for name in (*node.input, *node.output, node.name)}  # fmt: skip
-        self._names |= {tensor.name for tensor in model.graph.initializer}
-        self._before: list[onnx.NodeProto] = []
-        self._weights = model.graph.initializer
+        names = {name for graph in _graphs(model.graph) for node in graph.node
+                 for name in (*node.input, *node.output, node.name)}  # fmt: skip
+        names |= {tensor.name for tensor in model.graph.initializer}
+        self._new = SizeNodes(model, names, self._take_values, self._follow)
         self._used = _used(model.graph)
         self._constants: dict[str, onnx.TensorProto] = {}
         self._producers: dict[str, onnx.NodeProto] = {}
         """Of values, to see what they consist of."""
-        self._sources: dict[str, tuple[str, int]] = {}
-        """An axis of an input that has the size of a dimension."""
 
     def take_weights(self, graph: onnx.GraphProto) -> None:
         for tensor in (weight for body in _graphs(graph) for weight in body.initializer):
@@ -211,9 +170,19 @@ class _Walk:
                 self._take_constant(tensor.name, tensor)
 
     def _take_constant(self, name: str, tensor: onnx.TensorProto) -> None:
-        value = _value(tensor)
+        value = value_of_tensor(tensor)
         self.known[name] = Followed(value, value)
         self._constants[name] = tensor
+
+    def _take_values(self, name: str, values: Values) -> None:
+        value = of_array(values)
+        self.known[name] = Followed(value, value)
+
+    def _follow(self, node: onnx.NodeProto) -> None:
+        """Take note of a node that was added."""
+        (before, *_), _ = self._made(node, new=False)
+        (after, *_), _ = self._made(node, new=True)
+        self._note(node, [Followed(before, after)])
 
     def take_input(self, info: onnx.ValueInfoProto, before: Sizes, after: Dims) -> None:
         is_sequence = "sequence" in inner_type(info.type)[1]
@@ -223,16 +192,16 @@ class _Walk:
         for axis, size in enumerate(after):
             if not is_sequence:
                 for name in names_in(size):
-                    self._sources.setdefault(name, (info.name, axis))
+                    self._new.sources.setdefault(name, (info.name, axis))
 
     def graph(self, graph: onnx.GraphProto) -> None:
         nodes: list[onnx.NodeProto] = []
-        outside = self._before
+        outside = self._new.before
         for number, node in enumerate(graph.node):
-            self._before = []
+            self._new.before = []
             self._node(node, number)
-            nodes += [*self._before, node]
-        self._before = outside
+            nodes += [*self._new.before, node]
+        self._new.before = outside
         if len(nodes) != len(graph.node):
             set_items(graph.node, nodes)
 
@@ -293,7 +262,7 @@ class _Walk:
         if node.op_type == "Constant" and node.attribute and node.attribute[0].name == "value":
             self._take_constant(node.output[0], node.attribute[0].t)
             return
-        if not _depend(inputs):
+        if not depend(inputs):
             outputs, _ = self._made(node, new=False)
             self._note(node, [Followed(value, value) for value in outputs])
             return
@@ -314,7 +283,7 @@ class _Walk:
             self._producers[name] = node
             if name and value.old.is_known and value.new.is_known:
                 if not value.factors:
-                    value.factors = _inherited(value, inputs)
+                    value.factors = inherited(value, inputs)
                 self.known[name] = value
 
     def _made(self, node: onnx.NodeProto, *, new: bool) -> tuple[list[Value], str]:
@@ -350,7 +319,7 @@ class _Walk:
                 if len(known) != 1:
                     continue
                 first = known[0]
-            self.known[name] = _shape_only(first)
+            self.known[name] = shape_only(first)
 
     def _alike(self, first: Followed, second: Followed) -> bool:
         return first.sizes == second.sizes and self._same(first.dims, second.dims)
@@ -371,7 +340,7 @@ class _Walk:
         """
         body = next(a.g for a in node.attribute if a.HasField("g"))
         captured = [self.known.get(name) for name in _used(body)]
-        if not _depend([*inputs, *captured]):
+        if not depend([*inputs, *captured]):
             return
         saved = self._saved(body)
         try:
@@ -385,11 +354,17 @@ class _Walk:
 
     def _saved(self, body: onnx.GraphProto) -> _Saved:
         copied = deepcopy(body)
-        return dict(self.known), [*self.changed], [*self._before], len(self._weights), copied
+        return (
+            dict(self.known),
+            [*self.changed],
+            [*self._new.before],
+            len(self._new.weights),
+            copied,
+        )
 
     def _restore(self, body: onnx.GraphProto, saved: _Saved) -> None:
-        self.known, self.changed, self._before = dict(saved[0]), [*saved[1]], [*saved[2]]
-        del self._weights[saved[3] :]
+        self.known, self.changed, self._new.before = dict(saved[0]), [*saved[1]], [*saved[2]]
+        del self._new.weights[saved[3] :]
         body.CopyFrom(saved[4])
 
     def _with_first_states(
@@ -430,7 +405,7 @@ class _Walk:
         for info, value in zip(body.input, (*states, *slices), strict=False):
             self.known.pop(info.name, None)
             if value is not None:
-                self.known[info.name] = _shape_only(value)
+                self.known[info.name] = shape_only(value)
         self.graph(body)
         first = 2 if node.op_type == "Loop" else 0
         ends = body.output[1:] if node.op_type == "Loop" else body.output
@@ -453,7 +428,7 @@ class _Walk:
             if not name or value is None:
                 continue
             if index < len(state_values):
-                self.known[name] = _shape_only(value)
+                self.known[name] = shape_only(value)
             elif length is not None:
                 self.known[name] = Followed(
                     Value((length.old, *value.sizes)), Value((length.size, *value.dims))
@@ -541,7 +516,7 @@ class _Walk:
         (old, *_), _ = self._made(node, new=False)
         (new, *_), _ = self._made(node, new=True)
         groups = regrouped(self._parts(data), old.dims or ())
-        return [Followed(old, new, _by_axis(groups or ()))]
+        return [Followed(old, new, by_axis(groups or ()))]
 
     def _parts(self, data: Followed) -> list[tuple[Factor, ...]]:
         return [data.parts(axis) for axis in range(len(data.sizes))]
@@ -565,7 +540,7 @@ class _Walk:
                 " others",
             )  # fmt: skip
         wanted = tuple(product(part.size for part in group) for group in groups)
-        value = Followed(old, Value(wanted, source=old.source), _by_axis(groups))
+        value = Followed(old, Value(wanted, source=old.source), by_axis(groups))
         if after is not None and after.dims is not None:
             if self._same(after.dims, wanted):
                 return [value]
@@ -602,13 +577,13 @@ class _Walk:
             elif is_constant and -1 not in entries:
                 entries[place] = -1
             else:
-                pieces[place] = self._computed(value.dims[place], node.input[0], data)
+                pieces[place] = self._new.computed(value.dims[place], node.input[0], data)
         self.changed.append(f"{self._label(node)}: {was} became {_shown(entries, pieces)}")
         if not pieces:
-            node.input[1] = self._constant(np.array(entries, np.int64))
+            node.input[1] = self._new.constant(np.array(entries, np.int64))
         else:
             source = "" if is_constant else node.input[1]
-            node.input[1] = self._joined(entries, pieces, source)
+            node.input[1] = self._new.joined(entries, pieces, source)
 
     def _expand(self, node: onnx.NodeProto, data: Followed) -> None:
         """Let a size in the target be 1 where the data already has the dimension."""
@@ -623,7 +598,7 @@ class _Walk:
                 entries[axis + shift] = 1
         if entries != was:
             self.changed.append(f"{self._label(node)}: {was} became {entries}")
-            node.input[1] = self._constant(np.array(entries, np.int64))
+            node.input[1] = self._new.constant(np.array(entries, np.int64))
 
     def _slice(self, node: onnx.NodeProto, number: int, data: Followed) -> None:
         """Let a slice that takes all of a dimension take all of it at any size."""
@@ -670,7 +645,7 @@ class _Walk:
             is_narrow = tensor is not None and tensor.data_type == onnx.TensorProto.INT32
             ends = [min(end, 2**31 - 1) for end in ends] if is_narrow else ends
             kind = np.int32 if is_narrow else np.int64
-            node.input[2] = self._constant(np.array(ends, kind))
+            node.input[2] = self._new.constant(np.array(ends, kind))
 
     def _resize(self, node: onnx.NodeProto, data: Followed) -> None:
         """Let sizes that keep a dimension follow it."""
@@ -681,7 +656,7 @@ class _Walk:
             return
         entries = [int(value) for value in sizes.constant]
         pieces = {
-            axis: self._size_of(node.input[0], axis, 1, 1)
+            axis: self._new.size_of(node.input[0], axis, 1, 1)
             for axis in data.changed
             if (self._is_batch(data.dims[axis]) or axis < 2) and entries[axis] == data.sizes[axis]
         }
@@ -689,7 +664,7 @@ class _Walk:
             self.changed.append(
                 f"{self._label(node)}: sizes {entries} became {_shown(entries, pieces)}"
             )
-            node.input[3] = self._joined(entries, pieces, "")
+            node.input[3] = self._new.joined(entries, pieces, "")
 
     def _split(self, node: onnx.NodeProto, number: int, data: Followed) -> None:
         """Let a split into equal parts make equal parts of any size."""
@@ -805,14 +780,16 @@ class _Walk:
             raise ActivityError(f"{self._label(node)} needs Expand, which opset 8 has")
         label = self._label(node)
         if value.sizes[axis] > 1:
-            first = self._name(f"{name}_first")
-            self._add("Gather", [name, self._constant(np.array([0], np.int64))], [first], axis=axis)
+            first = self._new.name(f"{name}_first")
+            self._new.add(
+                "Gather", [name, self._new.constant(np.array([0], np.int64))], [first], axis=axis
+            )
         else:
             first = name
         entries = [1] * len(value.sizes)
-        target = self._joined(entries, {axis: self._size_of(source, source_axis, 1, 1)}, "")
-        output = self._name(f"{name}_repeated")
-        self._add("Expand", [first, target], [output])
+        target = self._new.joined(entries, {axis: self._new.size_of(source, source_axis, 1, 1)}, "")
+        output = self._new.name(f"{name}_repeated")
+        self._new.add("Expand", [first, target], [output])
         dims = list(value.dims)
         dims[axis] = other.dims[source_axis]
         self.known[output] = Followed(Value(value.sizes), Value(tuple(dims)))
@@ -897,100 +874,6 @@ class _Walk:
         name = node.name or next((name for name in node.output if name), "")
         return f"{visible(node.op_type)} {clip(visible(name), 80, keep='middle')}"
 
-    def _computed(self, size: Polynomial, name: str, data: Followed) -> str:
-        """Return a value with one element: a size, of those of a value or of the inputs.
-
-        Raises:
-            ActivityError: There are no such sizes.
-        """
-        for axis in data.changed:
-            part = Factor(data.sizes[axis], data.dims[axis])
-            times, rest = size % (part.size // part.content), size // (part.size // part.content)
-            if isinstance(times, int) and times == 0 and isinstance(rest, int):
-                return self._size_of(name, axis, rest, part.content)
-        if len(size.terms) > 1 or any(one not in self._sources for one in next(iter(size.terms))):
-            raise ActivityError(
-                f"the dimension cannot be made dynamic: a shape needs {visible(str(size))}, which"
-                " is not the size of an input"
-            )
-        (names, factor), *_ = size.terms.items()
-        made = ""
-        for one in names:
-            source, axis = self._sources[one]
-            other = self._size_of(source, axis, factor if not made else 1, 1)
-            if made:
-                both = self._name(f"{source}_size")
-                self._add("Mul", [made, other], [both])
-                other = both
-            made = other
-        return made
-
-    def _size_of(self, name: str, axis: int, times: int, over: int) -> str:
-        """Return a value with one element: a size, times a whole number, over another."""
-        shape, size = self._name(f"{name}_shape"), self._name(f"{name}_size")
-        self._add("Shape", [name], [shape])
-        self._add("Gather", [shape, self._constant(np.array([axis], np.int64))], [size], axis=0)
-        common = math.gcd(times, over)
-        for op_type, factor in (("Mul", times // common), ("Div", over // common)):
-            if factor != 1:
-                made = self._name(f"{name}_size")
-                self._add(op_type, [size, self._constant(np.array([factor], np.int64))], [made])
-                size = made
-        return size
-
-    def _joined(self, entries: Sequence[int], pieces: Mapping[int, str], source: str) -> str:
-        """Return a value of entries, some of them other values; others are those of a source."""
-        parts: list[str] = []
-        run: list[int] = []
-
-        def flush() -> None:
-            if run and source:
-                part = self._name(f"{source}_part")
-                self._add("Gather", [source, self._constant(np.array(run, np.int64))], [part],
-                          axis=0)  # fmt: skip
-                parts.append(part)
-            elif run:
-                parts.append(self._constant(np.array([entries[i] for i in run], np.int64)))
-            run.clear()
-
-        for place in range(len(entries)):
-            if place in pieces:
-                flush()
-                parts.append(pieces[place])
-            else:
-                run.append(place)
-        flush()
-        shape = self._name("shape")
-        self._add("Concat", parts, [shape], axis=0)
-        return shape
-
-    def _constant(self, values: Values) -> str:
-        name = self._name("size")
-        tensor = numpy_helper.from_array(values, name)
-        if self._ir >= _SINCE_IR:
-            self._weights.append(tensor)
-        else:  # initializers were inputs then
-            tensor.name = ""
-            self._before.append(helper.make_node("Constant", [], [name], name, value=tensor))
-        value = of_array(values)
-        self.known[name] = Followed(value, value)
-        return name
-
-    def _add(self, op_type: str, inputs: list[str], outputs: list[str], **about: Any) -> None:
-        node = helper.make_node(op_type, inputs, outputs, outputs[0], **about)
-        self._before.append(node)
-        (before, *_), _ = self._made(node, new=False)
-        (after, *_), _ = self._made(node, new=True)
-        self._note(node, [Followed(before, after)])
-
-    def _name(self, base: str) -> str:
-        number, name = 1, f"{base}_dld"
-        while name in self._names:
-            number += 1
-            name = f"{base}_dld{number}"
-        self._names.add(name)
-        return name
-
 
 def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     yield graph
@@ -1002,60 +885,6 @@ def _graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 
 def _used(graph: onnx.GraphProto) -> set[str]:
     return names_used(graph.node) | {info.name for info in graph.output}
-
-
-def _sample(olds: Mapping[str, int], batches: frozenset[str]) -> dict[str, int]:
-    """Return a size of each dimension, as different from each other and from the old one as can be.
-
-    Lengths stay multiples of the old ones, which strides and blocks may need.
-    """
-    sample: dict[str, int] = {}
-    for at, (name, old) in enumerate(olds.items()):
-        choices = _PRIMES if name in batches else range(2 * (at + 1), 1 << 16, 2)
-        taken = {*sample.values(), *olds.values()}
-        sample[name] = next(
-            old * times
-            for times in choices
-            if old * times not in taken and (name not in batches or old % times)
-        )
-    return sample
-
-
-def _depend(values: Sequence[Followed | None]) -> bool:
-    return any(value is not None and (value.changed or value.differs) for value in values)
-
-
-def _value(tensor: onnx.TensorProto) -> Value:
-    """Return the shape of a tensor, with the elements of a small one that is here."""
-    if tensor.data_location == tensor.EXTERNAL or math.prod(tensor.dims) > MOST_ELEMENTS:
-        return Value(tuple(tensor.dims))
-    try:
-        return of_array(numpy_helper.to_array(tensor))
-    except (ValueError, TypeError):
-        return Value(tuple(tensor.dims))  # cut out
-
-
-def _shape_only(value: Followed) -> Followed:
-    return Followed(
-        Value(value.old.dims, is_sequence=value.old.is_sequence),
-        Value(value.new.dims, is_sequence=value.new.is_sequence),
-        dict(value.factors),
-    )
-
-
-def _by_axis(groups: Sequence[Sequence[Factor]]) -> dict[int, tuple[Factor, ...]]:
-    return {axis: tuple(group) for axis, group in enumerate(groups) if len(group) > 1}
-
-
-def _inherited(value: Followed, inputs: Sequence[Followed | None]) -> dict[int, tuple[Factor, ...]]:
-    """Return what is in the axes of an output, as in those of an input that are alike."""
-    return {
-        axis: parts
-        for axis in value.changed
-        for other in inputs
-        for place, parts in (other.factors if other is not None else {}).items()
-        if other is not None and other.dims[place] == value.dims[axis]
-    }
 
 
 def _without(sizes: Dims, axis: int) -> Dims:
