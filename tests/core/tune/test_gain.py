@@ -13,7 +13,7 @@ from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.report import open_report
 from dld_tui.core.tune.changes import CHANGES, Setup
-from dld_tui.core.tune.gain import Gain, gain_line, gain_of
+from dld_tui.core.tune.gain import Gain, Parts, gain_line, gain_of
 from dld_tui.core.tune.race import Race
 from dld_tui.core.tune.result import (
     NOTHING,
@@ -184,6 +184,19 @@ def test_what_is_saved_before_nodes_is_theirs(tmp_path: Path) -> None:
     assert [row.running_ms for row in found.rows] == pytest.approx([0.0] * 3, abs=1e-9)
     text = "100 % of it is at 3 nodes before they start, first "
     assert gain_line(found, -31.25).startswith(text)
+
+
+@pytest.mark.parametrize(("each_ms", "running", "waiting"), [
+    (0.0, [4, 2], [0, 1]), (0.5, [3.5, 1.5], [0, 0]), (1.2, [2.2, 0], [0, 0]), (2.0, [0, 0], [0, 0]),
+])  # fmt: skip
+def test_what_recording_adds_is_taken_from_waiting_then_from_its_layer_then_from_all(
+    each_ms: float, running: list[float], waiting: list[float]
+) -> None:
+    parts = Parts(np.array([4.0, 2.0]), np.array([0.0, 1.0]), 7.0, np.array([1.0, 3.0]))
+    less = parts.less(each_ms)
+    assert less.running.tolist() == pytest.approx(running)
+    assert less.waiting.tolist() == waiting
+    assert less.total == pytest.approx(max(parts.total - 4 * each_ms, 7.0))
 
 
 def test_layers_without_nodes_explain_nothing(tmp_path: Path) -> None:

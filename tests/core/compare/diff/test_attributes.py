@@ -85,6 +85,10 @@ def test_sparse_tensors(tmp_path: Path) -> None:
     for graph, values in zip(graphs, ([1.0, 2.0], [1.0, 3.0]), strict=True):
         graph.graph.sparse_initializer.append(sparse(values, [0, 2], 4))
     assert set(fields(tmp_path, *graphs)) == {"values"}
+    for graph, name in zip(graphs, ("s", "other"), strict=True):
+        graph.graph.sparse_initializer[0].values.name = name
+        graph.graph.node.add(op_type="Neg", input=[name], output=["of sparse"])
+    assert fields(tmp_path, *graphs)["name"] == ("s", "other")
 
 
 def test_kinds_references_and_subgraphs(tmp_path: Path) -> None:

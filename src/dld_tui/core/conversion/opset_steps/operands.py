@@ -112,7 +112,7 @@ def pad_up(step: OpsetStep) -> None:
     """Make pads and value inputs."""
     value = step.take("value", 0.0)
     step.put_input(1, step.constant(int64_array(step.take("pads"))))
-    if value and step.get("mode", "constant") == "constant":
+    if value:
         step.put_input(2, step.constant(value, step.need_dtype()))
 
 
