@@ -88,13 +88,16 @@ def test_a_scan_goes_along_an_axis_of_each_input(
     assert [evaluation.value(document.main, name).dims for name in "ab"] == made
 
 
+PAIRED = "(float[p] v, float[r] u) => (float[q] w) { w = Concat <axis = 0> (v, u) }"
+
+
 @pytest.mark.parametrize(
     ("body", "inputs", "made"),
     [
         ("(float[p] v) => (float[q] w) { w = Concat <axis = 0> (v, v) }", "s", (6,)),
-        ("(float[p] v, float[r] u) => (float[q] w) { w = Concat <axis = 0> (v, u) }", "s, x", (10,)),
-        ("(float[p] v, float[r] u) => (float[q] w) { w = Concat <axis = 0> (v, u) }", "s, r", (5,)),
-        ("(float[p] v, float[r] u) => (float[q] w) { w = Concat <axis = 0> (v, u) }", "s, t",
+        (PAIRED, "s, x", (10,)),
+        (PAIRED, "s, r", (5,)),
+        (PAIRED, "s, t",
          (UNKNOWN,)),
     ],
 )  # fmt: skip

@@ -187,7 +187,8 @@ def test_what_is_saved_before_nodes_is_theirs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("each_ms", "running", "waiting"), [
-    (0.0, [4, 2], [0, 1]), (0.5, [3.5, 1.5], [0, 0]), (1.2, [2.2, 0], [0, 0]), (2.0, [0, 0], [0, 0]),
+    (0.0, [4, 2], [0, 1]), (0.5, [3.5, 1.5], [0, 0]), (1.2, [2.2, 0], [0, 0]),
+    (2.0, [0, 0], [0, 0]),
 ])  # fmt: skip
 def test_what_recording_adds_is_taken_from_waiting_then_from_its_layer_then_from_all(
     each_ms: float, running: list[float], waiting: list[float]
