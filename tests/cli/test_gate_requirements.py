@@ -56,6 +56,11 @@ def test_what_is_measured_is_judged(model: Path, tmp_path: Path) -> None:
     assert (tmp_path / "j.xml").read_text().count("<failure") == 2
 
 
+def test_commands_are_compared_as_they_are() -> None:
+    status, found = gate("true", "sleep 0.03", "--commands", "--runs", "8")
+    assert (status, found["verdict"], found["ratio"] > 1) == (1, "slower", True)
+
+
 def test_runs_go_on_until_all_is_decided(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter([1.0] * 8 + [3.0] * 100)
     monkeypatch.setattr(activity._Runs, "latency", lambda self, wanted: {"median": next(times)})

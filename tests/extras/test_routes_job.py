@@ -35,6 +35,7 @@ class Machine:
         self.route = ""
         self.trt.fake.values = lambda name, value: value + self.off.get(self.route, 0)
         self.built: list[str] = []
+        self.turns: list[str] = []
         for module in (job, separate_process):
             monkeypatch.setattr(module, "run_in_process", self.run_in_process)
         monkeypatch.setattr(gate, "RUNS", gate.LEAST_RUNS)
@@ -51,6 +52,8 @@ class Machine:
             self.built.append(self.route)
             if self.route in self.crashes:
                 raise ActivityError("crashed: SIGSEGV")
+        elif "engine" in settings:
+            self.turns.append(Path(settings["engine"]).stem)
         yield Progress(0)
         loaded = registry.load(activity)
         quick = {"warm_up_ms": 0.0} if activity == "profile_tensorrt" else {}
@@ -119,6 +122,12 @@ def test_a_search_goes_on_where_it_was_stopped(machine: Machine, tmp_path: Path)
     assert machine.built == [first[-1], "-copy_ppg=on -kgen:tiling=0"]
     assert [trial.route for trial in result.trials] == first
     assert result.is_faster
+    assert machine.turns[:6] == ["default", "best", "best", "default", "default", "best"]
+
+
+def test_without_time_only_the_default_is_tried(machine: Machine, tmp_path: Path) -> None:
+    result = searched(write_model(tmp_path / "small.onnx"), budget=0.0)
+    assert (len(result.trials), result.is_whole, result.best) == (1, False, result.trials[0])
 
 
 def test_equal_routes_are_not_called_faster(machine: Machine, tmp_path: Path) -> None:

@@ -45,6 +45,14 @@ async def test_the_list_and_opening_a_function(shapes: Path, size: tuple[int, in
         assert session.screen.explorer.model.root is session.screen.document.functions[1]
 
 
+async def the_list_begins_on_the_function_of_the_cursor(session: Session) -> None:
+    for name, title in (("third", "outer"), ("first", "leaky"), ("neg", "outer")):
+        await session.go(name)
+        page = await list_functions(session)
+        assert str(page.view.lines.text(page.view.cursor)).startswith(title)
+        await session.press("escape")
+
+
 async def going_to_an_instance(session: Session) -> None:
     await list_functions(session)
     await session.press("right_square_bracket")
@@ -224,6 +232,7 @@ async def the_details_of_a_function_list_its_attributes(session: Session) -> Non
 async def test_functions_and_their_attributes(shapes: Path) -> None:
     async with opened(shapes) as session:
         for check in (
+            the_list_begins_on_the_function_of_the_cursor,
             the_details_of_a_function_list_its_attributes,
             going_to_an_instance,
             an_attribute_refers_to_one_of_the_function,

@@ -33,6 +33,14 @@ def report(tmp_path: Path) -> Path:
     return make_report(tmp_path / "tiny.dldprof", layers=25)
 
 
+def test_a_report_knows_times_once_it_is_read(report: Path) -> None:
+    page = ReportScreen(report)
+    assert not page.knows_times
+    page.loaded = page.load(lambda done, total: None, lambda: False)
+    assert page.knows_times
+    page.loaded.report.close()
+
+
 async def the_answer_is_seen_at_once_on_a_large_terminal(
     pilot: Pilot[Any], screen: ReportScreen
 ) -> None:

@@ -38,6 +38,19 @@ def test_a_scale_holds_what_is_drawn(one: float, other: float) -> None:
     assert top > bottom
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [
+        (1, 2, (1, 2)), (1, 2.5, (0, 3)), (9.1, 9.4, (7, 10)), (3, 3, (3, 4)), (0, 0, (0, 1)),
+        (-2, 5, (-2, 5)), (-2, -2, (-2, -1)),
+    ],
+)  # fmt: skip
+def test_a_scale_begins_at_zero_unless_that_wastes_half(
+    low: float, high: float, ends: tuple[float, float]
+) -> None:
+    assert scale(low, high) == pytest.approx(ends)
+
+
 def test_what_is_no_number_is_left_out() -> None:
     series = Series("latency", "ms")
     for value in (1.0, math.nan, math.inf, 2.0):

@@ -122,7 +122,7 @@ def _callback(
     def event(counted: tuple[int, int]) -> Progress:
         nonlocal made
         made = counted[0]
-        return Progress(*counted, "Pairs of runs")
+        return Progress(*counted, "pairs", "Measuring in turns")
 
     try:
         result = _reported(events_of(counts, event))
