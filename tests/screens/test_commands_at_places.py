@@ -139,7 +139,7 @@ def done_at(desk: Desk, cursor: Cursor) -> dict[str, str]:
     page = WorkspaceScreen(desk.document.path)
     for controller in page.controllers:
         controller.page, controller.model, controller.work = desk.base
-    page.inference.typed = _known  # type: ignore[method-assign, assignment]
+    page.inference.typed = _known  # type: ignore[method-assign]
     done = {}
     for command in in_scope("workspace"):
         if "." not in command.action or command.id in _SLOW:
@@ -157,7 +157,8 @@ def done_at(desk: Desk, cursor: Cursor) -> dict[str, str]:
 
 
 def table(model: Path) -> str:
-    lines, usual = [], {}
+    lines: list[str] = []
+    usual: dict[str, str] = {}
     for place in PLACES:
         with closing(Document.open(model)) as document:
             desk = Desk(document)
