@@ -145,11 +145,11 @@ def done_at(desk: Desk, cursor: Cursor) -> dict[str, str]:
         if "." not in command.action or command.id in _SLOW:
             continue
         desk.look(cursor)
-        facts = {"document"} | cursor.facts()
+        conditions = {"document"} | cursor.conditions()
         for controller in page.controllers:
             with suppress(AttributeError, NoActiveAppError):
-                facts |= controller.facts(cursor)
-        if command.unavailable(facts):
+                conditions |= controller.conditions(cursor)
+        if command.unavailable(conditions):
             done[command.id] = _NOT_HERE
         elif (did := done_by(page, desk, command)) is not None:
             done[command.id] = "; ".join(did) or "nothing"
