@@ -77,6 +77,8 @@ def duration(seconds: float | None) -> str:
     """Return a time span for people, e.g. ``1.2 s``, ``3 min 5 s``, ``2 h 4 min``."""
     if seconds is None:
         return UNKNOWN
+    if 0 < seconds < 0.0005:
+        return f"{three_digits(seconds * 1000)} ms"
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
@@ -162,6 +163,12 @@ def _write(kept: Mapping[Setup, Peaks]) -> None:
         paths.ensure(path.parent)
         records = [_Kept(setup, peaks) for setup, peaks in kept.items()]
         write_text(path, json.dumps(encode(records)), overwrite=True)
+
+
+def rate_text(kind: str, rate: float) -> str:
+    """Return a peak of a type a second: ``fp16 312 TFLOP/s``, ``int8 624 TOP/s``."""
+    unit = "OP/s" if kind.startswith("int") else "FLOP/s"
+    return f"{kind} {fmt.short_count(rate)}{unit}"
 
 
 def _sheet(

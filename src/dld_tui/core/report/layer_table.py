@@ -86,9 +86,10 @@ def precision_style(precision: str | None) -> str:
     return f"prec-{short}" if short in _BADGES else "prec-other"
 
 
-def findings_text(layer: Layer, glyph: str = "▲") -> str:
-    """Return a glyph and how many findings a layer has, where they are several."""
+def findings_text(layer: Layer, warning: str = "▲") -> str:
+    """Return a glyph, `warning` or that of notes, and how many findings a layer has if several."""
     count = (layer.engine and layer.engine.findings) or 0
+    glyph = warning if layer.engine is not None and layer.engine.is_warned else "·"
     return f"{glyph}{count if count > 1 else ''}" if count else ""
 
 
@@ -157,7 +158,8 @@ def layer_columns(
         Column("index", "#", figure("engine.engine_layer" if engine else "index"), PLACE, 5,
                priority=6, style="dim", descending=False,
                help="Place in the file." if engine else "Order of execution."),
-        Column("findings", "", figure("engine.findings"), COUNT, 2, priority=1, style="warn",
+        Column("findings", "", figure("engine.findings"), COUNT, 2, priority=1,
+               style=lambda layer: "warn" if layer.engine and layer.engine.is_warned else "info",
                text=findings_text,
                order=lambda layer: (layer.engine and layer.engine.findings) or None,
                help="Number of findings that may cost time."),

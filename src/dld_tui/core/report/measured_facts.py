@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.inputs.guessed_input import INPUTS
-from dld_tui.core.machine.peaks import BUSY
+from dld_tui.core.machine.peaks import BUSY, rate_text
 from dld_tui.core.report.generation import GENERATION, generation_of
 from dld_tui.core.report.groups import HOST
 from dld_tui.core.report.roofline import (
@@ -233,9 +233,7 @@ def bandwidths_text(peaks: Peaks) -> str:
 def _peaks(report: Report) -> Iterator[MeasuredFact]:
     """Yield the peaks that the roofline of the layers is drawn with."""
     for roof in used_roofs(report).values():
-        parts = [
-            f"{visible(kind)} {fmt.short_count(rate)}FLOP/s" for kind, rate in roof.flops.items()
-        ]
+        parts = [rate_text(visible(kind), rate) for kind, rate in roof.flops.items()]
         source = f"({roof.source}{BUSY if roof.busy else ''})"
         text = f"{', '.join([*parts, bandwidths_text(roof)])} {source}"
         yield MeasuredFact("peaks", clip(text, _PEAKS))

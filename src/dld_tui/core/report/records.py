@@ -125,6 +125,8 @@ class EngineFacts:
     """How its ONNX nodes were found."""
     mapping_confidence: str = ""
     findings: int | None = None
+    is_warned: bool = False
+    """Whether one of the findings is a warning, not a note."""
     """How many may cost time."""
     footprint: float | None = None
     """Bytes of weights, outputs, and what it reads of its inputs."""

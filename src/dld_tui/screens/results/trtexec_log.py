@@ -106,7 +106,9 @@ def _times(log: TrtexecLog, width: int) -> list[Line]:
     times = (timing.latency, timing.compute, timing.enqueue, timing.h2d, timing.d2h)
     figures = [("Throughput", f"{timing.throughput:,.1f} qps")] if timing.throughput else []
     for name, time in zip(_TIMES, times, strict=True):
-        figures += [(name, f"{fmt.milliseconds(time.median)} ms")] if time is not None else []
+        figures += (
+            [(name, f"{fmt.milliseconds(time.median)} ms median")] if time is not None else []
+        )
     rows: list[Line] = [[]]
     used = 0
     for name, text in figures:

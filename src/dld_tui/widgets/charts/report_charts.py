@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.machine.peaks import rate_text
 from dld_tui.core.process.plugins import plugins
 from dld_tui.core.report.groups import are_launches, group_layers, output_bytes
 from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
@@ -300,13 +301,14 @@ def roofline_plot(
         Marks([low, top / bandwidth, high], [low * bandwidth, top, top], "line", "warn")
         for top in tops.values()
     ]
-    flops = "  ".join(f"{kind} {fmt.short_count(top)}FLOP/s" for kind, top in tops.items())
+    flops = "  ".join(rate_text(kind, top) for kind, top in tops.items())
+    operations = "OP/s" if any(kind.startswith("int") for kind in tops) else "FLOP/s"
     caption = f" {flops}   {bandwidths_text(peaks)}   {fmt.plural(len(points), 'layer')}"
     return Plot(
         [*roofs, *_marks_by_type(points)],
         Axis("operations a byte", log=True),
         Axis(text=lambda rate: f"{fmt.short_count(rate)}", log=True),
-        _spots(points, lambda x, rate: f"{fmt.short_count(rate)}FLOP/s  {x:,.3g} a byte"),
+        _spots(points, lambda x, rate: f"{fmt.short_count(rate)}{operations}  {x:,.3g} a byte"),
         below=[[(caption, "dim")]],
     )
 
@@ -380,6 +382,8 @@ def _spots(
 
 
 def _value(group: Group, percent: bool) -> str:
+    if not group.is_timed:
+        return fmt.UNKNOWN
     return f"{group.percent:.1f} %" if percent else f"{group.cost_ms:,.3f} ms"
 
 

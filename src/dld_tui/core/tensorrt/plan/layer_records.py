@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core.report.groups import UNKNOWN, layer_type
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 _CONFIDENCE: Mapping[str, Confidence] = {"exact": "name", "likely": "rule", "guess": "rule"}
 
 
-def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> Layer:
+def _layer(at: int, layer: EngineLayer, nodes: LayerNodes, findings: Sequence[str] | None) -> Layer:
     links, shared_by = _links(layer, nodes)
     return Layer(
         name=layer.name,
@@ -71,7 +70,8 @@ def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[tuple[NodeLink, ...],
     return links, rule if len(links) > 1 else None
 
 
-def _facts(layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> EngineFacts:
+def _facts(layer: EngineLayer, nodes: LayerNodes, findings: Sequence[str] | None) -> EngineFacts:
+    """Return what the files say of a layer; `findings` are their levels."""
     return EngineFacts(
         engine_layer=layer.index,
         layer_type=layer.type,
@@ -82,7 +82,8 @@ def _facts(layer: EngineLayer, nodes: LayerNodes, findings: int | None) -> Engin
         inserted=nodes.inserted and layer.dla is None,
         mapping=nodes.how,
         mapping_confidence=nodes.confidence,
-        findings=findings,
+        findings=None if findings is None else len(findings),
+        is_warned="warning" in (findings or ()),
         footprint=layer.footprint,
         weights_bytes=layer.known_weights,
         io_bytes=layer.io_bytes,
@@ -111,15 +112,17 @@ def layer_records(
         mapping: The ONNX nodes by the layers' own index.
         findings: Those of the lint, to count them by layer that they are about.
     """
-    counts = None
-    if findings is not None:
-        counts = Counter(index for finding in findings for index in finding.concerned)
+    levels: dict[int, list[str]] = {}
+    for finding in findings or ():
+        for index in finding.concerned:
+            levels.setdefault(index, []).append(finding.level)
+    known = findings is not None
     return [
         _layer(
             at,
             layer,
             mapping.get(layer.index, LayerNodes()),
-            None if counts is None else counts[layer.index],
+            levels.get(layer.index, []) if known else None,
         )
         for at, layer in enumerate(plan.layers)
     ]
