@@ -73,9 +73,9 @@ def test_a_report_is_told_alone_and_beside_its_model(
         assert (report.latency is not None) is is_measured
         figure = "nothing was measured"
         if report.latency is not None:
-            figure = f"{fmt.milliseconds(report.latency.median)} ms on CPU"
+            figure = f"{fmt.three_digits(report.latency.median)} ms median on CPU"
     lines = preview(str(path), "REPORT", never).lines
-    assert ("median", figure) in lines
+    assert ("takes", figure) in lines
     assert (("", "stopped before its end") in lines) is not is_whole
     beside = dict(preview(str(model), "ONNX", never, [str(other), str(path)]).lines)
     assert beside["profile"] == f"{figure}, just now: r.dldprof"

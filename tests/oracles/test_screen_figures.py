@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.profile import llm as profile_llm
+from dld_tui.core.preview import Preview, preview
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.measured_facts import measured_facts
@@ -41,6 +42,7 @@ async def check(path: Path) -> None:
         document: Any = report_json(report, "type")
         facts = {fact.name: fact.text for fact in measured_facts(report)}
         layers = report.layers
+    check_preview(preview(str(path), "REPORT", lambda: False), document)
     for size in (LARGE, SMALL):
         async with opened(path, size) as (_, screen):
             check_answer(text_of(screen.query_one(AnswerText)), document)
@@ -50,6 +52,19 @@ async def check(path: Path) -> None:
         check_layer(
             "".join(text for line in layer_lines(layer, 0, 0, 90) for text, _ in line), layer
         )
+
+
+def check_preview(shown: Preview, document: dict[str, Any]) -> None:
+    """Compare what the start page tells of the file with the headline."""
+    takes, headline = dict(shown.lines)["takes"], document["lines"][0]
+    figures = re.findall(
+        r"[\d.,]+ (?:ms to the first token|ms median(?: with profiling on)?|tokens/s)", takes
+    )
+    assert figures
+    assert all(figure in headline for figure in figures)
+    assert bool(shown.parts) == is_told(document)
+    percents = {group["key"]: group["percent"] for group in document["groups"]}
+    assert all(shows(text.split(" ")[0], percents[name]) for name, text, _ in shown.parts)
 
 
 def is_told(document: dict[str, Any]) -> bool:

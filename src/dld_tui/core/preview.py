@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dld_tui.core.document.document import Document
     from dld_tui.core.document.summary import GraphTensor, ModelSummary
     from dld_tui.core.process.child import Child
-    from dld_tui.core.report.report import Report
 
 _MOST_TENSORS = 3
 _MOST_TYPES = 5
@@ -210,6 +209,7 @@ def _parts(document: Document) -> list[tuple[str, str, float]]:
 
 def _last_profile(path: str, reports: Iterable[str]) -> list[tuple[str, str]]:
     """Return what the newest report of a model says, if there is one."""
+    from dld_tui.core.reading.first_lines import brief
     from dld_tui.core.report.report import Report
     from dld_tui.core.report.reports_of_model import reports_of
 
@@ -218,32 +218,27 @@ def _last_profile(path: str, reports: Iterable[str]) -> list[tuple[str, str]]:
             report = Report.open(file)
         except (DldError, OSError):
             continue
-        report.close()
-        latency = _latency(report)
+        with report:
+            latency = brief(report)
         age = ago(max(time() - os.stat(file).st_mtime, 0.0))
         return [("profile", f"{latency}, {age}: {visible(os.path.basename(file))}")]
     return []
 
 
-def _latency(report: Report) -> str:
-    if report.latency is None:
-        return "nothing was measured"
-    where = report.execution_provider.removesuffix("ExecutionProvider") or report.backend
-    return f"{fmt.milliseconds(report.latency.median)} ms on {visible(where)}"
-
-
 def _of_report(path: str) -> Preview:
+    from dld_tui.core.reading.first_lines import brief
+    from dld_tui.core.reading.story import types_of
     from dld_tui.core.report.report import Report
 
     report = Report.open(path)
     try:
-        lines = [("model", visible(report.network) or fmt.UNKNOWN), ("median", _latency(report))]
+        lines = [("model", visible(report.network) or fmt.UNKNOWN), ("takes", brief(report))]
         lines.append(
             ("with", ", ".join(filter(None, map(visible, (report.backend, report.device)))))
         )
         if report.status == "partial":
             lines.append(("", "stopped before its end"))
-        groups = [(group.key, group.percent) for group in report.groups("type")[:_MOST_TYPES]]
+        groups = [(group.key, group.percent) for group in types_of(report)[:_MOST_TYPES]]
     finally:
         report.close()
     most = max((percent for _, percent in groups), default=0.0) or 1.0

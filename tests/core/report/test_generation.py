@@ -29,7 +29,7 @@ def test_figures_by_phase() -> None:
 
 
 @pytest.mark.parametrize(
-    ("decode_ms", "text"), [(2.0, "3,000"), (60.0, "100"), (60.1, "99.8"), (0.0, "0.0")]
+    ("decode_ms", "text"), [(2.0, "3,000"), (60.0, "100"), (60.1, "99.8"), (0.0, "0")]
 )
 def test_the_rate_as_people_read_it(decode_ms: float, text: str) -> None:
     row = GenerationFigures(2, 8, 3, 10.0, 12.0, decode_ms, (), 64)

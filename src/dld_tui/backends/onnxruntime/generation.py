@@ -197,7 +197,7 @@ class SequenceClient:
         self.first_token_ms: list[float] = []
         """From the begin of a sequence."""
         self.token_ms: list[float] = []
-        """Of the others."""
+        """Of each further token, the mean of a sequence."""
 
     def __call__(self, calls: int, durations: array[int], most: int, until: int) -> int:
         """Make sequences as :data:`dld_tui.core.report.latency.TimeCalls` says.
@@ -211,7 +211,8 @@ class SequenceClient:
             end = time.perf_counter_ns()
             durations[slot] = end - begin
             self.first_token_ms.append(timed.first_token_ms)
-            self.token_ms += timed.step_ms
+            if timed.step_ms:
+                self.token_ms.append(timed.decode_ms / len(timed.step_ms))
             if end >= until:
                 return slot + 1
         return most

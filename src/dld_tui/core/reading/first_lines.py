@@ -89,7 +89,7 @@ def headline(report: Report) -> str:
         return (
             f"{name}   {ms(first.first_token_ms)} ms to the first token"
             f"{between(first.first_tokens_ms)}"
-            f"   {ms(first.tokens_per_s)} tokens/s{between(first.rates)}"
+            f"   {first.rate_text} tokens/s{between(first.rates)}"
             f"   (prompt {first.prompt:,}, batch {first.batch:,}; {ms(first.token_ms)} ms a token)"
         )
     latency = report.latency
@@ -101,6 +101,21 @@ def headline(report: Report) -> str:
     around = f"{', '.join(spread(latency))}; {count}" if latency.count > 1 else count
     rate = f"   {rate_text(latency)}" if latency.throughput else ""
     return f"{name}   {ms(latency.median)} ms {median_title(latency)}{rate}   ({around})"
+
+
+def brief(report: Report) -> str:
+    """Return what the model takes in a few words, and on what."""
+    ms = fmt.three_digits
+    where = report.execution_provider.removesuffix("ExecutionProvider") or report.backend
+    for first in generation_of(report)[:1]:
+        text = f"{ms(first.first_token_ms)} ms to the first token, {first.rate_text} tokens/s"
+        return f"{text} on {visible(where)}"
+    latency = report.latency
+    if report.facts.get(LAYERS_ONLY):
+        return f"layers sum to {ms(report.measurement.total_ms)} ms on {visible(where)}"
+    if latency is None:
+        return "nothing was measured"
+    return f"{ms(latency.median)} ms {median_title(latency)} on {visible(where)}"
 
 
 def between(values: Sequence[float]) -> str:

@@ -72,8 +72,7 @@ class GenerationFigures:
     @property
     def rate_text(self) -> str:
         """The tokens a second as people read them."""
-        speed = self.tokens_per_s or 0.0
-        return f"{speed:,.{0 if speed >= 100 else 1}f}"
+        return fmt.three_digits(self.tokens_per_s or 0.0)
 
     @property
     def warm_up_text(self) -> str:

@@ -52,7 +52,7 @@ class LoadPoint:
     first_token_ms: float | None = None
     """Median time from the begin of a sequence to its first token."""
     token_ms: float | None = None
-    """Median time between tokens of a sequence."""
+    """Median over the sequences of what a further token takes, the mean of each."""
     throughput_low: float | None = None
     """Where the 95 % interval of `throughput` begins; None of too few requests."""
     throughput_high: float | None = None
