@@ -83,6 +83,7 @@ def test_what_needs_no_model_loads_no_library_for_them(arguments: list[str]) -> 
     assert not packages(loaded(RUN, *arguments)) & HEAVY
 
 
+@pytest.mark.broad
 def test_inspect_loads_no_user_interface_and_no_runtime(tmp_path: Path) -> None:
     modules = loaded(RUN, "inspect", str(models.write(tmp_path, models.BRANCHES)))
     assert "onnx.onnx_ml_pb2" in modules
@@ -112,6 +113,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.broad
 def test_the_start_page_needs_no_tls_and_others_get_it() -> None:
     code = "from dld_tui.cli.tui import import_asyncio_without_tls as first; first()\n"
     code += "import asyncio; from dld_tui.app import DldApp; asyncio.run(asyncio.sleep(0))\n"
@@ -121,6 +123,7 @@ def test_the_start_page_needs_no_tls_and_others_get_it() -> None:
     assert {"_ssl", "ssl"} <= loaded(f"{PROBE}{code}import urllib.request, ssl; ssl.SSLContext")
 
 
+@pytest.mark.broad
 def test_the_start_page_loads_no_library_for_models(tmp_path: Path) -> None:
     modules = loaded(OPEN, cwd=tmp_path)  # what a folder has is read by a thread
     assert not packages(modules) & {"asyncssh", "click", "google", "numpy", "onnx", *RUNTIMES}
@@ -128,6 +131,7 @@ def test_the_start_page_loads_no_library_for_models(tmp_path: Path) -> None:
     assert len(ours(modules)) <= MOST_FOR_START
 
 
+@pytest.mark.broad
 def test_a_page_of_a_model_loads_neither_numpy_nor_schemas_nor_checks(tmp_path: Path) -> None:
     modules = loaded(OPEN, str(models.write(tmp_path, models.CHAIN)))
     assert "dld_tui.screens.workspace.page" in modules
@@ -150,6 +154,7 @@ MOST_FOR_START, MOST_FOR_ROWS = 70, 156
 """Modules of ours; each takes half a millisecond or more, those that declare extras a tenth."""
 
 
+@pytest.mark.broad
 def test_the_first_rows_of_a_model_need_few_modules_and_patterns() -> None:
     assert len(ours(loaded(PROBE + FIRST_ROWS))) <= MOST_FOR_ROWS
 
@@ -169,6 +174,7 @@ g (float[2,6] x) => (float[4,3] y) <int64[2] shape = {4, 3}> {
 }"""
 
 
+@pytest.mark.broad
 def test_a_model_is_opened_checked_and_looked_at_without_numpy(tmp_path: Path) -> None:
     modules = loaded(CHECKED, str(models.write(tmp_path, SMALL_WEIGHT)))
     assert {"onnx.onnx_cpp2py_export", "dld_tui.core.checks.checker"} <= modules
@@ -177,6 +183,7 @@ def test_a_model_is_opened_checked_and_looked_at_without_numpy(tmp_path: Path) -
     assert "onnx" not in modules
 
 
+@pytest.mark.broad
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here")
 def test_profiling_loads_the_runtime_in_the_worker_only(tmp_path: Path) -> None:
     model = models.write(tmp_path, models.CHAIN)
@@ -196,6 +203,7 @@ def modules_of(*folders: str) -> list[str]:
     return found
 
 
+@pytest.mark.broad
 def test_importing_everything_headless_loads_no_user_interface_and_no_runtime() -> None:
     names = modules_of("core", "activities", "targets", "backends", "cli")
     assert len(names) > 50
@@ -204,6 +212,7 @@ def test_importing_everything_headless_loads_no_user_interface_and_no_runtime() 
     assert not packages(modules) & {"textual", *RUNTIMES}
 
 
+@pytest.mark.broad
 def test_widgets_and_screens_load_no_runtime() -> None:
     names = [*modules_of("widgets", "screens"), "dld_tui.app"]
     code = "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names)

@@ -6,6 +6,8 @@ import ast
 import re
 from pathlib import Path
 
+import pytest
+
 import dld_tui
 
 SRC = Path(dld_tui.__file__).parent
@@ -63,6 +65,7 @@ def starters(source: str) -> list[str]:
     return found
 
 
+@pytest.mark.broad
 def test_only_the_service_starts_work() -> None:
     paths = [SRC / "app.py", *(SRC / "screens").rglob("*.py"), *(SRC / "widgets").rglob("*.py")]
     found = {str(path.relative_to(SRC)): starters(path.read_text("utf-8")) for path in paths}

@@ -54,6 +54,7 @@ def test_without_other_packages_only_our_own_are_listed() -> None:
     assert {one.package for one in registry.activities()} == {"", "dld-tui"}
 
 
+@pytest.mark.broad
 def test_the_command_line_runs_an_activity(
     model: Path, dld: Dld, request: pytest.FixtureRequest
 ) -> None:
@@ -66,6 +67,7 @@ def test_the_command_line_runs_an_activity(
     assert "the least is 1" in dld.fails(2, "run", "count-bytes", model, "--unit", "0")
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("toy")
 def test_a_worker_runs_it(model: Path) -> None:
     with LocalTarget().start("count_bytes", {"model": str(model)}) as job:
@@ -143,6 +145,7 @@ def skipped_by(outcome: Outcome) -> list[str]:
     return [line.split("'")[1] for line in lines]
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("torn")
 def test_a_broken_package_is_told_once_and_everything_else_works(model: Path, dld: Dld) -> None:
     helped = dld("--help")
@@ -180,6 +183,7 @@ def test_a_broken_command_says_whose_it_is(dld: Dld) -> None:
     assert "This is a bug in torn-package" in bug.err
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("torn")
 async def test_the_start_page_tells_what_is_skipped(model: Path) -> None:
     app = DldApp([model])
@@ -200,6 +204,7 @@ def test_a_command_is_with_ours(dld: Dld) -> None:
     assert "did you mean 'toy'" in dld.fails(2, "to")
 
 
+@pytest.mark.broad
 def test_a_shell_completes_it(toy: Path) -> None:
     path = os.pathsep.join((str(toy), str(Path(dld_tui.__file__).parents[1])))
     environment = {"PYTHONPATH": path, "_DLD_COMPLETE": "bash_complete", "PATH": ""}
@@ -209,6 +214,7 @@ def test_a_shell_completes_it(toy: Path) -> None:
     assert "--unit" in process(env=words).stdout
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("toy")
 async def test_the_wizard_asks_for_its_settings_and_runs_it(model: Path) -> None:
     app = DldApp()
@@ -239,6 +245,7 @@ async def test_the_palette_finds_it_by_other_words() -> None:
         assert (first.title, first.parameter) == ("Count bytes", "count_bytes")
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("toy")
 def test_a_check_looks_at_every_node_and_again_after_an_edit(model: Path, dld: Dld) -> None:
     document = Document(models.parse(models.CHAIN))
@@ -282,6 +289,7 @@ def test_a_reader_with_a_bug_is_named(tmp_path: Path, dld: Dld) -> None:
     assert line.endswith("Update or uninstall toy-package")
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("toy")
 async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
     path = tmp_path / "run.toy"
@@ -304,6 +312,7 @@ async def test_a_chart_is_among_those_of_a_report(tmp_path: Path) -> None:
         assert sorted(seen) == sorted(pane.titles.values())
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("toy")
 def test_a_tool_is_beside_those_of_the_user(model: Path, tmp_path: Path, dld: Dld) -> None:
     outcome = dld("tool", "list")
@@ -314,6 +323,7 @@ def test_a_tool_is_beside_those_of_the_user(model: Path, tmp_path: Path, dld: Dl
     assert "toy-copy" in load_config().tools
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("toy")
 def test_a_setting_is_read_from_the_file_and_the_environment(dld: Dld) -> None:
     assert added_value(load_config(environ={}), "toy_unit") == 1
@@ -328,6 +338,7 @@ def test_a_setting_is_read_from_the_file_and_the_environment(dld: Dld) -> None:
     assert "settings" in dld("doctor").out
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("toy")
 async def test_a_setting_is_on_the_page_of_settings() -> None:
     app = DldApp()

@@ -219,6 +219,7 @@ def outputs(path: Path, folder: Path) -> np.ndarray:
     )
 
 
+@pytest.mark.broad
 def test_scores_that_are_lost_among_boxes_are_wrong_values_and_repaired(tmp_path: Path) -> None:
     path, folder = detector(tmp_path)
     lost, kept = tmp_path / "lost.onnx", tmp_path / "kept.onnx"
@@ -473,6 +474,7 @@ def test_names_that_the_library_would_give_twice(tmp_path: Path) -> None:
     assert len(names) == len(set(names))
 
 
+@pytest.mark.broad
 def test_a_real_model_whose_names_clash(real_files: Path, tmp_path: Path) -> None:
     path, folder = real_files / "basic_pitch_nmp.onnx", tmp_path / "c"
     folder.mkdir()
@@ -809,6 +811,7 @@ def test_latencies_of_one_result_are_measured_once(tmp_path: Path) -> None:
     assert measured.call_count == 1
 
 
+@pytest.mark.broad
 @needs_onnxruntime(31)
 def test_products_behind_operators_that_onnx_does_not_know_are_quantized(tmp_path: Path) -> None:
     path = decoders.stacked(tmp_path / "m.onnx")

@@ -108,6 +108,7 @@ def write_inputs(folder: Path, length: int) -> Path:
     return inputs
 
 
+@pytest.mark.broad
 def test_fp16_of_a_decoder_with_int4_weights_is_good_and_is_called_so(tmp_path: Path) -> None:
     """Its rounding copy must not run into ONNX Runtime's reuse of caches and zeros of MatMulNBits.
 

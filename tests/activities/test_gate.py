@@ -116,6 +116,7 @@ def test_bars_are_the_changes_and_the_shares_of_limits() -> None:
     assert bars[2] is None
 
 
+@pytest.mark.broad
 async def test_the_gate_is_a_form_and_a_page(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, NARROW) as session:

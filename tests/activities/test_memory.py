@@ -147,6 +147,7 @@ def test_lifetimes_are_near_a_run_of_networks(name: str) -> None:
     assert 0.6 < plan.peak / measured.peak < 1.5
 
 
+@pytest.mark.broad
 @told
 def test_a_profile_has_in_use_what_a_run_has(tmp_path: Path) -> None:
     path = write(tmp_path, CHAIN)

@@ -115,6 +115,7 @@ def placed(model: Path, **settings: Any) -> PlacementResult:
     return last.result
 
 
+@pytest.mark.broad
 def test_the_fastest_of_all_placements_is_found_confirmed_and_written(
     model: Path, clock: Clock
 ) -> None:
@@ -183,6 +184,7 @@ def test_what_is_not_confirmed_is_not_written(model: Path, clock: Clock) -> None
     assert placement_lines(result)[0].startswith("No faster: with 3 of 4 regions quantized")
 
 
+@pytest.mark.broad
 def test_outputs_stay_within_the_tolerance(model: Path, clock: Clock) -> None:
     result = placed(model, tolerance=("snr=60",))
     assert {row.scheme for row in result.decisions} == {Scheme.FLOAT}

@@ -112,6 +112,7 @@ def texts(report: Report) -> str:
     return "\n".join(note.text for note in report.notes)
 
 
+@pytest.mark.broad
 def test_kernels_counters_and_state_are_in_the_report(tmp_path: Path) -> None:
     report, _ = profile(tmp_path)
 
@@ -134,6 +135,7 @@ def test_kernels_counters_and_state_are_in_the_report(tmp_path: Path) -> None:
         assert "No row PCIe: no such counter." in texts(report)
 
 
+@pytest.mark.broad
 def test_kernels_recorded_alone_are_joined_to_layers_by_position(tmp_path: Path) -> None:
     report, events = profile(tmp_path)
 
@@ -163,6 +165,7 @@ def test_kernels_recorded_alone_are_joined_to_layers_by_position(tmp_path: Path)
     assert stages.index("Recording the GPU") < stages.index("Measuring layers")
 
 
+@pytest.mark.broad
 def test_kernels_with_other_names_are_told_and_have_no_layers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,6 +184,7 @@ def test_kernels_with_other_names_are_told_and_have_no_layers(
         assert report.gpu_passes == measured
 
 
+@pytest.mark.broad
 def test_operators_at_once_are_not_joined_by_position(tmp_path: Path) -> None:
     report, _ = profile(tmp_path, inter_threads=2)
 
@@ -249,6 +253,7 @@ def test_clocks_are_those_of_the_passes() -> None:
     assert capture.during_passes([]) == {}
 
 
+@pytest.mark.broad
 def test_without_cupti_the_rest_is_measured_and_the_reason_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -323,6 +328,7 @@ def locking(released: list[str]) -> Callable[[Any], Any]:
     return Lock
 
 
+@pytest.mark.broad
 def test_an_end_after_the_first_of_a_pair_is_told_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -67,6 +67,7 @@ def refused(request: Request, kind: type[DldError]) -> DldError:
     return caught.value
 
 
+@pytest.mark.broad
 def test_a_report_with_latencies_and_layers(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
     finished, events = profile(quick(model, shape=("x:3x4",), layer_passes=4))
@@ -104,6 +105,7 @@ def test_a_report_with_latencies_and_layers(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["model.dldprof", "model.onnx"]
 
 
+@pytest.mark.broad
 def test_the_summary_has_the_percentiles_asked_for(folder: Path) -> None:
     finished, _ = profile(quick(models.write(folder, models.CHAIN), percentile="50, 99.9"))
 
@@ -114,6 +116,7 @@ def test_the_summary_has_the_percentiles_asked_for(folder: Path) -> None:
     assert list(summary["percentiles_ms"]) == ["50", "99.9"]
 
 
+@pytest.mark.broad
 def test_every_new_report_has_a_name_of_its_own(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
     names = [profile(quick(model))[0].result.report.name for _ in range(3)]
@@ -121,6 +124,7 @@ def test_every_new_report_has_a_name_of_its_own(folder: Path) -> None:
     assert names == ["model.dldprof", "model-2.dldprof", "model-3.dldprof"]
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("replaces_all")
 def test_a_named_report_is_replaced(folder: Path) -> None:
     model, output = models.write(folder, models.CHAIN), folder / "r.dldprof"
@@ -140,6 +144,7 @@ def test_layers_can_be_left_out(folder: Path) -> None:
         assert report.latency is not None
 
 
+@pytest.mark.broad
 def test_subgraphs_are_measured_and_joined(folder: Path) -> None:
     body = "(float[N] b) {{ [{0}_1] h = {1}(a) [{0}_2] b = Add(h, a) }}"
     model = models.write(
@@ -177,6 +182,7 @@ def test_how_long(passes: int | None, seconds: float | None, stop: StopCondition
     assert _stop_condition(passes, seconds) == stop
 
 
+@pytest.mark.broad
 def test_a_duration_is_kept(folder: Path) -> None:
     request = quick(models.write(folder, models.CHAIN), iterations=None, duration=0.2)
     finished, events = profile(dataclasses.replace(request, warm_up_ms=50.0, layer_passes=1))
@@ -188,6 +194,7 @@ def test_a_duration_is_kept(folder: Path) -> None:
     assert measuring[-1].done == measuring[-1].total == 0.2
 
 
+@pytest.mark.broad
 def test_inputs_from_a_folder_take_turns(folder: Path) -> None:
     for number in range(2):
         data = folder / f"data/test_data_set_{number}"
@@ -335,6 +342,7 @@ def test_cancelled_after_passes_were_written_leaves_a_partial_report(
         assert report.notes[-1].text == "the run was cancelled"
 
 
+@pytest.mark.broad
 def test_layers_that_fail_leave_the_latencies_and_say_where(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -351,6 +359,7 @@ def test_layers_that_fail_leave_the_latencies_and_say_where(
         assert (report.status, len(report.latencies)) == ("partial", 5)
 
 
+@pytest.mark.broad
 def test_as_a_job_killed_on_the_way_leaves_a_readable_report(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
     request = to_json(quick(model, iterations=None, duration=600.0, output=folder / "r.dldprof"))
@@ -415,6 +424,7 @@ def test_io_binding_times_the_copies_on_their_own(folder: Path) -> None:
         assert any("latency is without copies" in note.text for note in report.notes)
 
 
+@pytest.mark.broad
 def test_the_optimised_model_is_saved_and_opens(folder: Path) -> None:
     model = models.write(folder, models.CHAIN)
     target = folder / "optimised.onnx"

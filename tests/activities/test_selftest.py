@@ -80,12 +80,14 @@ def test_steps_on_the_cpu(tmp_path: Path) -> None:
     assert "onnxruntime" in [check["name"] for check in written["checks"]]
 
 
+@pytest.mark.broad
 def test_steps_with_the_fake_of_tensorrt(trt: Any) -> None:
     result = tried(backend="tensorrt")
     assert [(step.step, step.detail) for step in result.rows if step.status != PASSED] == []
     assert trt.fake.cuda.live == 0
 
 
+@pytest.mark.broad
 def test_wrong_values_of_an_engine_are_a_failure(trt: Any) -> None:
     trt.fake.values = lambda name, value: value + 1
     result = tried(backend="tensorrt")
@@ -134,6 +136,7 @@ def asked(folder: Path, activity: str, limit: float = 60, **settings: Any) -> An
             return stop.value
 
 
+@pytest.mark.broad
 def test_an_activity_in_a_process_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,7 @@ def sweep(path: Path, **asked: Any) -> tuple[Sweep, list[str]]:
     return events[-1].result, [event.text for event in events if isinstance(event, Log)]
 
 
+@pytest.mark.broad
 def test_each_point_runs_with_its_sizes_and_settings_share_a_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_each_point_runs_with_its_sizes_and_settings_share_a_session(
     assert all(len(point.rounds_ms) == TURNS and not point.problem for point in found.points)
 
 
+@pytest.mark.broad
 def test_a_point_that_fails_is_a_cell_with_its_reason(tmp_path: Path) -> None:
     found, _ = sweep(write(tmp_path, PICKY), dim=("K=1,3,4",))
     problems: dict[Any, str] = {point.at[0]: point.problem for point in found.points}
@@ -125,6 +127,7 @@ def test_what_does_not_fit_is_refused(asked: dict[str, Any], why: str, tmp_path:
         sweep(write(tmp_path, PICKY), **asked)
 
 
+@pytest.mark.broad
 def test_batches_are_varied_where_nothing_is_named(tmp_path: Path) -> None:
     found, _ = sweep(write(tmp_path, PICKY))
     assert [point.at for point in found.points] == [(1,), (2,), (4,), (8,)]

@@ -88,6 +88,7 @@ def test_where_both_do_not_fit_one_is_measured_after_the_other(
     assert pair.ratio > 2
 
 
+@pytest.mark.broad
 def test_each_version_has_its_own_settings(tmp_path: Path) -> None:
     model = chain(tmp_path, 4)
     request_of = pairs_of(
@@ -233,6 +234,7 @@ def test_an_error_names_the_version(tmp_path: Path, is_new: bool) -> None:
     assert caught.value.where == str(new if is_new else base)
 
 
+@pytest.mark.broad
 def test_a_pair_keeps_to_its_share_of_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,6 +262,7 @@ def test_a_pair_keeps_to_its_share_of_the_time(
     assert time.monotonic() - begin < 25
 
 
+@pytest.mark.broad
 def test_layers_are_measured_if_they_fit_the_share(tmp_path: Path) -> None:
     model = chain(tmp_path, 4)
     short = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}

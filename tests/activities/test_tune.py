@@ -526,6 +526,7 @@ def test_the_proof_fits_into_the_time_that_is_kept_for_it(
     assert budget < 100 or starting_s < 0.1 * measuring_s
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("again", ["loading", "running"])
 def test_the_budget_holds_for_a_model_that_takes_longer_than_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: str

@@ -115,6 +115,7 @@ def test_what_loses_too_much_or_perhaps_does_not_count(
     assert result.best == "threads-1"
 
 
+@pytest.mark.broad
 def test_nodes_are_kept_where_the_metric_needs_them(tmp_path: Path, fast: dict[str, float]) -> None:
     """Factors of the classes leave float16's range: without them, most samples would be wrong."""
     fast |= {"fp16.onnx": 0.5, "model.tune.onnx": 0.5}

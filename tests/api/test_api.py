@@ -302,6 +302,7 @@ def test_a_message_in_the_words_of_python(text: str, words: str) -> None:
     assert python_words(text, settings) == words
 
 
+@pytest.mark.broad
 def test_a_document_is_measured_as_it_is(network: Path) -> None:
     with api.open_model(network) as model:
         model.edit.set_operator(nodes=["relu"], op_type="Neg")

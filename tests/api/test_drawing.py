@@ -12,6 +12,7 @@ from tests.support import models
 from tests.support.cli import Dld
 
 
+@pytest.mark.broad
 def test_the_picture_is_that_of_the_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

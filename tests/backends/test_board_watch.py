@@ -261,6 +261,7 @@ def test_another_machine_is_left_alone(tmp_path: Path) -> None:
     assert said == []
 
 
+@pytest.mark.broad
 def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
     board: Callable[..., Jetson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +292,7 @@ def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
         assert "Different power modes: 15W / MAXN_SUPER. Differences are of the mode, too." in lines
 
 
+@pytest.mark.broad
 def test_the_clocks_of_a_board_are_given_back_when_a_run_fails(
     board: Callable[..., Jetson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

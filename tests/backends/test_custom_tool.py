@@ -49,6 +49,7 @@ def test_it_reads_nothing(tmp_path: Path) -> None:
     assert texts(events)[-1].startswith("EOFError")
 
 
+@pytest.mark.broad
 def test_a_flood_is_left_out_but_for_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,6 +148,7 @@ def pipe(root: Path) -> Iterator[Path]:
         time.sleep(0.01)
 
 
+@pytest.mark.broad
 def test_a_load_that_does_not_answer_holds_nobody_up(
     root: Path, monkeypatch: pytest.MonkeyPatch, pipe: Path
 ) -> None:

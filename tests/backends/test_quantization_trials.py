@@ -72,6 +72,7 @@ def document(tmp_path: Path) -> Generator[Document, None, None]:
         yield opened
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("runtime", ["onnxruntime", "tensorrt"])
 def test_switches_compute_what_the_quantizer_makes(
     document: Document, calibration: Path, runtime: str

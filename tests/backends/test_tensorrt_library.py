@@ -193,6 +193,7 @@ def test_a_library_that_crashes_is_only_its_own_fault(tmp_path: Path) -> None:
     assert library_check(facts).state == BROKEN
 
 
+@pytest.mark.broad
 def test_a_library_that_hangs_is_given_up(tmp_path: Path) -> None:
     package(tmp_path, "import threading\nthreading.Event().wait()\n")
     assert asked(str(tmp_path), 1.0).why == "loading it took over 1 s"

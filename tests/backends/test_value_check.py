@@ -85,6 +85,7 @@ def inputs(folder: Path) -> Path:
     return data
 
 
+@pytest.mark.broad
 def test_overflow_is_told_with_its_node_and_repaired(tmp_path: Path) -> None:
     path, data = models.write(tmp_path, OVERFLOWS), inputs(tmp_path)
     found = convert(path, inputs=data)["values"]
@@ -216,6 +217,7 @@ huge (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)
 """
 
 
+@pytest.mark.broad
 def test_an_output_out_of_range_stays_float32(tmp_path: Path) -> None:
     path = models.write(tmp_path, HUGE_OUTPUT)
     assert not convert(path)["values"]["is_good"]
@@ -227,6 +229,7 @@ def test_an_output_out_of_range_stays_float32(tmp_path: Path) -> None:
     assert any("y stays float32: its values, up to" in note for note in result["notes"])
 
 
+@pytest.mark.broad
 def test_good_values_need_no_repair_and_some_models_are_not_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -456,6 +459,7 @@ def chain(path: Path, *, level: int, change: float = 1.0, depth: int = 24) -> Pa
     return path
 
 
+@pytest.mark.broad
 def test_kernels_that_round_activations_make_no_result_wrong(tmp_path: Path) -> None:
     levels = []
     for level in (1, 4):
@@ -496,6 +500,7 @@ def mixture(path: Path, change: float) -> Path:
     return path
 
 
+@pytest.mark.broad
 def test_tokens_that_rounding_sends_to_other_experts_are_left_out(tmp_path: Path) -> None:
     verdicts = {}
     with closing(Document.open(mixture(tmp_path / "m.onnx", 0))) as document:
@@ -526,6 +531,7 @@ def test_without_onnxruntime_a_conversion_is_not_written(
     assert not output.exists()
 
 
+@pytest.mark.broad
 def test_given_inputs_verify_what_no_guess_can_run(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 18]>
     g (float[2, 4] x, int64[1] i) => (float[1, 4] y) <int64[1] far = {-8}> {

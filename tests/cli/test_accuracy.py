@@ -41,6 +41,7 @@ def test_outputs_and_status(dld: Dld, pair: tuple[Path, Path]) -> None:
     assert "All outputs are within the tolerance (atol 1, rtol 1e-05)" in outcome.out
 
 
+@pytest.mark.broad
 def test_inner_tensors_in_both_orders(dld: Dld, pair: tuple[Path, Path]) -> None:
     flags = ("accuracy", pair[0], "--against", pair[1], "--tensors", "--shape", "x:1x4")
     worst = dld(*flags, "--rows", 2)
@@ -60,6 +61,7 @@ def test_json_and_csv(dld: Dld, pair: tuple[Path, Path]) -> None:
     assert float(rows[1]["max_abs"]) == pytest.approx(0.5)
 
 
+@pytest.mark.broad
 def test_a_search_tells_and_writes_what_it_found(
     dld: Dld, tmp_path: Path, pair: tuple[Path, Path]
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_data_file_is_never_the_model_itself(dld: Dld, tmp_path: Path, locatio
         onnx.checker.check_model(out)
 
 
+@pytest.mark.broad
 def test_links_and_spellings_of_one_file(dld: Dld, tmp_path: Path) -> None:
     path, out = weights(tmp_path / "m.onnx", [5000]), tmp_path / "o.onnx"
     out.write_bytes(b"old")
@@ -48,6 +49,7 @@ def test_links_and_spellings_of_one_file(dld: Dld, tmp_path: Path) -> None:
         assert onnx.load(out).graph.initializer[0].raw_data
 
 
+@pytest.mark.broad
 def test_a_forced_conversion_leaves_one_data_file(dld: Dld, tmp_path: Path) -> None:
     path, out = weights(tmp_path / "m.onnx", [5000, 6000]), tmp_path / "o.onnx"
     for _ in range(4):
@@ -56,6 +58,7 @@ def test_a_forced_conversion_leaves_one_data_file(dld: Dld, tmp_path: Path) -> N
         assert len([name for name in os.listdir(tmp_path) if name.endswith(".data")]) == 1
 
 
+@pytest.mark.broad
 def test_a_data_file_that_another_model_uses_stays(dld: Dld, tmp_path: Path) -> None:
     path, out = weights(tmp_path / "m.onnx", [5000]), tmp_path / "o.onnx"
     assert dld("convert", "external", path, "-o", out).status == 0
@@ -116,6 +119,7 @@ def test_the_limit_of_new_values_is_an_option(dld: Dld, tmp_path: Path) -> None:
     assert dld("edit", path, lines, "-o", out, *high).status == 0
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("name", ["double", "DOUBLE", "float64"])
 def test_one_type_has_several_names(dld: Dld, tmp_path: Path, name: str) -> None:
     path, out = models.write(tmp_path, models.CHAIN), tmp_path / "o.onnx"

@@ -30,6 +30,7 @@ def test_findings_lead_to_the_nodes_of_the_document(tmp_path: Path) -> None:
     assert (finding.level, finding.rule) == ("error", "onnx:checker")
 
 
+@pytest.mark.broad
 def test_the_command(dld: Dld, tmp_path: Path) -> None:
     path = models.write(tmp_path, UNSORTED)
     outcome = dld("check", path, "--full", "--json", "--time-limit", 100)

@@ -60,6 +60,7 @@ def test_options_are_completed() -> None:
     assert any(line.startswith("plain,--nodes") for line in complete("dld", "inspect", "--n"))
 
 
+@pytest.mark.broad
 def test_names_of_targets_and_tools_are_completed() -> None:
     connections.save(Connection("box", "10.0.0.1"))
     connections.save(Connection("bench", "10.0.0.2"))
@@ -86,6 +87,7 @@ def _complete(line: str) -> list[str]:
     return process(env=variables).stdout.split()
 
 
+@pytest.mark.broad
 def test_words_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "dir").mkdir()
     for name in ("model.onnx", "my model.onnx", "dir/a.onnx"):

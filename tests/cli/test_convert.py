@@ -14,6 +14,7 @@ from tests.support.cli import Dld
 from tests.support.conversions import MIXED, OLD, WIDE, model_file
 
 
+@pytest.mark.broad
 def test_json_and_an_existing_output(dld: Dld, tmp_path: Path) -> None:
     path, out = models.write(tmp_path, OLD), tmp_path / "out.onnx"
     out.write_text("mine")
@@ -31,6 +32,7 @@ def test_json_and_an_existing_output(dld: Dld, tmp_path: Path) -> None:
     assert outcome.json["values"]["is_good"]
 
 
+@pytest.mark.broad
 def test_constants_that_take_too_much_are_not_folded(dld: Dld, tmp_path: Path) -> None:
     """Simplifiers do the rest, and do not begin with what no machine has room for."""
     pytest.importorskip("onnxruntime")
@@ -75,6 +77,7 @@ def test_real_models_compute_the_same(
 pytest.importorskip("onnxruntime")
 
 
+@pytest.mark.broad
 def test_the_command_exits_with_1(dld: Dld, tmp_path: Path) -> None:
     path = models.write(tmp_path, MIXED)
     outcome = dld("convert", "fp16", path, "-o", tmp_path / "o.onnx")
@@ -89,6 +92,7 @@ def test_the_command_exits_with_1(dld: Dld, tmp_path: Path) -> None:
     assert "--repair needs --library dld" in dld.fails(2, "convert", "fp16", path, *more)
 
 
+@pytest.mark.broad
 def test_fp16_as_json(dld: Dld, tmp_path: Path) -> None:
     path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"
     outcome = dld("convert", "fp16", path, "-o", out, "--keep-io-types", "--json")

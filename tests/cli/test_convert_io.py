@@ -78,6 +78,7 @@ def test_an_input_that_is_an_output_stays_as_it_is(dld: Dld, tmp_path: Path) -> 
     assert [line.partition(":")[0] for line in dld(*command).json["changed"]] == ["x", "y"]
 
 
+@pytest.mark.broad
 def test_an_input_with_a_sparse_default_stays_as_it_is(dld: Dld, tmp_path: Path) -> None:
     model = models.parse("""<ir_version: 8, opset_import: ["" : 13]>
         g (float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }""")

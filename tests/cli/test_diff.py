@@ -54,6 +54,7 @@ def test_weights_that_are_missing_are_not_the_same(dld: Dld, tmp_path: Path) -> 
     assert dld("diff", old, new, "--json").json["notes"]
 
 
+@pytest.mark.broad
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_in_git(pair: tuple[Path, Path], tmp_path: Path) -> None:
     folder = tmp_path / "repository"

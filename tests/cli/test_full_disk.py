@@ -83,6 +83,7 @@ def why_it_stops(writer: ReportWriter) -> str:
     return ""
 
 
+@pytest.mark.broad
 def test_models_exports_and_reports_of_commands(dld: Dld, disk: Path, tmp_path: Path) -> None:
     model = models.write(tmp_path, models.CHAIN)
     source = report(tmp_path / "r.dldprof")

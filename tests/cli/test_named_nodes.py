@@ -42,6 +42,7 @@ def _types(path: Path) -> dict[str, str]:
     return {node.op_type: node.name for node in graph.node}
 
 
+@pytest.mark.broad
 def test_options(dld: Dld, model: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     assert dld("convert", "fold", model, "-o", out, "--node", "c").status == 0

@@ -97,6 +97,7 @@ def _maps(process: Path) -> str:
         return ""
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 @pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no /proc here")
 def test_interrupt_cancels_the_job_and_its_worker(tmp_path: Path) -> None:
@@ -127,6 +128,7 @@ def test_interrupt_cancels_the_job_and_its_worker(tmp_path: Path) -> None:
     assert not worker.exists()
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_demo_prints_the_report_and_can_be_repeated(dld: Dld) -> None:
     for _ in range(2):
@@ -155,6 +157,7 @@ def test_demo_writes_its_models_and_replaces_none_unasked(dld: Dld, tmp_path: Pa
     assert dld("demo", "-o", str(paths[0])).status == 5
 
 
+@pytest.mark.broad
 def test_demo_opens_the_report_in_a_terminal(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[list[Path]] = []
     monkeypatch.setattr(demo, "has_terminal", lambda: True)

@@ -24,6 +24,7 @@ from tests.support.tiers import first
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.broad
 def test_generated_files_are_current() -> None:
     old = [
         str(path.relative_to(ROOT))

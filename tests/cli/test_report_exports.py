@@ -72,6 +72,7 @@ def test_parquet(dld: Dld, report: Path, tmp_path: Path) -> None:
     assert parquet.read_table(path).num_rows == 10
 
 
+@pytest.mark.broad
 def test_profiles_of_all_versions_are_read(dld: Dld, real_files: Path) -> None:
     found = sorted((real_files / "ortprofile").glob("*.ort1.*.json"))
     assert len(found) >= 8

@@ -162,6 +162,7 @@ def _texts(path: Path, having: re.Pattern[str], *, all_files: bool) -> list[tupl
 HINT = re.compile(r"\{[a-z_]+\.")
 
 
+@pytest.mark.broad
 def test_hints_name_commands_that_there_are() -> None:
     hints = [text for path in PATHS for _, text in _texts(path, HINT, all_files=False)]
     assert len(hints) > 50
@@ -195,6 +196,7 @@ OWN_ESC = re.compile(r"\bEsc clears\b")
 """In a filter's list and in a marked range Esc is the list's own."""
 
 
+@pytest.mark.broad
 def test_no_text_names_a_letter_esc_or_enter_that_users_can_change() -> None:
     either = re.compile(f"{KEY_WORDS.pattern}|{LETTERS.pattern}")
     found = [

@@ -417,6 +417,7 @@ def search(path: Path, oracle: Oracle, order: Order = Order.LIKELY_FIRST) -> Fou
     return found
 
 
+@pytest.mark.broad
 @ORDERS
 def test_a_search_resumes_at_every_cut_of_its_journal(order: Order, tmp_path: Path) -> None:
     """As after a kill at any byte that was written: the same result, and no trial twice."""

@@ -108,6 +108,7 @@ def test_the_fastest_right_route_wins_and_its_engine_is_kept(
     assert not list((tmp_path / "cache" / "route-search").glob("*"))
 
 
+@pytest.mark.broad
 def test_a_search_goes_on_where_it_was_stopped(machine: Machine, tmp_path: Path) -> None:
     model = write_model(tmp_path / "small.onnx")
     machine.trt.fake.knob_factors = {"-copy_ppg=off": 0.5}

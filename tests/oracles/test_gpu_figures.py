@@ -67,6 +67,7 @@ def moments(events: list[tuple[Any, ...]], kinds: tuple[str, ...]) -> int:
     })  # fmt: skip
 
 
+@pytest.mark.broad
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(run=RUNS)
 def test_busy_time_gaps_and_layers(run: dict[str, Any], tmp_path: Path) -> None:

@@ -280,6 +280,7 @@ def write(path: Path, passes: list[list[float | None]], between_us: float) -> No
             start = at + between_us
 
 
+@pytest.mark.broad
 @settings(
     max_examples=30, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

@@ -111,6 +111,7 @@ def write(path: Path, passes: list[list[float | None]], between: list[float],
             start = at + between[number]
 
 
+@pytest.mark.broad
 @settings(
     max_examples=40,
     derandomize=True,

@@ -106,6 +106,7 @@ async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> No
         ]
 
 
+@pytest.mark.broad
 async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> None:
     from dld_tui.core.edits import tensors
 
@@ -124,6 +125,7 @@ async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> Non
     assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["model.onnx"]
 
 
+@pytest.mark.broad
 async def test_the_forms(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:

@@ -152,6 +152,7 @@ async def test_the_result_is_opened(runs: Runs) -> None:
         assert not isinstance(app.screen, ActivityScreen)
 
 
+@pytest.mark.broad
 async def test_activities_are_chosen_from_a_list(runs: Runs) -> None:
     app = app_with(runs)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -163,6 +164,7 @@ async def test_activities_are_chosen_from_a_list(runs: Runs) -> None:
         assert isinstance(app.screen, ActivityScreen)
 
 
+@pytest.mark.broad
 async def test_the_guess_of_shapes_is_told_and_filled_in(runs: Runs, tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 18]>
         two (int64[batch, seq] ids, int64[batch, seq] mask) => (int64[batch, seq] y)

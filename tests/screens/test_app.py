@@ -121,6 +121,7 @@ async def test_closing_asks_for_unsaved_edits(key: str, open_pages_left: int, sa
         assert (len(app.pages), page.saved) == (open_pages_left, saved)
 
 
+@pytest.mark.broad
 async def test_quitting_asks_for_unsaved_edits_of_all_tabs() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:

@@ -82,6 +82,7 @@ async def reset(session: Two) -> None:
     await session.reset()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("size", [WIDE, (80, 40)], ids=["side by side", "stacked"])
 async def test_both_models_are_seen_and_tab_goes_round(
     tmp_path: Path, size: tuple[int, int]
@@ -199,6 +200,7 @@ async def the_two_change_places(session: Two) -> None:
     assert session.other.explorer.node is node
 
 
+@pytest.mark.broad
 async def test_a_model_beside(tmp_path: Path) -> None:
     async with two(tmp_path) as session:
         for check in (

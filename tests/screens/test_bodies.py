@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dld_tui.core.document import Document
 from dld_tui.screens.workspace.functions import Slot, body_slots
 from tests.support import body_models, models
 from tests.support.workspace import SIZES, opened
 
 
+@pytest.mark.broad
 @SIZES
 async def test_delete_a_body_and_copy_the_other_in_its_place(
     tmp_path: Path, size: tuple[int, int]
@@ -41,6 +44,7 @@ async def test_a_new_body_is_opened(tmp_path: Path) -> None:
         assert session.screen.explorer.model.root.path == ("last:body",)
 
 
+@pytest.mark.broad
 async def test_lists_of_bodies(tmp_path: Path) -> None:
     async with opened(body_models.write(tmp_path, "SWITCH")) as session:
         node = await session.go("pick")

@@ -271,6 +271,7 @@ async def test_from_the_workspace(key: str, title: str, target: FakeTarget, tmp_
         assert screen.query_one(ParamForm).values()["model"] == str(path)
 
 
+@pytest.mark.broad
 async def test_every_page_can_be_seen_and_clicked_at_80_columns(target: FakeTarget) -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:

@@ -268,6 +268,7 @@ async def test_from_a_report_with_an_open_one(pair: tuple[Path, Path]) -> None:
         assert screen.paths == list(pair)
 
 
+@pytest.mark.broad
 async def test_from_the_start_page_by_paths(pair: tuple[Path, Path]) -> None:
     app = DldApp([], Config(), State())
     async with app.run_test(size=SMALL) as pilot:
@@ -280,6 +281,7 @@ async def test_from_the_start_page_by_paths(pair: tuple[Path, Path]) -> None:
         await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison)
 
 
+@pytest.mark.broad
 async def test_one_more_report(pair: tuple[Path, Path], tmp_path: Path) -> None:
     third = write(tmp_path / "c.dldprof", tmp_path / "m.onnx", 8, [(layer("same", "Add"), 2.0)])
     async with opened(*pair) as (pilot, screen):

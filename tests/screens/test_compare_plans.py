@@ -83,6 +83,7 @@ async def test_to_the_layer_in_its_engine(pair: tuple[Path, Path]) -> None:
         assert shown.path == pair[1]
 
 
+@pytest.mark.broad
 async def test_nodes_are_found_in_the_model(pair: tuple[Path, Path], tmp_path: Path) -> None:
     model = models.write(tmp_path, models.CHAIN)
     async with opened(*pair) as (pilot, screen):
@@ -98,6 +99,7 @@ async def test_nodes_are_found_in_the_model(pair: tuple[Path, Path], tmp_path: P
         await until(pilot, lambda: "Sigmoid" in screen_text(pilot.app))
 
 
+@pytest.mark.broad
 async def test_without_times_rows_are_still_compared(tmp_path: Path) -> None:
     paths = [
         write_layers(tmp_path / f"{name}.json", [{"Name": "a", "of": of}, {"Name": name}])
@@ -110,6 +112,7 @@ async def test_without_times_rows_are_still_compared(tmp_path: Path) -> None:
         assert [row.key for row in pane(screen).rows] == ["a"]
 
 
+@pytest.mark.broad
 async def test_an_open_engine_is_offered(pair: tuple[Path, Path]) -> None:
     app = DldApp([str(path) for path in pair], Config())
     async with app.run_test(size=(200, 50)) as pilot:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from dld_tui.commands import Command
 from dld_tui.commands.command import DIGITS
 from dld_tui.screens.home.palette import ContextMenu, PaletteEntry, grouped, menu_keys
@@ -90,6 +92,7 @@ async def the_right_button_opens_it_on_the_row_that_is_clicked(session: Session)
     assert uncovered(session)
 
 
+@pytest.mark.broad
 async def test_menus_of_a_model(chain: Path) -> None:
     async with opened(chain) as session:
         for check in (

@@ -66,6 +66,7 @@ def replayed(text: str, document: Document, folder: Path) -> bytes:
         return bytes_of(other)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("row", REPLACED, ids=lambda row: row[2][0])
 async def test_a_plugin_for_a_node(tmp_path: Path, row: tuple[Any, ...]) -> None:
     text, node, fields, expected = row
@@ -113,6 +114,7 @@ async def test_another_operator_in_place(tmp_path: Path) -> None:
         assert replayed(OTHERS, document, tmp_path) == bytes_of(document)
 
 
+@pytest.mark.broad
 async def test_a_new_plugin_is_added(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, OTHERS), NARROW) as session:
         document = session.screen.document

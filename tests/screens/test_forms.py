@@ -183,6 +183,7 @@ def look(session: Session, form: ActivityScreen, size: tuple[int, int]) -> None:
             assert row.field.value in session.text or row.field.value in ("on", "off")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("about", map(few, FORMS))
 async def test_a_form_at_every_size(about: Activity, folder: Path) -> None:
     async with opened(folder / "model.onnx", NARROW) as session:
@@ -203,6 +204,7 @@ async def test_a_form_at_every_size(about: Activity, folder: Path) -> None:
                     look(session, form, size)
 
 
+@pytest.mark.broad
 async def test_a_long_problem_leaves_room_for_the_value_in_a_narrow_form(folder: Path) -> None:
     about = next(about for about in FORMS if about.id == "placement")
     async with opened(folder / "model.onnx", SIZES[-1]) as session:
@@ -222,6 +224,7 @@ RUN_IN_PARTS = {"routes", "gate"}
 """Activities whose command runs other ones, a job each."""
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("about", [few(about) for about in FORMS if about.id not in RUN_IN_PARTS])
 async def test_the_command_is_what_the_form_runs(
     about: Activity, folder: Path, recorder: Recorder

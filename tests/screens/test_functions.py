@@ -121,6 +121,7 @@ async def attributes_of_a_function(session: Session) -> None:
     assert [row.name for row in function_attributes(function)] == ["slope"], "it is used"
 
 
+@pytest.mark.broad
 async def test_functions_in_a_small_terminal(shapes: Path) -> None:
     async with opened(shapes, NARROW) as session:
         for check in (

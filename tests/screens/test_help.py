@@ -56,6 +56,7 @@ def test_a_table_shows_its_own_keys_in_place_of_those_of_lists() -> None:
     assert not any("Scroll left, or fold." in row for row in text)
 
 
+@pytest.mark.broad
 async def test_help_runs_what_it_shows() -> None:
     app = DldApp()
     async with app.run_test(size=(100, 40)) as pilot:

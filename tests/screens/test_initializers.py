@@ -43,6 +43,7 @@ def initializers(document: Document) -> list[str]:
     return [tensor.name for tensor in document.main.initializers]
 
 
+@pytest.mark.broad
 async def test_the_largest_is_first_and_problems_are_counted(tmp_path: Path) -> None:
     async with listed(tmp_path, WIDE) as (session, page):
         assert names(page)[0] == "volume"
@@ -153,6 +154,7 @@ async def going_to_a_user(session: Session, page: InitializersScreen) -> None:
     assert node.name == "last"
 
 
+@pytest.mark.broad
 async def test_marked_ones_are_converted_with_a_preview(tmp_path: Path) -> None:
     async with listed(tmp_path, WIDE) as (session, page):
         go(page, "w")
@@ -185,6 +187,7 @@ async def values_move_to_a_data_file_and_back(session: Session, page: Initialize
     await session.until(lambda: not main.initializers[1].is_external)
 
 
+@pytest.mark.broad
 async def test_the_place_of_external_values_is_edited(tmp_path: Path) -> None:
     (tmp_path / "other.bin").write_bytes(bytes(8) + np.arange(4, dtype=np.float32).tobytes())
     async with listed(tmp_path) as (session, page):

@@ -181,6 +181,7 @@ async def test_running_again_starts_a_new_job() -> None:
         assert "first" not in flat_text(app)
 
 
+@pytest.mark.broad
 async def test_quitting_asks_while_a_job_runs() -> None:
     job = ScriptedJob([Log("x")], hold=True)
     app = DldApp()
@@ -196,6 +197,7 @@ async def test_quitting_asks_while_a_job_runs() -> None:
     assert app.return_code == 0
 
 
+@pytest.mark.broad
 async def test_a_burst_of_events_comes_in_few_batches_and_does_not_stall() -> None:
     events: list[Event] = [Log(f"line {number}") for number in range(4000)]
     events += [Progress(number, 4000, "passes", "Run") for number in range(4000)]

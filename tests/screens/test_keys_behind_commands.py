@@ -54,6 +54,7 @@ def _names(path: Path) -> list[str]:
     return [node.name for node in onnx.load(path).graph.node]
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     "save", ["S<ctrl+u>saved.onnx<enter>", "<ctrl+s>"], ids=["save as", "save"]
 )
@@ -194,6 +195,7 @@ async def test_keys_while_a_model_opens_do_not_answer_the_recovery_question(
         assert discarded_journals(chain)
 
 
+@pytest.mark.broad
 async def test_keys_typed_behind_ctrl_w_do_not_throw_edits_away(chain: Path) -> None:
     async with opened(chain) as session:
         app = session.app

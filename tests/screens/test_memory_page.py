@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dld_tui.screens.results.table import TableResult
 from dld_tui.widgets.results.paragraphs import ParagraphsDialog
 from tests.support import models
@@ -26,6 +28,7 @@ async def test_the_memory_of_a_model_is_shown_with_what_is_alive(tmp_path: Path)
         await session.until(lambda: "2 of 2  2.05 kB  while last runs" in session.text)
 
 
+@pytest.mark.broad
 async def test_on_a_low_screen_there_is_room_for_the_list_and_a_way_to_the_rest(
     tmp_path: Path,
 ) -> None:

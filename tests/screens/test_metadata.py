@@ -34,6 +34,7 @@ def go(session: Session, label: str, part: str = "") -> None:
     view.cursor = next(at for at in range(start, len(texts)) if texts[at].startswith(label))
 
 
+@pytest.mark.broad
 @SIZES
 async def test_entries_are_added_changed_and_removed(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -124,6 +125,7 @@ async def metadata_of_a_node_is_edited_in_its_parameters(session: Session) -> No
     assert node.doc_string == ""
 
 
+@pytest.mark.broad
 @SIZES
 async def test_precision_of_marked_nodes_is_a_column(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:

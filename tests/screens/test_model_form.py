@@ -140,6 +140,7 @@ async def test_a_saved_model_runs_from_its_file(tmp_path: Path, target: FakeTarg
         assert (activity, request["model"]) == ("search_precision", str(path))
 
 
+@pytest.mark.broad
 async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) -> None:
     path = models.write(tmp_path, models.CHAIN)
     target.answer = compared
@@ -188,6 +189,7 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
         assert session.app.page is session.screen
 
 
+@pytest.mark.broad
 async def test_a_new_document_and_one_with_edits_run_as_they_are(
     tmp_path: Path, target: FakeTarget
 ) -> None:
@@ -217,6 +219,7 @@ async def test_a_new_document_and_one_with_edits_run_as_they_are(
         await session.until(lambda: "before the last edits" in graph.colours.overlay.legend)
 
 
+@pytest.mark.broad
 async def test_what_is_named_after_the_model_and_what_is_said_of_it(
     tmp_path: Path, target: FakeTarget
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from dld_tui.core.document import Node
 from dld_tui.widgets.parameters.pane import Nearest
 from tests.support import models
@@ -20,6 +22,7 @@ def node_named(session: Session, name: str) -> Node:
     return next(node for node in session.screen.document.main.nodes if node.name == name)
 
 
+@pytest.mark.broad
 async def test_the_boxes_around_the_node_fill_the_empty_half(chain: Path) -> None:
     async with opened(chain, WIDE) as session:
         document = session.screen.document
@@ -45,6 +48,7 @@ async def test_there_are_none_where_there_is_no_room(chain: Path) -> None:
         assert not boxes(session)
 
 
+@pytest.mark.broad
 async def test_a_short_graph_opens_its_blocks_until_the_pane_is_full(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.layered(12))
     rows = {}

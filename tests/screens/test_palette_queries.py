@@ -118,6 +118,7 @@ def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Inference, "INFER", False)
 
 
+@pytest.mark.broad
 async def test_what_was_meant_comes_first(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         entries = entries_for(session.app.screen)

@@ -123,6 +123,7 @@ async def limits_of_the_filter_know_bytes_and_findings(
     assert 2 in {layer.index for layer in pane.shown_layers()}
 
 
+@pytest.mark.broad
 async def test_panes_of_an_engine(engine: Path) -> None:
     async with opened(engine) as (pilot, screen):
         for check in (
@@ -193,6 +194,7 @@ async def every_chart_draws(pilot: Pilot[Any], screen: PlanScreen) -> None:
     assert "of the time overhead" in shown[7]
 
 
+@pytest.mark.broad
 async def test_panes_of_an_engine_one_at_a_time(engine: Path) -> None:
     async with opened(engine, SMALL) as (pilot, screen):
         for check in (
@@ -205,6 +207,7 @@ async def test_panes_of_an_engine_one_at_a_time(engine: Path) -> None:
             await pilot.press("2", "escape", "escape", "home")
 
 
+@pytest.mark.broad
 async def test_enter_goes_to_the_onnx_node_of_the_model_beside(tmp_path: Path) -> None:
     engine = write_engine(tmp_path)
     write_model(tmp_path)
@@ -254,6 +257,7 @@ async def test_without_a_model_it_is_asked_for_and_joined(tmp_path: Path) -> Non
         assert screen.loaded.layers[row].nodes[0].op_type in said
 
 
+@pytest.mark.broad
 async def test_names_alone_and_no_times(tmp_path: Path) -> None:
     engine = write_engine(tmp_path, names_only=True, profile=False)
     async with opened(engine, SMALL) as (pilot, screen):
@@ -265,6 +269,7 @@ async def test_names_alone_and_no_times(tmp_path: Path) -> None:
         assert screen.graph.model.view is not GraphView.FOLDED
 
 
+@pytest.mark.broad
 async def test_hostile_names_are_text(tmp_path: Path) -> None:
     async with opened(write_engine(tmp_path, hostile=True), SMALL) as (pilot, screen):
         for key in "123456":

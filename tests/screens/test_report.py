@@ -165,6 +165,7 @@ async def test_the_advice_is_first_and_the_layer_of_the_timeline_in_its_border(
         assert f"{layer.time_ms:.3f} ms" in str(view.border_title)  # there is no row for it
 
 
+@pytest.mark.broad
 async def test_filter_from_any_pane(report: Path) -> None:
     async with opened(report, SMALL) as (pilot, screen):
         await pilot.press("2", "slash", *"softmax", "enter")
@@ -253,6 +254,7 @@ async def test_nested_bodies_are_drawn_below_their_parent(tmp_path: Path) -> Non
         assert "If_0" in text_of(view)
 
 
+@pytest.mark.broad
 async def test_measure_between_two_marks(tmp_path: Path) -> None:
     async with opened(make_nested_report(tmp_path / "n.dldprof"), SMALL) as (pilot, screen):
         view = timeline(screen)
@@ -310,6 +312,7 @@ async def test_layers_and_timeline(report: Path) -> None:
             await pilot.press("3", "escape", "escape", "escape", "home")
 
 
+@pytest.mark.broad
 async def test_ascii_glyphs_only(tmp_path: Path) -> None:
     path = make_nested_report(tmp_path / "n.dldprof")
     async with opened(path, LARGE, Config(glyphs="ascii")) as (pilot, screen):
@@ -329,6 +332,7 @@ async def test_without_colours_the_timeline_uses_glyphs(tmp_path: Path) -> None:
         assert "░" in text or "▒" in text
 
 
+@pytest.mark.broad
 async def test_many_layers_are_filtered_with_little_work_for_each(tmp_path: Path) -> None:
     path = make_report(tmp_path / "big.dldprof", layers=2000, passes=2)
     async with opened(path, LARGE) as (pilot, screen):
@@ -359,6 +363,7 @@ async def test_advice_for_a_model_of_unknown_place_is_not_taken(report: Path) ->
         assert pilot.app.screen is screen
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("key", "way"), [("m", "tune"), ("p", "preview"), ("escape", None)])
 async def test_advice_by_rules_is_measured_or_previewed(
     report: Path, monkeypatch: pytest.MonkeyPatch, key: str, way: str | None

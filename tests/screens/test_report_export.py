@@ -55,6 +55,7 @@ async def test_the_ending_says_what_is_written(
         assert target.read_text().startswith(start)
 
 
+@pytest.mark.broad
 async def test_a_file_that_is_there_is_asked_about(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

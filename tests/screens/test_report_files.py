@@ -37,6 +37,7 @@ def _is_seen(app: App[Any]) -> bool:
     return isinstance(app.screen, QuestionDialog) and cast("DldApp", app).keys.at_rest
 
 
+@pytest.mark.broad
 async def test_csv_is_what_is_shown(
     report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -66,6 +67,7 @@ async def test_csv_is_what_is_shown(
         await until(pilot, lambda: target.read_text() != "keep me")
 
 
+@pytest.mark.broad
 async def test_csv_that_cannot_be_written_says_why(report: Path, tmp_path: Path) -> None:
     async with opened(report) as (pilot, _):
         await pilot.press("w")
@@ -76,6 +78,7 @@ async def test_csv_that_cannot_be_written_says_why(report: Path, tmp_path: Path)
         await until(pilot, lambda: isinstance(pilot.app.screen, ErrorDialog))
 
 
+@pytest.mark.broad
 async def test_columns_are_chosen_and_remembered(report: Path) -> None:
     async with opened(report) as (pilot, screen):
         assert "output shapes" in text_of(pane(screen).table)
@@ -221,6 +224,7 @@ def test_a_report_comes_with_what_the_screen_needs(tmp_path: Path) -> None:
     assert any("p99 of 20 passes" in one.text for one in warnings)
 
 
+@pytest.mark.broad
 def test_a_profile_is_read_with_progress_and_can_be_stopped(tmp_path: Path) -> None:
     events = [event for n in range(3000) for event in (kernel("a", "Conv", n, 1), run(n, 2))]
     path = write_profile(tmp_path / "p.json", events)

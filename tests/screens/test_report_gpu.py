@@ -103,6 +103,7 @@ async def a_copy_belongs_to_no_layer(pilot: Pilot[Any], screen: ReportScreen) ->
     await until(pilot, lambda: "pass 3 of 3" in str(timeline(screen).border_title))
 
 
+@pytest.mark.broad
 async def test_counters_are_under_the_lanes_at_every_size(report: Path) -> None:
     for size in (SMALL, (120, 36), LARGE):
         async with opened(report, size) as (pilot, screen):
@@ -170,6 +171,7 @@ async def enter_on_a_precision_shows_the_layers_of_the_type(
     assert screen.pane == "layers"
 
 
+@pytest.mark.broad
 async def test_layers_of_a_gpu(report: Path) -> None:
     async with opened(report, LARGE) as (pilot, screen):
         for check in (
@@ -194,6 +196,7 @@ async def the_environment_has_clocks_and_throttling(
     assert "power cap" in text
 
 
+@pytest.mark.broad
 async def test_panes_of_a_gpu_one_at_a_time(report: Path) -> None:
     async with opened(report, SMALL) as (pilot, screen):
         for check in (

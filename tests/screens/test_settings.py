@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pytest
+
 from dld_tui.app import DldApp
 from dld_tui.core.process import paths
 from dld_tui.core.settings import config
@@ -8,6 +10,7 @@ from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support.tui import screen_text
 
 
+@pytest.mark.broad
 async def test_a_change_shows_at_once_and_escape_takes_it_back() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -27,6 +30,7 @@ async def test_a_change_shows_at_once_and_escape_takes_it_back() -> None:
         assert not paths.config_path().exists()
 
 
+@pytest.mark.broad
 async def test_saving_writes_only_what_changed() -> None:
     config.save({"recent": 7})
     app = DldApp()
@@ -37,6 +41,7 @@ async def test_saving_writes_only_what_changed() -> None:
     assert paths.config_path().read_text().split() == ["recent", "=", "7", "theme", "=", '"light"']
 
 
+@pytest.mark.broad
 async def test_a_wrong_value_cannot_be_saved() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -51,6 +56,7 @@ async def test_a_wrong_value_cannot_be_saved() -> None:
         assert not paths.config_path().exists()
 
 
+@pytest.mark.broad
 async def test_tab_reaches_every_field_of_every_page_and_back() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:

@@ -44,6 +44,7 @@ def look(session: Session, page: Page, size: tuple[int, int]) -> None:
     assert page.query(KeyBar)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("name", NAMES)
 async def test_a_page_in_a_small_terminal(name: str, folder: Path) -> None:
     async with opened(folder / "model.onnx", NARROW) as session:

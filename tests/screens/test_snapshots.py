@@ -39,6 +39,7 @@ def test_start_page(
     assert snap_compare(DldApp(), terminal_size=size)
 
 
+@pytest.mark.broad
 def test_activity_in_the_light_theme(snap_compare: Any) -> None:
     """The form made from the request, with an error beside its field."""
 

@@ -104,6 +104,7 @@ def test_charts_side_by_side_are_those_that_are_drawn_alone() -> None:
     assert all(cell_width(text) <= 160 for text in texts)
 
 
+@pytest.mark.broad
 async def test_c_compares_with_another_sweep(tmp_path: Path) -> None:
     first = written(tmp_path / "a.sweep.json", *AXES)
     written(tmp_path / "b.sweep.json", AXES[0], SweepAxis(BATCH, (1, 2, 16)))

@@ -130,6 +130,7 @@ async def test_a_job_that_was_left_is_found_and_fetched(
         await until(pilot, lambda: "No job on a target" in screen_text(app))
 
 
+@pytest.mark.broad
 async def test_leaving_a_job_on_a_target_does_not_stop_it() -> None:
     job = Scripted(Finished({}), leaves=True)
     app = DldApp()

@@ -20,6 +20,7 @@ from tests.support.sshd import Sshd, free_port, make_key
 from tests.support.tui import flat_text, screen_text, until
 
 
+@pytest.mark.broad
 async def test_a_target_is_added_changed_and_removed() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:

@@ -66,6 +66,7 @@ async def test_cells_are_edited_in_place_and_taken_back(tmp_path: Path) -> None:
         assert page.tensor.read().tolist() == [1, 2.5, 3, 4]
 
 
+@pytest.mark.broad
 async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_path: Path) -> None:
     async with editor(tmp_path, "w") as (session, page):
         path = session.screen.document.path
@@ -93,6 +94,7 @@ async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_p
         assert numpy_helper.to_array(stored).tolist() == [1, 2.5, 7, 4]
 
 
+@pytest.mark.broad
 async def test_nothing_is_edited_while_the_model_is_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +114,7 @@ async def test_nothing_is_edited_while_the_model_is_saved(
         await session.until(lambda: not page.edits.is_working)
 
 
+@pytest.mark.broad
 async def test_tab_and_arrows_go_on_to_other_cells(tmp_path: Path) -> None:
     async with editor(tmp_path, "matrix") as (session, page):
         await session.pilot.press("enter")
@@ -205,6 +208,7 @@ async def test_statistics_are_asked_for_when_narrow_or_large(tmp_path: Path) -> 
         assert "Statistics" not in session.text
 
 
+@pytest.mark.broad
 async def test_escape_stops_only_a_reading_that_was_asked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -238,6 +242,7 @@ async def test_a_tensor_that_cannot_be_read_says_why(tmp_path: Path) -> None:
         assert session.app.screen is page
 
 
+@pytest.mark.broad
 async def test_every_kind_of_element_can_be_edited(tmp_path: Path) -> None:
     cases = {"words": "'two'", "odd": "nan", "brain": "2.5", "scalar": "9", "mask": "false",
              "nibbles": "7", "eight": "2.0"}  # fmt: skip

@@ -148,6 +148,7 @@ def started(
     tty.end()
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     "started", [(_LIST, (80, 24)), (_LIST, (200, 50))], indirect=True, ids=["80x24", "200x50"]
 )
@@ -226,6 +227,7 @@ def test_an_end_by_an_error_keeps_the_edits(
     assert _left(tmp_path) == 1
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("edited", ["thread", "callback"], indirect=True)
 def test_what_fails_beside_the_app_is_shown(edited: Tty) -> None:
     os.write(edited.fd, b"?")
@@ -243,6 +245,7 @@ def test_what_fails_beside_the_app_is_shown(edited: Tty) -> None:
     assert left.suffix == ".discarded"
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("edited", ["handler"], indirect=True)
 def test_a_closed_terminal_ends_the_program(edited: Tty, tmp_path: Path) -> None:
     os.close(edited.fd)
@@ -251,6 +254,7 @@ def test_a_closed_terminal_ends_the_program(edited: Tty, tmp_path: Path) -> None
     assert _left(tmp_path) == 1
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("edited", ["handler"], indirect=True)
 def test_no_byte_ends_the_program(edited: Tty) -> None:
     os.write(edited.fd, bytes(range(0x80, 0x100)))

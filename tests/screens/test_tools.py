@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import onnx
+import pytest
 from textual.widgets import Input
 
 from dld_tui.activities.tool import request_for
@@ -49,6 +50,7 @@ async def start(session: Session, at: int = 0) -> None:
     await session.pilot.press(*["down"] * at, "f5")
 
 
+@pytest.mark.broad
 async def test_a_tool_is_added_changed_and_removed() -> None:
     app = DldApp()
     async with app.run_test(size=NARROW) as pilot:
@@ -100,6 +102,7 @@ async def test_nothing_runs_without_a_model() -> None:
         assert [n.message for n in app._notifications] == ["run: no model is open"]
 
 
+@pytest.mark.broad
 async def test_the_edited_model_is_given_and_the_output_opened(tmp_path: Path) -> None:
     from dld_tui.core.edits import renaming
 
@@ -136,6 +139,7 @@ async def test_a_model_without_edits_is_given_as_it_is_and_the_log_stays(tmp_pat
         await session.until(lambda: session.app.screen is session.screen)
 
 
+@pytest.mark.broad
 async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Path) -> None:
     from dld_tui.core.edits import renaming
 

@@ -206,6 +206,7 @@ def test_nothing_is_called_read_where_no_file_is_at_the_cursor() -> None:
     assert welcome.PreviewRows().content(40) == []
 
 
+@pytest.mark.broad
 async def test_the_path_field_takes_rows_from_the_files_only_while_it_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

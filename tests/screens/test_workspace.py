@@ -235,6 +235,7 @@ async def a_malformed_condition_stays_in_the_dialog(session: Session) -> None:
     assert not isinstance(session.app.screen, FilterDialog)
 
 
+@pytest.mark.broad
 async def test_looking_at_a_chain(chain: Path) -> None:
     async with opened(chain) as session:
         for check in (
@@ -311,6 +312,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.broad
 @SIZES
 async def test_hostile_names_are_text_everywhere(tmp_path: Path, size: tuple[int, int]) -> None:
     model = onnx.ModelProto(ir_version=10, producer_name="[/x]")
@@ -348,6 +350,7 @@ async def test_hostile_names_are_text_everywhere(tmp_path: Path, size: tuple[int
         assert "层/注意力/卷积" in session.text
 
 
+@pytest.mark.broad
 async def test_twenty_thousand_nodes_open_and_answer(tmp_path: Path) -> None:
     model = onnx.ModelProto(ir_version=10)
     model.opset_import.add(version=18)
@@ -393,6 +396,7 @@ async def everything_is_unfolded_and_folded(session: Session) -> None:
     assert " ".join(session.rows) == listed
 
 
+@pytest.mark.broad
 async def test_looking_at_branches(branches: Path) -> None:
     async with opened(branches) as session:
         for check in (

@@ -130,6 +130,7 @@ def test_a_result_that_is_not_valid_replaces_nothing(
     assert not output.parent.exists()
 
 
+@pytest.mark.broad
 async def test_a_form_applies_what_its_job_makes(tmp_path: Path) -> None:
     model = models.parse(models.CHAIN)
     weight = np.ones(40_000, np.float32)

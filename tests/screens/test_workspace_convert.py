@@ -6,6 +6,7 @@ import contextlib
 from pathlib import Path
 
 import onnx
+import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.screens.activity.document_forms import WRITE, ConvertForm, lists_of
@@ -35,6 +36,7 @@ async def choose(session: Session, *keys: str, write: bool = False) -> ParamForm
     return screen.query_one(ParamForm)
 
 
+@pytest.mark.broad
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
     from dld_tui.core.edits import renaming
 
@@ -58,6 +60,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
         assert path.read_bytes() == before
 
 
+@pytest.mark.broad
 async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, GRID)) as session:
         await choose(session, "end")
@@ -81,6 +84,7 @@ def test_tensors_of_one_name_are_offered_once(tmp_path: Path) -> None:
         assert [item.key for item in offered] == ["a", "b", "z"]
 
 
+@pytest.mark.broad
 async def test_the_result_is_applied_as_one_edit(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, OLD), NARROW) as session:
         document = session.screen.document

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support import models
 from tests.support.workspace import NARROW, Session, opened
 
 
+@pytest.mark.broad
 async def test_findings_are_seen_at_once_and_jump(tmp_path: Path) -> None:
     text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
     async with opened(models.write(tmp_path, text), NARROW) as session:
@@ -27,6 +30,7 @@ async def documentation_unfolds(session: Session) -> None:
     assert not any("Sigmoid takes one input data" in row for row in session.details)
 
 
+@pytest.mark.broad
 async def test_a_search_finds_folded_defaults(tmp_path: Path) -> None:
     text = models.CHAIN.replace("Sigmoid", "LeakyRelu")
     async with opened(models.write(tmp_path, text)) as session:
@@ -64,6 +68,7 @@ async def large_tensors_are_read_only_when_asked(session: Session) -> None:
     await session.until(lambda: any("mean 2.5" in row for row in session.details))
 
 
+@pytest.mark.broad
 async def test_documentation_and_statistics(chain: Path) -> None:
     async with opened(chain) as session:
         for check in (

@@ -37,6 +37,7 @@ async def retype(session: Session, text: str) -> None:
     await session.press("enter")
 
 
+@pytest.mark.broad
 @SIZES
 async def test_rename_a_node_undo_and_redo(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -72,6 +73,7 @@ async def test_rename_by_pattern_shows_what_changes_before(chain: Path) -> None:
         assert session.screen.document.main.nodes[0].name == "first"
 
 
+@pytest.mark.broad
 async def test_a_plugin_is_made_by_keyboard(chain: Path) -> None:
     async with opened(chain) as session:
         node = await session.go("second")
@@ -117,6 +119,7 @@ async def test_a_plugin_is_made_by_keyboard(chain: Path) -> None:
         assert (added.domain, added.inputs) == ("trt", node.outputs)
 
 
+@pytest.mark.broad
 async def test_types_are_shown_and_typed_as_words(tmp_path: Path) -> None:
     text = """
 <ir_version: 8, opset_import: ["" : 17]>

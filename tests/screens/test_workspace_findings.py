@@ -154,6 +154,7 @@ async def the_menu_offers_the_repair(session: Session) -> None:
     await session.until(lambda: "fix all" in session.text)
 
 
+@pytest.mark.broad
 async def test_filters_and_menus_of_findings(shady: Path) -> None:
     async with opened(shady, WIDE) as session:
         for check in (
@@ -175,6 +176,7 @@ async def findings_of_other_tools_are_listed_and_replaced(session: Session) -> N
     assert "onnx:check" not in rules(session)
 
 
+@pytest.mark.broad
 async def test_findings_of_a_chain(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
         for check in (

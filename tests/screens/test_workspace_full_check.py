@@ -52,6 +52,7 @@ class Held:
         return self.result
 
 
+@pytest.mark.broad
 async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: Path) -> None:
     from dld_tui.core.edits import links
 

@@ -114,6 +114,7 @@ async def test_every_zoom_draws_boxes(chain: Path, size: tuple[int, int]) -> Non
         assert at(session) == "second"
 
 
+@pytest.mark.broad
 async def test_the_grid_is_shown_and_remembered(chain: Path) -> None:
     async with opened(chain) as session:
         await to_graph(session, "second")
@@ -249,6 +250,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_pane, "_FILLED", 0)
 
 
+@pytest.mark.broad
 @SIZES
 @pytest.mark.usefixtures("folded")
 async def test_views_cursors_and_folds(layers: Path, size: tuple[int, int]) -> None:
@@ -349,6 +351,7 @@ async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None
     assert pane.model.overview.is_open(fold(session))
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("folded")
 async def test_marks_and_folds(layers: Path) -> None:
     async with opened(layers) as session:
@@ -382,6 +385,7 @@ async def a_deleted_body_gives_way_to_the_main_graph(session: Session) -> None:
     assert model.scope is session.screen.document.main
 
 
+@pytest.mark.broad
 async def test_bodies(branches: Path) -> None:
     async with opened(branches) as session:
         for check in (

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+import pytest
 from textual.geometry import Offset
 
 from dld_tui.core.document import Document, Node
@@ -20,6 +21,7 @@ from tests.support.report_files import make_report
 from tests.support.workspace import NARROW, SIZES, WIDE, Session, opened
 
 
+@pytest.mark.broad
 @SIZES
 async def test_the_cursor_goes_onto_links_and_edits_them(
     chain: Path, size: tuple[int, int]
@@ -55,6 +57,7 @@ async def test_the_cursor_goes_onto_links_and_edits_them(
         assert other.node is None or other.node.inputs[other.index] == other.value
 
 
+@pytest.mark.broad
 @SIZES
 async def test_marks_are_the_explorers_in_every_view(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -72,6 +75,7 @@ async def test_marks_are_the_explorers_in_every_view(chain: Path, size: tuple[in
         await session.until(lambda: session.screen.explorer.marked == [])
 
 
+@pytest.mark.broad
 async def test_a_fold_is_marked_as_a_whole_and_deleted(layers: Path) -> None:
     async with opened(layers) as session:
         await to_graph(session)
@@ -84,6 +88,7 @@ async def test_a_fold_is_marked_as_a_whole_and_deleted(layers: Path) -> None:
         assert session.screen.graph.list.marks == set()
 
 
+@pytest.mark.broad
 @SIZES
 async def test_a_click_on_a_box_and_the_menu(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -105,6 +110,7 @@ async def test_a_click_on_a_box_and_the_menu(chain: Path, size: tuple[int, int])
         assert named(session, "other").op_type == "Add"
 
 
+@pytest.mark.broad
 @SIZES
 async def test_the_menu_key_offers_what_the_explorer_does(
     layers: Path, size: tuple[int, int]
@@ -116,6 +122,7 @@ async def test_the_menu_key_offers_what_the_explorer_does(
         assert "Neg /stem" in session.text
 
 
+@pytest.mark.broad
 async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> None:
     async with opened(chain, NARROW, pane="") as session:
         main = session.screen.document.main
@@ -138,6 +145,7 @@ async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> 
         assert [*main.inputs] == ["rays"]
 
 
+@pytest.mark.broad
 async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None:
     from dld_tui.core.edits import renaming
 
@@ -168,6 +176,7 @@ class Profile(TextPage):
         return {node: 0.25 for node in document.main.nodes}, self.tab_title
 
 
+@pytest.mark.broad
 async def test_the_newest_profile_is_the_heat_until_other_colours_are_chosen(layers: Path) -> None:
     async with opened(layers) as session:
         await to_graph(session, "/stem")
@@ -211,6 +220,7 @@ async def test_a_profile_beside_the_model_is_the_heat_of_a_graph_that_is_opened(
         assert shown == {"/stem": times[0], "/head": times[1]}
 
 
+@pytest.mark.broad
 async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:
     text = models.CHAIN.replace("[third] c = Mul(b, b)", "[third] c = Mul(b, nowhere)")
     async with opened(models.write(tmp_path, text)) as session:
@@ -219,6 +229,7 @@ async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:
         assert "Mul✖" in session.text.replace(" ", "")
 
 
+@pytest.mark.broad
 @SIZES
 async def test_a_box_is_moved_kept_and_arranged_again(
     branches: Path, size: tuple[int, int]
@@ -264,6 +275,7 @@ async def test_a_search_says_that_constants_are_not_shown(tmp_path: Path) -> Non
             await session.press("C")
 
 
+@pytest.mark.broad
 async def test_a_box_is_dragged_with_the_mouse_over_what_it_takes_from(branches: Path) -> None:
     async with opened(branches, WIDE) as session:
         await to_graph(session, "pre")

@@ -240,6 +240,7 @@ async def the_type_of_an_inner_value_is_declared(session: Session) -> None:
     assert known.text == "float32[N, 4]"
 
 
+@pytest.mark.broad
 async def test_links_are_made_and_cut(join: Path) -> None:
     async with opened(join) as session:
         for check in (
@@ -258,6 +259,7 @@ async def test_links_are_made_and_cut(join: Path) -> None:
             await session.reset()
 
 
+@pytest.mark.broad
 async def test_an_input_of_unknown_rank_asks_for_its_type(tmp_path: Path) -> None:
     model = models.parse(
         '<ir_version: 10, opset_import: ["" : 18]>\n'

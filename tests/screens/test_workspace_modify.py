@@ -42,6 +42,7 @@ async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:
     return screen.query_one(ParamForm)
 
 
+@pytest.mark.broad
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
     from dld_tui.core.edits import renaming
 
@@ -66,6 +67,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
     ]  # fmt: skip
 
 
+@pytest.mark.broad
 async def test_payloads_of_edits_are_seen(tmp_path: Path) -> None:
     from dld_tui.core.edits import initializers
 
@@ -100,6 +102,7 @@ async def test_a_failure_is_told_and_writes_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*fp16*"))
 
 
+@pytest.mark.broad
 async def test_a_wrong_result_is_written_only_when_that_is_asked_for(tmp_path: Path) -> None:
     path = models.write(tmp_path, WIDE)
     offered = tmp_path / f"{path.stem}-fp16.onnx"
@@ -114,6 +117,7 @@ async def test_a_wrong_result_is_written_only_when_that_is_asked_for(tmp_path: P
         assert offered.exists()
 
 
+@pytest.mark.broad
 async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
     path = model_file(tmp_path)
     (tmp_path / "link.onnx").symlink_to(path)
@@ -141,6 +145,7 @@ async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.broad
 async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
     from dld_tui.core.edits import metadata
 
@@ -157,6 +162,7 @@ async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
         assert session.app.screen.query_one(ParamForm).values()["preview"] is False
 
 
+@pytest.mark.broad
 async def test_what_tensors_would_lose_is_listed(tmp_path: Path) -> None:
     async with opened(model_file(tmp_path)) as session:
         rows = (await form(session, "t")).rows
@@ -170,6 +176,7 @@ def test_nothing_lost_is_said() -> None:
     assert texts(result_notes(TensorLosses("float16", []))) == ["nothing is lost"]
 
 
+@pytest.mark.broad
 async def test_tensors_are_ticked_in_a_list(tmp_path: Path) -> None:
     async with opened(model_file(tmp_path), NARROW) as session:
         names = [one.name for one in session.screen.document.main.initializers]
@@ -195,6 +202,7 @@ async def test_tensors_are_ticked_in_a_list(tmp_path: Path) -> None:
         assert fields.values()["filter"] == listed
 
 
+@pytest.mark.broad
 async def test_links_of_a_merge_are_ticked_in_a_list(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["" : 17]>
     {0} (float[1, 4] {1}, float[2] {2}) => (float[1, 4] {3}, float[1, 4] {4})
@@ -233,6 +241,7 @@ net (float[1, 4] x) => (float[1, 4] y)
 """
 
 
+@pytest.mark.broad
 async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, QUANTIZABLE)) as session:
         fields = await form(session, "q")
@@ -252,6 +261,7 @@ async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) 
         assert title == " would be"
 
 
+@pytest.mark.broad
 async def test_weights_are_quantized_by_the_form(tmp_path: Path) -> None:
     async with opened(model_file(tmp_path), NARROW) as session:
         (await form(session, "q")).set_values({"dynamic": True})
@@ -261,6 +271,7 @@ async def test_weights_are_quantized_by_the_form(tmp_path: Path) -> None:
         assert not isinstance(session.app.screen, ErrorDialog)
 
 
+@pytest.mark.broad
 async def test_models_are_merged_by_seven_keys(tmp_path: Path) -> None:
     path = models.write(tmp_path, FIRST)
     models.write(tmp_path, SECOND, "second.onnx")
@@ -279,6 +290,7 @@ async def test_models_are_merged_by_seven_keys(tmp_path: Path) -> None:
         await session.until(lambda: document.main.outputs == ("y", "z"))
 
 
+@pytest.mark.broad
 async def test_three_inputs_to_int32_by_five_keys(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.TOKENS), NARROW) as session:
         document = session.screen.document
@@ -294,6 +306,7 @@ async def test_three_inputs_to_int32_by_five_keys(tmp_path: Path) -> None:
         assert done.edit == "convert_terminals"
 
 
+@pytest.mark.broad
 async def test_an_image_is_processed_by_eleven_keys(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.IMAGE)
     async with opened(path, NARROW) as session:

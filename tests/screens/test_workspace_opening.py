@@ -38,6 +38,7 @@ def large(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("in_child", [False, True])
 async def test_the_graph_is_arranged_once_from_what_was_read(
     large: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool

@@ -35,6 +35,7 @@ def go_to(dialog: WiringDialog | OpsetDialog, label: str) -> None:
     dialog.view.cursor = next(at for at, text in enumerate(texts) if text.startswith(label))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("size", [NARROW, WIDE])
 async def test_an_operator_is_added_behind_the_cursor(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -147,6 +148,7 @@ async def another_domain_is_imported_with_the_node(session: Session) -> None:
     assert session.screen.document.opset_imports == {"": 18, "ai.onnx.ml": 5}
 
 
+@pytest.mark.broad
 async def test_an_operator_for_an_empty_model(tmp_path: Path) -> None:
     text = '<ir_version: 10, opset_import: ["" : 18]> empty (float[N] x) => (float[N] y) {}'
     async with opened(models.write(tmp_path, text)) as session:
@@ -155,6 +157,7 @@ async def test_an_operator_for_an_empty_model(tmp_path: Path) -> None:
         assert session.screen.document.main.nodes[0].inputs == ("x",)
 
 
+@pytest.mark.broad
 async def test_bodies_are_made_with_the_node(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES)) as session:
         await session.go("pre")
@@ -172,6 +175,7 @@ async def test_bodies_are_made_with_the_node(tmp_path: Path) -> None:
         assert len(node.subgraphs()) == 2
 
 
+@pytest.mark.broad
 async def test_operator_sets_are_imported_changed_and_removed(chain: Path) -> None:
     async with opened(chain, NARROW) as session:
         await session.press("V")
@@ -203,6 +207,7 @@ async def an_operator_set_by_name(session: Session) -> None:
     assert session.screen.document.opset_imports == {"": 18, "com.example": 1}
 
 
+@pytest.mark.broad
 async def test_wiring_of_a_new_node(chain: Path) -> None:
     async with opened(chain) as session:
         for check in (
@@ -218,6 +223,7 @@ async def test_wiring_of_a_new_node(chain: Path) -> None:
             await session.reset()
 
 
+@pytest.mark.broad
 async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
     from dld_tui.app import DldApp
     from dld_tui.screens.home.new_model import NewModelScreen
@@ -250,6 +256,7 @@ async def test_a_new_model_is_made_by_the_form(tmp_path: Path) -> None:
         assert page.document.main.inputs == ("x",)
 
 
+@pytest.mark.broad
 async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
     from dld_tui.screens.home.help import OperatorsScreen
     from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser
@@ -267,6 +274,7 @@ async def test_the_documentation_page_begins_at_the_node(chain: Path) -> None:
         assert session.app.screen is session.screen
 
 
+@pytest.mark.broad
 async def test_the_start_page_leads_to_the_operators() -> None:
     from dld_tui.app import DldApp
     from dld_tui.screens.home.help import OperatorsScreen
@@ -281,6 +289,7 @@ async def test_the_start_page_leads_to_the_operators() -> None:
         assert isinstance(app.screen, OperatorsScreen)
 
 
+@pytest.mark.broad
 async def test_a_function_asks_for_all_its_inputs_first(tmp_path: Path) -> None:
     text = models.FUNCTIONS.replace("twice (v) =>", "twice (v, more) =>")
     async with opened(models.write(tmp_path, text)) as session:
@@ -293,6 +302,7 @@ async def test_a_function_asks_for_all_its_inputs_first(tmp_path: Path) -> None:
         assert node.inputs == ("y",)
 
 
+@pytest.mark.broad
 async def test_attributes_with_few_values_offer_them_and_lists_have_lines(chain: Path) -> None:
     async with opened(chain) as session:
         await session.go("first")

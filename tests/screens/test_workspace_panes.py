@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.support.workspace import NARROW, SIZES, WIDE, opened
 
 
+@pytest.mark.broad
 @SIZES
 async def test_panes_by_number_and_maximised(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -23,6 +26,7 @@ async def test_panes_by_number_and_maximised(chain: Path, size: tuple[int, int])
         assert screen.explorer.display
 
 
+@pytest.mark.broad
 @SIZES
 async def test_sizes_change_by_key_and_are_remembered(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -37,6 +41,7 @@ async def test_sizes_change_by_key_and_are_remembered(chain: Path, size: tuple[i
         assert session.screen.explorer.outer_size == before
 
 
+@pytest.mark.broad
 async def test_layouts_are_saved_and_chosen_by_name(chain: Path) -> None:
     async with opened(chain) as session:
         before = session.screen.explorer.outer_size
@@ -52,6 +57,7 @@ async def test_layouts_are_saved_and_chosen_by_name(chain: Path) -> None:
         assert session.screen.explorer.outer_size == before
 
 
+@pytest.mark.broad
 @SIZES
 async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -79,6 +85,7 @@ async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[in
         ]  # fmt: skip
 
 
+@pytest.mark.broad
 async def test_the_last_pane_is_not_hidden(chain: Path) -> None:
     async with opened(chain) as session:
         await session.press("underscore", "underscore", "underscore")
@@ -91,6 +98,7 @@ async def test_the_last_pane_is_not_hidden(chain: Path) -> None:
         assert session.screen.parameters.display
 
 
+@pytest.mark.broad
 async def test_without_a_focus_the_keys_are_the_explorers(chain: Path) -> None:
     async with opened(chain) as session:
         screen = session.screen
@@ -105,6 +113,7 @@ async def test_without_a_focus_the_keys_are_the_explorers(chain: Path) -> None:
         assert shown == ["explorer"]
 
 
+@pytest.mark.broad
 async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
     async with opened(chain) as session:
         border = session.screen.explorer.region.right - 1
@@ -114,6 +123,7 @@ async def test_the_border_between_panes_can_be_dragged(chain: Path) -> None:
         assert abs(session.screen.explorer.region.right - 60) <= 1
 
 
+@pytest.mark.broad
 async def test_size_change_switches_between_stacked_and_side_by_side(chain: Path) -> None:
     async with opened(chain, WIDE) as session:
         explorer, parameters = session.screen.explorer, session.screen.parameters
@@ -123,6 +133,7 @@ async def test_size_change_switches_between_stacked_and_side_by_side(chain: Path
         assert explorer.region.width == NARROW[0]
 
 
+@pytest.mark.broad
 @SIZES
 async def test_tab_reaches_every_pane(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:

@@ -61,6 +61,7 @@ def pressing(session: Session, *keys: str) -> Callable[[], Awaitable[None]]:
     return press
 
 
+@pytest.mark.broad
 async def test_deleting_in_list_graph_and_canvas(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.BRANCHES)
     async with opened(path, WIDE) as session:

@@ -17,6 +17,7 @@ from tests.support import models
 from tests.support.workspace import opened
 
 
+@pytest.mark.broad
 async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +89,7 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
         assert not document.history.done
 
 
+@pytest.mark.broad
 async def test_a_finding_offers_its_rule_and_a_filter_hears_of_types(tmp_path: Path) -> None:
     text = (
         '<ir_version: 10, opset_import: ["" : 20]>\ng (float[4] x) => (float[4] y)'
@@ -130,6 +132,7 @@ UNTYPED = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[2, 3] x) => (float[2, 3] y) { a = Neg(x) y = Relu(a) }"""
 
 
+@pytest.mark.broad
 async def test_rules_with_conditions_on_types_wait_for_inference(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +152,7 @@ async def test_rules_with_conditions_on_types_wait_for_inference(
         await session.until(lambda: "1 place to replace" in session.text)
 
 
+@pytest.mark.broad
 async def test_rules_are_offered_after_unsaved_edits(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:

@@ -41,6 +41,7 @@ async def changed_on_disk(session: Session, path: Path) -> None:
     await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
 
 
+@pytest.mark.broad
 async def test_save_writes_the_file_and_clears_the_mark(chain: Path) -> None:
     async with opened(chain, NARROW) as session:
         rename(session)
@@ -54,6 +55,7 @@ async def test_save_writes_the_file_and_clears_the_mark(chain: Path) -> None:
         assert session.screen.tab_dirty
 
 
+@pytest.mark.broad
 async def test_save_as_takes_the_new_name(chain: Path) -> None:
     target = chain.with_name("copy.onnx")
     async with opened(chain) as session:
@@ -74,6 +76,7 @@ async def save_as(session: Session, path: Path) -> None:
     await session.press("enter")
 
 
+@pytest.mark.broad
 async def test_save_as_offers_a_name_that_is_free_and_says_what_is_wrong(chain: Path) -> None:
     chain.with_name(f"{chain.stem}-edited.onnx").touch()
     async with opened(chain) as session:
@@ -92,6 +95,7 @@ async def test_save_as_offers_a_name_that_is_free_and_says_what_is_wrong(chain: 
         assert chain.read_bytes() == before
 
 
+@pytest.mark.broad
 async def test_a_save_says_what_is_wrong_with_the_model(chain: Path) -> None:
     def told(session: Session) -> list[str]:
         return [one.message for one in session.app._notifications if one.severity == "warning"]
@@ -108,6 +112,7 @@ async def test_a_save_says_what_is_wrong_with_the_model(chain: Path) -> None:
     assert onnx.load(chain).graph.node[1].input[0] == ""
 
 
+@pytest.mark.broad
 async def test_save_as_over_another_file_asks(chain: Path) -> None:
     other = models.write(chain.parent, models.BRANCHES, "other.onnx")
     before = other.read_bytes()
@@ -122,6 +127,7 @@ async def test_save_as_over_another_file_asks(chain: Path) -> None:
     assert other.read_bytes() != before
 
 
+@pytest.mark.broad
 async def test_a_failed_save_keeps_the_file_and_the_edits(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,6 +148,7 @@ async def test_a_failed_save_keeps_the_file_and_the_edits(
     assert chain.read_bytes() == before
 
 
+@pytest.mark.broad
 async def test_saving_a_file_that_changed_asks_what_to_do(chain: Path) -> None:
     async with opened(chain) as session:
         rename(session)
@@ -158,6 +165,7 @@ async def test_saving_a_file_that_changed_asks_what_to_do(chain: Path) -> None:
         assert names(chain)[1] == "renamed"
 
 
+@pytest.mark.broad
 async def test_a_change_on_disk_is_seen_when_the_terminal_gets_the_focus(chain: Path) -> None:
     async with opened(chain) as session:
         await changed_on_disk(session, chain)
@@ -169,6 +177,7 @@ async def test_a_change_on_disk_is_seen_when_the_terminal_gets_the_focus(chain: 
         assert len(screen.document.main.nodes) == 2
 
 
+@pytest.mark.broad
 async def test_the_bar_offers_saving_where_there_is_something_to_save(chain: Path) -> None:
     async with opened(chain, (80, 24)) as session:
         assert "F5 profile" in session.text
@@ -181,6 +190,7 @@ async def test_the_bar_offers_saving_where_there_is_something_to_save(chain: Pat
         await session.until(lambda: "^S save" in session.text)
 
 
+@pytest.mark.broad
 async def test_what_is_kept_of_a_file_that_changed_can_be_written_over_it(chain: Path) -> None:
     async with opened(chain) as session:
         await changed_on_disk(session, chain)
@@ -192,6 +202,7 @@ async def test_what_is_kept_of_a_file_that_changed_can_be_written_over_it(chain:
         await session.until(lambda: len(names(chain)) > 2)
 
 
+@pytest.mark.broad
 async def test_profiling_unsaved_edits_asks_first(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +228,7 @@ async def test_profiling_unsaved_edits_asks_first(
     assert not copy.exists()
 
 
+@pytest.mark.broad
 async def test_a_new_model_asks_for_its_path(tmp_path: Path) -> None:
     from dld_tui.app import DldApp
     from tests.support.tui import until
@@ -253,6 +265,7 @@ def crash(path: Path) -> None:
     assert crash_journals(path)
 
 
+@pytest.mark.broad
 async def test_edits_of_a_killed_session_are_offered_and_made_again(chain: Path) -> None:
     crash(chain)
     async with opened(chain) as session:
@@ -267,6 +280,7 @@ async def test_edits_of_a_killed_session_are_offered_and_made_again(chain: Path)
     assert not crash_journals(chain)
 
 
+@pytest.mark.broad
 async def test_edits_of_a_killed_session_can_wait_or_go(chain: Path) -> None:
     crash(chain)
     async with opened(chain) as session:
@@ -286,6 +300,7 @@ async def test_edits_of_a_killed_session_can_wait_or_go(chain: Path) -> None:
         assert not discarded_journals(chain)
 
 
+@pytest.mark.broad
 async def test_lines_of_a_journal_that_no_longer_fit_are_told(chain: Path) -> None:
     crash(chain)
     chain.write_bytes(models.parse(models.CHAIN.replace("[second]", "[other]")).SerializeToString())
@@ -297,6 +312,7 @@ async def test_lines_of_a_journal_that_no_longer_fit_are_told(chain: Path) -> No
         await session.until(lambda: "no longer applies" in session.text)
 
 
+@pytest.mark.broad
 async def test_closing_after_a_crash_keeps_the_journal(chain: Path) -> None:
     async with opened(chain) as session:
         rename(session)
@@ -306,6 +322,7 @@ async def test_closing_after_a_crash_keeps_the_journal(chain: Path) -> None:
     assert journal.exists()
 
 
+@pytest.mark.broad
 async def test_opening_can_be_stopped(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dld_tui.app import DldApp
     from dld_tui.core.errors import CancelledError
@@ -344,6 +361,7 @@ os.kill(os.getpid(), 9)
 """
 
 
+@pytest.mark.broad
 async def test_edits_of_a_new_model_that_was_never_saved_are_offered_at_the_next_start(
     tmp_path: Path,
 ) -> None:

@@ -54,6 +54,7 @@ async def mark(session: Session, *found: str) -> None:
         await session.press("space")
 
 
+@pytest.mark.broad
 @SIZES
 async def test_mark_along_the_links(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -96,6 +97,7 @@ async def mark_by_filter_adds_to_the_marks(session: Session) -> None:
     await session.until(lambda: marked(session) == ["/a/two", "/b/one"])
 
 
+@pytest.mark.broad
 async def test_copy_and_paste_in_another_tab(chain: Path, scoped: Path) -> None:
     async with opened(scoped) as session:
         await mark(session, "/a/one", "/a/two")
@@ -133,6 +135,7 @@ async def paste_needs_something_copied(session: Session) -> None:
     assert len(names(session)) == 4
 
 
+@pytest.mark.broad
 async def test_cut_and_paste(chain: Path) -> None:
     async with opened(chain) as session:
         for check in (
@@ -143,6 +146,7 @@ async def test_cut_and_paste(chain: Path) -> None:
             await session.reset()
 
 
+@pytest.mark.broad
 async def test_delete_in_several_scopes_is_one_step(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES)) as session:
         await mark(session, "pre", "inner")
@@ -154,6 +158,7 @@ async def test_delete_in_several_scopes_is_one_step(tmp_path: Path) -> None:
         assert not session.screen.document.dirty
 
 
+@pytest.mark.broad
 @SIZES
 async def test_extract_marked_nodes_and_open_them(chain: Path, size: tuple[int, int]) -> None:
     async with opened(chain, size) as session:
@@ -171,6 +176,7 @@ async def test_extract_marked_nodes_and_open_them(chain: Path, size: tuple[int, 
         await session.until(lambda: len(session.app.pages) == 2)
 
 
+@pytest.mark.broad
 async def test_what_lies_between_marked_nodes_is_extracted_if_wanted(chain: Path) -> None:
     async with opened(chain) as session:
         await mark(session, "first", "third")
@@ -182,6 +188,7 @@ async def test_what_lies_between_marked_nodes_is_extracted_if_wanted(chain: Path
         assert "3 nodes" not in session.text
 
 
+@pytest.mark.broad
 async def test_an_extract_that_is_not_valid_is_told(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +205,7 @@ async def test_an_extract_that_is_not_valid_is_told(
         assert "buttheresultisnotvalid:no[kernel]." in flat_text(session.app)
 
 
+@pytest.mark.broad
 async def test_folding_says_what_becomes_of_the_nodes(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y)
         <float[2] b> {
@@ -228,6 +236,7 @@ async def extract_a_name_scope(session: Session) -> None:
     assert "input   b" in session.text
 
 
+@pytest.mark.broad
 async def test_marks_and_parts_of_a_model_with_name_scopes(scoped: Path) -> None:
     async with opened(scoped) as session:
         for check in (
@@ -239,6 +248,7 @@ async def test_marks_and_parts_of_a_model_with_name_scopes(scoped: Path) -> None
             await session.reset()
 
 
+@pytest.mark.broad
 async def test_extract_a_body_and_keep_what_is_there(tmp_path: Path) -> None:
     target = tmp_path / "model.then_branch.onnx"
     target.write_bytes(b"mine")
@@ -254,6 +264,7 @@ async def test_extract_a_body_and_keep_what_is_there(tmp_path: Path) -> None:
         assert target.read_bytes() == b"mine"
 
 
+@pytest.mark.broad
 @SIZES
 async def test_shared_attributes_in_one_step(scoped: Path, size: tuple[int, int]) -> None:
     async with opened(scoped, size) as session:
@@ -280,6 +291,7 @@ async def test_shared_attributes_in_one_step(scoped: Path, size: tuple[int, int]
         assert not session.screen.document.dirty
 
 
+@pytest.mark.broad
 async def test_export_edits(chain: Path) -> None:
     async with opened(chain) as session:
         await session.go("first")
@@ -292,6 +304,7 @@ async def test_export_edits(chain: Path) -> None:
         assert '"delete_many"' in script.read_text()
 
 
+@pytest.mark.broad
 async def test_fold_marked_nodes_to_an_initializer(tmp_path: Path) -> None:
     text = models.CHAIN.replace(
         "[first] a = Relu(x)", "[sum] s = Add(w, w) [square] t = Mul(s, s) [first] a = Add(x, t)"

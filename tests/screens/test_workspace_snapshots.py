@@ -35,6 +35,7 @@ async def ready(pilot: Pilot[Any]) -> Session:
     return Session(app, pilot, screen)
 
 
+@pytest.mark.broad
 def test_a_captured_value_side_by_side(snap_compare: Any, tmp_path: Path) -> None:
     """The tree with both branches, and an input that comes from outside of its graph."""
     path = models.write(tmp_path, models.BRANCHES)
@@ -46,6 +47,7 @@ def test_a_captured_value_side_by_side(snap_compare: Any, tmp_path: Path) -> Non
     assert snap_compare(DldApp([path]), terminal_size=WIDE, run_before=walk)
 
 
+@pytest.mark.broad
 def test_a_filter_and_a_finding_stacked(snap_compare: Any, tmp_path: Path) -> None:
     """The filter line and its count, the parameters below, the worst finding in one row."""
     path = models.write(tmp_path, models.CHAIN.replace("Sigmoid", "Sigmoidd"))
@@ -59,6 +61,7 @@ def test_a_filter_and_a_finding_stacked(snap_compare: Any, tmp_path: Path) -> No
     assert snap_compare(DldApp([path]), terminal_size=NARROW, run_before=walk)
 
 
+@pytest.mark.broad
 def test_an_error_while_editing_in_ascii(snap_compare: Any, tmp_path: Path) -> None:
     """The literal that was typed, and below it what is wrong with it."""
     model = models.CHAIN.replace("Sigmoid(c)", "Softmax <axis = -1> (c)")

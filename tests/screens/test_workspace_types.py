@@ -85,6 +85,7 @@ def edit_attribute(session: Session, value: list[JSON]) -> None:
     )
 
 
+@pytest.mark.broad
 async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dld_tui.core.edits import attributes
 
@@ -133,6 +134,7 @@ async def the_graph_shows_types_that_come_late(session: Session) -> None:
     assert "i8[7]" in session.text
 
 
+@pytest.mark.broad
 async def test_only_the_state_after_the_last_edit_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -155,6 +157,7 @@ async def test_only_the_state_after_the_last_edit_is_told(
         assert screen.document.main.value_type("j") == ValueType("bool", ())
 
 
+@pytest.mark.broad
 async def test_a_job_for_an_older_state_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,6 +197,7 @@ async def errors_of_inference_lead_to_the_node_and_go_when_mended(session: Sessi
     assert external(session) == []
 
 
+@pytest.mark.broad
 async def test_a_model_that_inference_refuses_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +237,7 @@ def test_the_runtime_is_asked_of_a_snapshot(tmp_path: Path) -> None:
     assert told == []
 
 
+@pytest.mark.broad
 async def test_types_after_edits(tmp_path: Path) -> None:
     async with inferred(tmp_path) as session:
         for check in (
@@ -245,6 +250,7 @@ async def test_types_after_edits(tmp_path: Path) -> None:
             await check(session)
 
 
+@pytest.mark.broad
 async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
     from dld_tui.core.edits import attributes
 

@@ -251,6 +251,7 @@ def test_children_of_the_worker_do_not_outlive_it_nor_hold_the_reader(tmp_path: 
     wait_until(lambda: is_gone(int(trace.read_text())), "the grandchild is gone")
 
 
+@pytest.mark.broad
 def test_nothing_is_left_of_ended_jobs() -> None:
     read(start(["finish"]))
     descriptors, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
@@ -289,6 +290,7 @@ def test_the_worker_leads_a_group_and_has_our_module_path(
     assert last.result["path"] == sys.path
 
 
+@pytest.mark.broad
 def test_a_large_request_arrives_whole() -> None:
     steps = [["event", '{"event": "log", "text": "' + "a" * 1000 + '"}']] * 2000
     events = read(start(*steps, ["finish"]))
@@ -301,6 +303,7 @@ def test_a_command_that_is_not_there() -> None:
         LocalTarget(["/nonexistent/python"], PATIENT).start("fake", {})
 
 
+@pytest.mark.broad
 def test_the_worker_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     program = (

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from dld_tui.core.events import Cancelled, Failed, Finished, Log, Started
 from tests.support.jobs import FAST, read, start, start_program, texts
 
@@ -40,6 +42,7 @@ def test_lines_that_are_almost_events_are_logs() -> None:
     assert isinstance(events[-1], Failed)
 
 
+@pytest.mark.broad
 def test_a_flood_of_output_is_read_in_bounded_memory() -> None:
     line = "x" * 1000 + "\n"
     held = memory_held()
@@ -58,6 +61,7 @@ def test_a_flood_without_a_newline_is_cut() -> None:
     assert logs[0].endswith("x…")
 
 
+@pytest.mark.broad
 def test_a_reader_that_pauses_holds_the_worker_back() -> None:
     with start(["write", 2, "y" * 1000 + "\n", 20_000], ["finish"]) as job:
         events = job.events()

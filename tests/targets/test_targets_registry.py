@@ -33,6 +33,7 @@ def test_saved_connections_are_targets() -> None:
         registry.get("orin")
 
 
+@pytest.mark.broad
 def test_a_job_that_does_not_end_is_killed_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a native call that loads a model: it hears no request to stop, and no SIGTERM."""
     script = """if 1:

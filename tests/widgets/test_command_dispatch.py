@@ -112,6 +112,7 @@ def test_a_hint_has_the_keys_that_were_told_last() -> None:
         hint("{no.command} does")
 
 
+@pytest.mark.broad
 async def test_a_changed_key_is_named_and_works(tmp_path: Path) -> None:
     path = make_gpu_report(tmp_path / "g.dldprof", layers=8)
     async with opened(path, LARGE, Config(keys={"report.group": "f9"})) as (pilot, screen):

@@ -436,6 +436,7 @@ def test_hostile_names_make_rows(folder: Path) -> None:
     document.close()
 
 
+@pytest.mark.broad
 def test_fifty_thousand_nodes_take_few_objects(folder: Path) -> None:
     model = _generated(folder, 20_000)
     model.index()

@@ -84,6 +84,7 @@ async def test_pages_go_far_and_come_back() -> None:
         assert await shown.press("pageup") == "n0"
 
 
+@pytest.mark.broad
 async def test_search_goes_to_a_name_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
     async with canvas_of(LONG) as shown:
         await shown.press("slash", "n", "1", "enter")

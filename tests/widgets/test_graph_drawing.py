@@ -148,6 +148,7 @@ def test_each_line_has_the_colour_of_its_tensor_alone(seed: int) -> None:
             assert styles[column] == drawing.lines.get(row.nets[column], "dim")
 
 
+@pytest.mark.broad
 def test_lines_side_by_side_have_different_colours() -> None:
     same = compared = 0
     for seed in range(40):

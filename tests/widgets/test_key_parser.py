@@ -212,6 +212,7 @@ _SNIPPETS = st.sampled_from([
 _NOISE = st.lists(st.one_of(st.binary(max_size=8), _NEAR, _SNIPPETS), max_size=30).map(b"".join)
 
 
+@pytest.mark.broad
 @settings(max_examples=400)
 @given(
     _NOISE,
@@ -254,6 +255,7 @@ _VALID = st.one_of(
 )
 
 
+@pytest.mark.broad
 @settings(max_examples=400)
 @given(st.lists(_VALID, max_size=20), st.lists(st.integers(1, 9)))
 def test_where_reads_are_cut_does_not_matter(parts: list[bytes], lengths: list[int]) -> None:

@@ -17,6 +17,7 @@ from tests.support.tui import type_at, until
 from tests.support.workspace import opened
 
 
+@pytest.mark.broad
 async def test_keys_of_one_read_go_where_slow_typing_sends_them(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         type_at(session.app, "slash", "a", "d", "d", "enter", "d")
@@ -33,6 +34,7 @@ async def test_keys_of_one_read_go_where_slow_typing_sends_them(tmp_path: Path) 
         ]  # fmt: skip
 
 
+@pytest.mark.broad
 async def test_another_key_sees_the_panes_that_follow_the_cursor(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         type_at(session.app, "j", "j", "j", "3")
@@ -41,6 +43,7 @@ async def test_another_key_sees_the_panes_that_follow_the_cursor(tmp_path: Path)
         assert session.screen.model.cursor.subject is session.screen.document.main.nodes[2]
 
 
+@pytest.mark.broad
 async def test_esc_and_commands_of_the_program_pass_keys_that_are_held() -> None:
     app = DldApp()
     async with app.run_test() as pilot:
@@ -60,6 +63,7 @@ async def test_esc_and_commands_of_the_program_pass_keys_that_are_held() -> None
         assert app.pages == [page]
 
 
+@pytest.mark.broad
 async def test_when_keys_are_lost_none_behind_them_is_used_and_it_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -82,6 +86,7 @@ async def test_when_keys_are_lost_none_behind_them_is_used_and_it_is_told(
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
 
 
+@pytest.mark.broad
 async def test_work_that_takes_long_does_not_hold_keys_for_ever() -> None:
     app = DldApp()
     async with app.run_test() as pilot:

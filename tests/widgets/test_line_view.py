@@ -145,6 +145,7 @@ async def test_hostile_text_is_text_and_columns_stay_aligned() -> None:
         assert all("\x1b" not in row for row in drawn)
 
 
+@pytest.mark.broad
 async def test_search_goes_on_from_the_cursor_and_wraps() -> None:
     source = Numbered(50_000, {7: "Conv A", 40_000: "conv B"})
     view = LineView(source)

@@ -32,6 +32,7 @@ def title_of_docs(browser: OperatorBrowser) -> str:
     return lines.text(0) if len(lines) else ""
 
 
+@pytest.mark.broad
 async def test_typing_finds_and_the_documentation_follows(palette: OperatorPalette) -> None:
     browser = OperatorBrowser(palette)
     app = HostApp(browser)
@@ -47,6 +48,7 @@ async def test_typing_finds_and_the_documentation_follows(palette: OperatorPalet
         await pilot.press("enter")
 
 
+@pytest.mark.broad
 async def test_groups_are_stepped_over_and_switched(palette: OperatorPalette) -> None:
     browser = OperatorBrowser(palette)
     app = HostApp(browser)

@@ -32,6 +32,7 @@ async def test_a_dialog_that_is_left_twice_takes_nothing_with_it() -> None:
         assert answers == ["y"]
 
 
+@pytest.mark.broad
 async def test_a_dialog_leaves_from_under_another_and_from_a_tab_that_is_not_seen() -> None:
     app = DldApp()
     async with app.run_test() as pilot:
@@ -60,6 +61,7 @@ def _seen(app: DldApp) -> str:
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
+@pytest.mark.broad
 async def test_a_page_below_two_dialogs_is_seen_as_it_is() -> None:
     app = DldApp()
     async with app.run_test() as pilot:

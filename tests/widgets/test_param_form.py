@@ -90,6 +90,7 @@ async def test_a_needed_field_is_wrong_until_it_is_filled() -> None:
         assert form.values()["model"] == "a.onnx"
 
 
+@pytest.mark.broad
 async def test_pages_help_and_greyed_fields() -> None:
     app = FormApp(lambda: ParamForm(Request, VALUES, {"core": "not on this device"}))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -140,6 +141,7 @@ class Large:
     c: str = param("", label="C", help="C.", page="Four")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("many", [0, 30])
 async def test_quick_changes_of_the_page_stay(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(param_form, "_MANY_ROWS", many)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 
+import pytest
+
 from dld_tui.widgets.dialogs.search import MOST, PickDialog, PickItem
 from tests.support.tui import HOSTILE, HostApp, screen_text, until
 
@@ -12,6 +14,7 @@ def numbered(count: int) -> Iterator[PickItem]:
         yield PickItem(number, [(name, "")], name)
 
 
+@pytest.mark.broad
 async def test_words_narrow_it_down_and_enter_chooses() -> None:
     chosen: list[Hashable] = []
     app = HostApp()

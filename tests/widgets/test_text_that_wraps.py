@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
 from textual.widget import Widget
 
 from dld_tui.app import DldApp
@@ -22,6 +23,7 @@ def shown_words(app: DldApp) -> int:
     return sum(f"w{number}" in text for number in range(120))
 
 
+@pytest.mark.broad
 async def test_a_certificate_is_whole_at_every_size() -> None:
     app = DldApp()
     async with app.run_test(size=(120, 40)) as pilot:
@@ -36,6 +38,7 @@ async def test_a_certificate_is_whole_at_every_size() -> None:
             await until(pilot, lambda: shown_words(app) == 120)
 
 
+@pytest.mark.broad
 async def test_what_is_too_long_scrolls_with_the_first_key() -> None:
     class Long(Dialog[None]):
         def body(self) -> Iterable[Widget]:
@@ -51,6 +54,7 @@ async def test_what_is_too_long_scrolls_with_the_first_key() -> None:
         await until(pilot, lambda: "row 14" in screen_text(app))
 
 
+@pytest.mark.broad
 async def test_a_dialog_takes_the_keys_of_the_bar() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -66,6 +70,7 @@ async def test_a_dialog_takes_the_keys_of_the_bar() -> None:
         await until(pilot, lambda: "help" in keys())
 
 
+@pytest.mark.broad
 async def test_a_command_line_is_read_whole_or_says_what_copies_it() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 48)) as pilot:

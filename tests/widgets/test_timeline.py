@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 
@@ -178,6 +179,7 @@ def dense(count: int) -> Timeline:
     return Timeline(layout([("thread 1", spans)]), at)
 
 
+@pytest.mark.broad
 async def test_the_cost_of_zooming_does_not_depend_on_the_number_of_spans() -> None:
     app = Host(dense(20))
     async with app.run_test(size=(200, 50)):

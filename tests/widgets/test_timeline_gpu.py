@@ -232,6 +232,7 @@ def crowded(path: Path, kernels: int) -> Path:
     return path
 
 
+@pytest.mark.broad
 async def test_the_cost_of_zoom_and_pan_does_not_depend_on_the_number_of_samples(
     tmp_path: Path,
 ) -> None:

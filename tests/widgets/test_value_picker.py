@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from textual.pilot import Pilot
 
 from dld_tui.core.document import Document
@@ -91,6 +92,7 @@ async def test_escape_gives_none_and_nothing_found_says_so(tmp_path: Path) -> No
         assert answers == [None]
 
 
+@pytest.mark.broad
 async def test_many_values_are_collected_while_keys_are_answered(tmp_path: Path) -> None:
     nodes = "\n".join(f"v{n + 1} = Relu(v{n})" for n in range(3000))
     text = f"""<ir_version: 10, opset_import: ["" : 18]>

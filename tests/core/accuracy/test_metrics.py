@@ -136,6 +136,7 @@ def test_intervals_of_shares_hold_the_truth(share: float, count: int) -> None:
     assert held_pair / 800 > 0.925
 
 
+@pytest.mark.broad
 def test_intervals_by_drawing_hold_the_truth() -> None:
     random, rmse = np.random.default_rng(7), METRICS["rmse"]
     held = 0
@@ -264,6 +265,7 @@ def test_verdicts(ends: tuple[float, float], higher: bool, outcome: Outcome, sai
     assert f"{outcome}: a loss of 1.0 is allowed" in score_lines(result)
 
 
+@pytest.mark.broad
 def test_samples_that_differ_are_counted_of_a_pair() -> None:
     rows = np.array([[0.0, 1], [1, 1], [2, 0], [3, 3]])
     other = rows + np.array([[0, 0], [0, 1], [1, 1], [0, 0]])

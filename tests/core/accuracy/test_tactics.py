@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from dld_tui.core.accuracy.tactics import (
     FOUND,
     NONE_BAD,
@@ -140,6 +142,7 @@ def test_suspects_occur_in_wrong_builds_only() -> None:
     assert suspects(builds) == {"a": (two,)}
 
 
+@pytest.mark.broad
 def test_a_search_resumes_at_every_line_of_its_journal(tmp_path: Path) -> None:
     wrong, path = wrong_with(("layer7", 1), ("layer31", 1)), tmp_path / "builds.jsonl"
     whole, plans = searched(wrong, vary=True, path=path)

@@ -210,6 +210,7 @@ def test_a_pair_is_the_medians_of_its_turns_of_an_item() -> None:
     assert pair_of_turns(coarse, by_processor=True).processor_ratio is None
 
 
+@pytest.mark.broad
 def test_a_version_that_sleeps_has_less_processor_time() -> None:
     def sleeping(seconds: float) -> Callable[[int, array[int], int, int], int]:
         def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
@@ -294,6 +295,7 @@ def test_an_undecided_gate_is_no_pass_anywhere() -> None:
     assert suite[0].find("error") is not None
 
 
+@pytest.mark.broad
 def test_a_command_that_takes_too_long_is_stopped_with_what_it_started(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     line = f"sh -c 'sleep 60 & echo $! > {mark}; wait'"

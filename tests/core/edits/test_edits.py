@@ -236,6 +236,7 @@ EDIT = st.one_of(
 )
 
 
+@pytest.mark.broad
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     edits=st.lists(st.tuples(st.sampled_from(SCOPES), EDIT), max_size=12),

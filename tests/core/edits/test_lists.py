@@ -105,6 +105,7 @@ def test_what_is_no_list_is_refused(
         document.apply(edit, scope=[], tensor=address(name), **arguments)
 
 
+@pytest.mark.broad
 @given(data=st.data())
 def test_rows_are_spliced_as_numpy_does(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -249,6 +249,7 @@ def test_large_payloads_go_by_file_and_survive_the_source(tmp_path: Path) -> Non
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(saved.graph.initializer[0]), weights)
 
 
+@pytest.mark.broad
 def test_external_data_is_taken_in(tmp_path: Path) -> None:
     weights = np.arange(4096, dtype=np.float32)
     model = models.parse(models.CHAIN)

@@ -112,6 +112,7 @@ def test_a_graph_input_is_made_for_a_terminal(tmp_path: Path) -> None:
     assert known.text == "float32[N, 4]"
 
 
+@pytest.mark.broad
 def test_a_value_without_a_source_becomes_an_input_under_its_own_name(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
     document.apply("delete_nodes", scope=[], nodes=["first"])

@@ -235,6 +235,7 @@ def values_of(document: Document) -> dict[str, tuple[str, tuple[int, ...], bytes
     }
 
 
+@pytest.mark.broad
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     edits=st.lists(st.one_of(EDITS, EDITS, st.just(("save", {}))), max_size=14),

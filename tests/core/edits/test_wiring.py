@@ -91,6 +91,7 @@ def test_without_its_source_it_is_not_inserted(tmp_path: Path) -> None:
     assert wiring(tmp_path, "Relu", "").users == 0
 
 
+@pytest.mark.broad
 def test_outputs_and_bodies(tmp_path: Path) -> None:
     assert wiring(tmp_path, "Relu").output_limits == (1, 1)
     split = wiring(tmp_path, "Split")

@@ -23,6 +23,7 @@ from tests.support.payloads import (
     weights,
     write_model,
 )
+from tests.support.tiers import first
 from tests.support.work import steps_in
 
 
@@ -448,7 +449,7 @@ def seeds(folder: Path) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", first(3, range(10), pytest.mark.broad))
 def test_mutated_models_mean_the_same_to_the_walk_and_to_protobuf(
     tmp_path: Path, seed: int
 ) -> None:

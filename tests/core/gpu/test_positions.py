@@ -246,6 +246,7 @@ def spans_of(passes: list[list[Launch]], gap: int) -> list[PassSpan]:
     return spans
 
 
+@pytest.mark.broad
 @settings(max_examples=60)
 @given(
     model=_MODELS,

@@ -9,6 +9,7 @@ import pytest
 from dld_tui.core.graph.graph import Graph
 from dld_tui.core.graph.layout import Box, Layout, cells_of, lay_out, line_row, links_at, text_of
 from tests.support.graphs import graph_of_links, random_graph
+from tests.support.tiers import first
 
 FAN = [("top", "a"), ("top", "b"), ("top", "c"), ("a", "end"), ("b", "end"), ("c", "end")]
 
@@ -74,7 +75,7 @@ def test_a_box_goes_where_it_is_put_and_its_lines_follow(name: str, move: tuple[
     check(graph, lay_out(graph, size, moves=moves), lay_out(graph, size), moves)
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", first(8, range(25), pytest.mark.broad))
 def test_whatever_is_moved(seed: int) -> None:
     graph = random_graph(seed)
     moves = {

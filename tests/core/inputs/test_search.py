@@ -423,6 +423,7 @@ def test_shapes_of_multi_head_attention_are_those_of_a_run(inputs: str, tmp_path
     assert found == [one.shape for one in ran]
 
 
+@pytest.mark.broad
 def test_a_resize_to_given_sizes_decides_what_it_is_joined_with(tmp_path: Path) -> None:
     text = f"""{HEAD} g (float[1, 3, 32, 24] x, float[1, 3, H, W] z) => (float[a, b, c, d] y) {{
         s = Constant <value_ints = [1, 3, 64, 48]> ()

@@ -211,6 +211,7 @@ def test_what_is_left_of_a_group_is_killed() -> None:
     wait_until(lambda: is_gone(left), "the end of what it had started")
 
 
+@pytest.mark.broad
 def test_the_limit_of_memory() -> None:
     code = (
         "from dld_tui.core.process.child import limit_memory; limit_memory({} << 20);"
@@ -246,6 +247,7 @@ def test_a_computation_that_fails() -> None:
         compute(lambda: ctypes.string_at(0), ANY)
 
 
+@pytest.mark.broad
 def test_a_computation_ends_at_its_limits() -> None:
     def spin() -> bytes:
         while True:

@@ -122,6 +122,7 @@ def test_bodies_are_drawn_below_what_holds_them(tmp_path: Path) -> None:
     assert tops["start"] == tops["If_0"] < tops["a"] < tops["other"]
 
 
+@pytest.mark.broad
 def test_the_work_and_the_page_grow_with_the_layers_and_no_faster(tmp_path: Path) -> None:
     work = []
     for count in (500, 1000):

@@ -156,6 +156,7 @@ def test_odd_paths(report: Path) -> None:
     assert Report.open(odd).layers[0].name == "a"
 
 
+@pytest.mark.broad
 def test_mutated_reports_never_crash(report: Path) -> None:
     random.seed(11)
     whole = report.read_bytes()

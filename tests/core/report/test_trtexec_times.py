@@ -161,6 +161,7 @@ def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
         report_from_trtexec_times(path, cancelled=lambda: True)
 
 
+@pytest.mark.broad
 def test_real_files(real_files: Path) -> None:
     found = sorted(real_files.glob("engines/trex/examples/**/*.timing.json"))
     assert found

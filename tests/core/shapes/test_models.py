@@ -104,6 +104,7 @@ def check(paths: list[Path], least: int) -> None:
     assert unknown <= _MOST_UNKNOWN * count
 
 
+@pytest.mark.broad
 def test_models_of_the_repository(real_files: Path) -> None:
     data = Path(__file__).parents[2] / "data"
     check(sorted({*data.rglob("*.onnx"), *real_files.rglob("*.onnx")}), 50)

@@ -206,6 +206,7 @@ def test_layers_without_nodes_explain_nothing(tmp_path: Path) -> None:
     assert gain(before, after).percent_of(-30.0) == 0.0
 
 
+@pytest.mark.broad
 def test_a_planted_difference_is_found_at_its_node_on_a_noisy_machine(tmp_path: Path) -> None:
     """Passes of both are hit alike by what is slow, and one in four by another program.
 

@@ -69,6 +69,7 @@ def weights_as_run(path: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.broad
 def test_errors_are_those_of_the_weights_as_run(tmp_path: Path) -> None:
     path = decoders.grouped(tmp_path / "float.onnx", int4=False)
     few = quantized(path, weights="uint4", block=32)
@@ -107,6 +108,7 @@ def test_roundings_and_smaller_blocks(tmp_path: Path) -> None:
         quantized(path, weights="uint4", rounding="k-quant", block=64)
 
 
+@pytest.mark.broad
 def test_both_formats_hold_the_same_and_a_comparison_says_it(tmp_path: Path) -> None:
     path = decoders.grouped(tmp_path / "float.onnx", int4=False)
     blocked = quantized(path, weights="int4", block=32, format="dequantize").rename(

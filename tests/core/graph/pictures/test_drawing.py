@@ -164,6 +164,7 @@ def test_an_empty_graph_a_self_loop_and_a_cycle() -> None:
     assert {"A", "B", "C"} <= set(texts(svg(graph_of_links([("A", "B"), ("B", "C"), ("C", "A")]))))
 
 
+@pytest.mark.broad
 def test_two_thousand_inputs() -> None:
     graph = Graph()
     sources = [graph.add(f"input{number}", kind=Kind.INPUT) for number in range(2_000)]
@@ -250,6 +251,7 @@ def test_cards_lines_and_text_are_there() -> None:
     assert len(inside.getcolors() or []) > 10  # smooth letters
 
 
+@pytest.mark.broad
 def test_bands_join_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     found = scene(random_graph(3))
     whole = raster_of(found, style.Look(grid=True), "png")

@@ -215,6 +215,7 @@ def test_formats_of_inputs_channels_and_quantization() -> None:
     assert found["dequantize"][0] == "quantization"
 
 
+@pytest.mark.broad
 def test_every_reformat_of_real_engines_is_explained(real_files: Path) -> None:
     seen = 0
     for path in sorted((real_files / "engines").rglob("*.graph.json")):

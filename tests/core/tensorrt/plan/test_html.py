@@ -3,6 +3,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from dld_tui.core.tables.html_page import digest
 from dld_tui.core.tensorrt.plan.engine_plan import missing
 from dld_tui.core.tensorrt.plan.html import plan_page, write_page
@@ -62,6 +64,7 @@ def test_names_alone_make_a_page_without_graph(tmp_path: Path) -> None:
     assert "--exportProfile" in page
 
 
+@pytest.mark.broad
 def test_a_large_engine_is_not_drawn(tmp_path: Path) -> None:
     page = page_of(write_engine(tmp_path, count=130))
     assert '<section id="graph">' not in page

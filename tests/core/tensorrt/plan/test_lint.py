@@ -473,6 +473,7 @@ def _rule_names(text: str) -> set[str]:
     return set(re.findall(r'"([a-z0-9]+(?:-[a-z0-9]+)+)"', text))
 
 
+@pytest.mark.broad
 def test_the_work_grows_with_the_layers_and_no_faster() -> None:
     kinds = ("Convolution", "Reformat", "kgen", "gemm", "Scale")
     plans = [

@@ -240,6 +240,7 @@ def test_names_without_a_model() -> None:
     assert (told.nodes[0].label, told.confidence) == ("call › n", "exact")
 
 
+@pytest.mark.broad
 def test_hostile_names_end_quickly(abcd: Document) -> None:
     for name in ("PWN(" * 50_000, "a + " * 50_000, "[profile 1]" * 5_000, ")" * 9, ""):
         mapped(abcd, name)
@@ -264,6 +265,7 @@ def joins(draw: st.DrawFn) -> tuple[list[str], str, list[str]]:
     return names, text, chosen
 
 
+@pytest.mark.broad
 @settings(max_examples=150)
 @given(case=joins())
 def test_joins_of_any_names_map_back(

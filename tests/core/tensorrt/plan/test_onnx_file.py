@@ -51,6 +51,7 @@ def test_texts_that_no_file_can_have_are_as_they_are_shown(tmp_path: Path) -> No
     assert all(name.isprintable() for name in (*node.input, *node.output))
 
 
+@pytest.mark.broad
 def test_real_engines(real_files: Path, tmp_path: Path) -> None:
     seen = 0
     for path in sorted((real_files / "engines").rglob("*.graph.json"))[:4]:

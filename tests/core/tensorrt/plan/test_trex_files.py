@@ -69,6 +69,7 @@ def test_from_a_log(tmp_path: Path) -> None:
     assert rows[1]["medianMs"] == 0.9
 
 
+@pytest.mark.broad
 def test_every_real_set_comes_back(real_files: Path, tmp_path: Path) -> None:
     for path in (real_files / "engines").glob("trex/examples/**/*.graph.json"):
         plan = open_plan(path)
