@@ -8,7 +8,7 @@ from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.groups import HOST, priced
 from dld_tui.core.report.records import Bound, Cost, Layer
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.charts.plots import Plot
+from dld_tui.widgets.charts.plots import Plot, draw
 from dld_tui.widgets.charts.report_charts import (
     Run,
     distribution_plot,
@@ -117,3 +117,5 @@ def test_a_run_says_when_it_was() -> None:
     assert isinstance(plot, Plot)
     assert [spot.key for spot in plot.spots] == [Run(0), Run(1), Run(4)]
     assert plot.spots[2].text == "run 3   250.000 ms   after 2.00 s"
+    axis = "".join(text for text, _ in draw(plot, 100, 20).lines[-2])
+    assert axis.split() == ["1", "2", "3"]

@@ -70,6 +70,8 @@ class Axis:
     """Where it begins; at the smallest value when None."""
     marked: Sequence[float] = ()
     """The values that get a text, rising, as far as there is room; round ones without any."""
+    whole: bool = False
+    """Only whole values get a text, as of runs, which are counted."""
 
 
 @dataclass(frozen=True)
@@ -237,10 +239,14 @@ def draw(plot: Plot, width: int, height: int) -> Picture:
     return Picture([*drawn, *plot.below], (first, last, bottom - 1), places, spots)
 
 
+_WHOLE = 1e-6
+
+
 def _ticks(axis: Axis, ends: tuple[float, float], most: int) -> list[float]:
     """Return the places on an axis that get a text."""
     if not axis.marked:
-        return ticks(*ends, most, log=axis.log)
+        found = ticks(*ends, most, log=axis.log)
+        return [at for at in found if not axis.whole or abs(at - round(at)) < _WHOLE]
     step = -(-len(axis.marked) // most)
     return [_placed(axis, at) for at in axis.marked[::step] if _is_shown(axis, at)]
 

@@ -252,7 +252,7 @@ def passes_plot(values: Sequence[float], passes: Sequence[int] = ()) -> Plot | s
     ]
     return Plot(
         [Marks(range(len(values)), values, "line")],
-        Axis("runs, in their order", lambda at: f"{at + 1:,.0f}"),
+        Axis("runs, in their order", lambda at: f"{at + 1:,.0f}", whole=True),
         Axis(text=_ms_text), spots,
     )  # fmt: skip
 
