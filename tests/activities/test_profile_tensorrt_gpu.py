@@ -21,7 +21,7 @@ def why_not() -> str:
 
     try:
         cuda = Cuda()
-        number = str(cuda.facts()["gpu_compute_capability"])
+        number = str(cuda.environment()["gpu_compute_capability"])
         cuda.close()
         facts = find_library().facts
     except UnavailableError as error:

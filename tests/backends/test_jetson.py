@@ -41,7 +41,7 @@ def root(tmp_path: Path) -> Path:
 def test_the_board_its_mode_and_clocks(root: Path) -> None:
     board = Jetson(root, tools)
 
-    assert board.facts() == {
+    assert board.environment() == {
         "jetson": "NVIDIA Jetson Orin Nano Developer Kit",
         "jetson_release": "R36 (release), REVISION: 4.0, GCID: 1",
         "jetson_power_mode": "MAXN",
@@ -65,7 +65,7 @@ def test_what_cannot_be_read_is_left_out(root: Path) -> None:
 
     assert board.read() == {}
     assert board.state() == {}
-    assert "jetson_power_mode" not in board.facts()
+    assert "jetson_power_mode" not in board.environment()
     with pytest.raises(UnavailableError, match="no file gives the load"):
         jetson_meter(board)
 
@@ -87,7 +87,7 @@ def test_another_machine_is_no_jetson(tmp_path: Path) -> None:
     put(tmp_path, "sys/devices/gpu.0/load", "100\n")
     board = Jetson(tmp_path, tools)
 
-    assert (board.board, board.facts(), board.read()) == (None, {}, {})
+    assert (board.board, board.environment(), board.read()) == (None, {}, {})
 
 
 def test_a_container_with_the_release_alone_is_a_jetson(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_load_that_does_not_answer_holds_nobody_up(
     pipe.replace(root / "sys/devices/platform/17000000.gpu/load")  # opening it waits for a writer
     board = Jetson(root, answers("NV Power Mode: MAXN\n0\n"))
     assert board.read() == {"gpu_mhz": 624.75}
-    assert board.facts()["jetson_power_mode"] == "MAXN"
+    assert board.environment()["jetson_power_mode"] == "MAXN"
     watch = BoardWatch(board, interval_s=0.01, patience_s=0.5)
     watch.start()
     clock = next(one for one in watch._tracks if one.sensor.spec.title == "GPU clock")

@@ -30,7 +30,7 @@ def refuse(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 
 
 def test_what_is_fixed(gpu: Nvml) -> None:
-    assert gpu.facts() == {
+    assert gpu.environment() == {
         "gpu": "NVIDIA Fake",
         "gpu_driver": "580.1",
         "gpu_cuda_driver": "13.1",
@@ -62,7 +62,7 @@ def test_what_is_not_supported_is_left_out(gpu: Nvml, monkeypatch: pytest.Monkey
         "nvmlDeviceGetMemoryInfo",
     )
     assert gpu.state().keys() == {"gpu_sm_mhz", "gpu_memory_mhz", "gpu_performance_state"}
-    assert "gpu_memory_bytes" not in gpu.facts()
+    assert "gpu_memory_bytes" not in gpu.environment()
     assert gpu.throttling() is None
     assert gpu.device_memory() is None
 

@@ -39,7 +39,7 @@ def test_figures_are_rates_of_the_sizes_that_were_measured() -> None:
 def test_other_programs_make_peaks_doubtful(
     monkeypatch: pytest.MonkeyPatch, others: float | None, *, busy: bool
 ) -> None:
-    monkeypatch.setattr(CpuWatch, "facts", lambda self: {"other_busy_threads": others})
+    monkeypatch.setattr(CpuWatch, "environment", lambda self: {"other_busy_threads": others})
     assert measure_peaks("Some CPU", 1).busy is busy
 
 

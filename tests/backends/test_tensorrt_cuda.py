@@ -97,7 +97,7 @@ def test_a_capture_can_be_given_up(cuda: Cuda) -> None:
 @pytest.mark.gpu
 @on_gpu
 def test_the_gpu_is_known_and_its_memory_ends(cuda: Cuda) -> None:
-    facts = cuda.facts()
+    facts = cuda.environment()
 
     assert facts["gpu"]
     assert "." in str(facts["gpu_compute_capability"])

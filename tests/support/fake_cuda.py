@@ -40,7 +40,7 @@ class FakeCuda:
         """How many streams, events, graphs and blocks of memory were not given back."""
         return len(self._memory) + len(self._streams) + len(self._events) + len(self._graphs)
 
-    def facts(self) -> dict[str, Any]:
+    def environment(self) -> dict[str, Any]:
         """Return the device's name and sizes."""
         return {"gpu": "Fake GPU", "gpu_compute_capability": "9.0"}
 

@@ -108,7 +108,7 @@ def run(request: Request) -> Iterator[Event]:
     yield Log(f"Refitting with {library.facts.title} an engine of {header.text}")
     log_lines: list[Log] = []
     with contextlib.closing(Cuda(request.device)) as cuda:
-        facts = cuda.facts()
+        facts = cuda.environment()
         device = f"{facts['gpu']}, compute capability {facts['gpu_compute_capability']}"
         yield Progress(0, None, stage="Loading the engine")
         log = BuildLog(None, log_lines.append)

@@ -98,14 +98,14 @@ def test_others_on_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     at(next(seconds))
     watch = module.CpuWatch()
     at(next(seconds))
-    assert watch.facts()["other_busy_threads"] == 1.5  # 12 s of work, 3 of them ours, in 6 s
+    assert watch.environment()["other_busy_threads"] == 1.5  # 12 s of work, 3 of them ours, in 6 s
 
 
 def test_without_a_count_of_the_processors_nothing_is_said(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_read", lambda path: None)
-    assert "other_busy_threads" not in module.CpuWatch().facts()
+    assert "other_busy_threads" not in module.CpuWatch().environment()
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,7 @@ class _Run:
                     path, **about, model=identity, settings=recorded, environment=self._facts,
                 )  # fmt: skip
                 stack.callback(board.close)
-                writer.add_environment(watch.facts())
+                writer.add_environment(watch.environment())
                 writer.add_latencies(each)
                 writer.set_fact("load_ms", load_ms)
                 writer.set_fact(GENERATION, self._figures)

@@ -110,7 +110,7 @@ class Outcome:
                 why = [gain]
         code = self._code(replace(chosen, model=Path(model or self.subject.base.model)))
         seconds = {**self.budget.seconds, "all": self.budget.passed_s}
-        others = self._watch.facts().get("other_busy_threads")
+        others = self._watch.environment().get("other_busy_threads")
         remarks = self.subject.feeds.remarks if self.subject.feeds is not None else []
         result = TuneResult(
             report=str(path), source=str(self.subject.base.model), best=chosen.key,

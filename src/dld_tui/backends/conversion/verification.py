@@ -647,7 +647,7 @@ class Verifier:
                 return None
         (first, before, third), (other_first, after, other_third) = times
         is_clear = third < other_first or other_third < first
-        others = watch.facts().get("other_busy_threads")
+        others = watch.environment().get("other_busy_threads")
         busy = others if isinstance(others, float) else None
         return Latencies(before, after, is_clear, busy)
 

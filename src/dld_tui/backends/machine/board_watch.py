@@ -273,7 +273,7 @@ class BoardWatch:
         facts: Facts = {}
         if self._lock_clocks:
             facts["jetson_clocks_locked"] = self._locked()
-        facts |= self._board.facts()
+        facts |= self._board.environment()
         self._tracks = [_Track(sensor) for sensor in find_sensors(self._board, gpu=self._gpu)]
         if self._tracks:
             self._ask_on()

@@ -500,7 +500,7 @@ class GpuCapture:
             self._note(f"The GPU's clocks, power and temperature are not known: {error.message}.")
         else:
             self._used_before = self._gpu.device_memory()
-            self.environment.update(self._gpu.facts())
+            self.environment.update(self._gpu.environment())
         if (
             self._plan.lock_clocks and self._board.board is None
         ):  # BoardWatch locks those of a board

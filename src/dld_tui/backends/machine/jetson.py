@@ -162,7 +162,7 @@ class Jetson:
             return model or "Jetson, model unknown"
         return model if "jetson" in model.lower() else None
 
-    def facts(self) -> Facts:
+    def environment(self) -> Facts:
         """Return the board, its release, power mode and clocks; unknown values are left out."""
         if self.board is None:
             return {}

@@ -103,8 +103,8 @@ class Nvml:
         except (self._nvml.NVMLError, TypeError, ValueError):
             return None
 
-    def facts(self) -> Facts:
-        """Return constant facts: name, driver, limits; unknown ones are left out."""
+    def environment(self) -> Facts:
+        """Return what is constant: name, driver, limits; unknown ones are left out."""
         nvml = self._nvml
         memory = self.ask("nvmlDeviceGetMemoryInfo")
         limit = self.ask("nvmlDeviceGetEnforcedPowerLimit")

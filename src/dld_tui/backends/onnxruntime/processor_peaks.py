@@ -77,7 +77,7 @@ def measure_peaks(cpu: str, threads: int) -> Peaks:
         _best_s(_chain(size), {"x": np.ones(size, np.float32)}, threads)
         for size in (_FAR, _TINY, *_CACHES)
     )
-    others = watch.facts().get("other_busy_threads")
+    others = watch.environment().get("other_busy_threads")
     return Peaks(
         cpu,
         {"fp32": work / fp32, "int8": work / int8},

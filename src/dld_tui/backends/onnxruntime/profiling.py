@@ -543,7 +543,7 @@ class ProfilingRun:
             self._report.set_fact("copies", asdict(copies))
             note = copies_note(copies, self._bound[0].on_host)
             self._report.note(note.text, note.kind)
-        self._report.add_environment(watch.facts())
+        self._report.add_environment(watch.environment())
 
     def _record_gpu(self, session: Session) -> Iterator[Event]:
         """Run passes in the session of the latency, with the GPU's work recorded."""

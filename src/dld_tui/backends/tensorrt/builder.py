@@ -676,7 +676,7 @@ class _Build:
             yield None
             return
         with contextlib.closing(cuda):
-            self._built.device = cuda.facts()
+            self._built.device = cuda.environment()
             yield cuda
 
     def _device_name(self) -> str:

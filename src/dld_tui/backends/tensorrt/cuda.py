@@ -100,7 +100,7 @@ class Cuda:
         """Let the calling thread use the device; the one that made this does already."""
         self._call("cuCtxSetCurrent", self._context)
 
-    def facts(self) -> Facts:
+    def environment(self) -> Facts:
         """Return what is known of the device, by the names that a report's environment has."""
         name = ctypes.create_string_buffer(256)
         self._call("cuDeviceGetName", name, len(name), self._device)

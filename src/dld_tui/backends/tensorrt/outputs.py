@@ -195,7 +195,7 @@ class EngineRun:
         require_gpu(library)
         with contextlib.ExitStack() as stack:
             self._cuda = stack.enter_context(contextlib.closing(Cuda(device)))
-            capability = self._cuda.facts()["gpu_compute_capability"]
+            capability = self._cuda.environment()["gpu_compute_capability"]
             log = BuildLog(None, lambda _: None)
             gpu = f"compute capability {capability}"
             self.engine = Engine(library, data, log, where, gpu, plugins, dla_core)

@@ -564,7 +564,7 @@ class ProfilingRun:
         if self._cuda is None:
             self._cuda = Cuda(plan.device, plan.spin_wait)
         with contextlib.closing(self._cuda) as cuda:
-            facts = cuda.facts()
+            facts = cuda.environment()
             self._gpu.open()
             self._environment.update({**facts, **self._gpu.environment, **self._versions()})
             self._environment.update(self._board.start())
@@ -576,7 +576,7 @@ class ProfilingRun:
             self._open(cuda, engine, plan.streams)
             watch = CpuWatch()
             yield from self._measure_latency(cuda)
-            self._report.add_environment(watch.facts())
+            self._report.add_environment(watch.environment())
             self._measure_memory(engine)
             self._drop_executions()
             yield from self._measure_layers(cuda, engine)

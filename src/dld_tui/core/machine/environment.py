@@ -222,7 +222,7 @@ class CpuWatch:
         self._own = _own_seconds()
         self._at = time.monotonic()
 
-    def facts(self) -> Mapping[str, JSON]:
+    def environment(self) -> Mapping[str, JSON]:
         """Return ``other_busy_threads``, the mean since the start, and ``load_average_after``."""
         facts: dict[str, JSON] = {"load_average_after": _load_average()}
         now, passed = _busy_seconds(), time.monotonic() - self._at
