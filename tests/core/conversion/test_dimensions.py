@@ -15,7 +15,7 @@ from dld_tui.core.conversion.dimensions import (
     find_dimensions,
     set_dimension,
 )
-from dld_tui.core.conversion.freed_dimensions import free_dimensions
+from dld_tui.core.conversion.freed_dimensions import declare_outputs, free_dimensions
 from dld_tui.core.conversion.regrouping import Factor, regrouped
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.shapes.size import Size, product, symbol
@@ -138,6 +138,24 @@ def test_items_of_any_batch_are_what_they_are_alone(name: str, size: int) -> Non
     assert (run(model, x[:size]) == alone[0]).all()
     assert (run(model, x) == np.concatenate(alone, axis)).all()
     assert model.graph.output[0].type.tensor_type.shape.dim[axis].dim_param == "N"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "rows"),
+    [("float[2, 4] a, float[3, 4] b", 5), ("float[2, 4] a, float[M, 4] b", 0),
+     ("float[0, 4] a, float[3, 4] b", 0), ("float[2, 4] a, float b", 0)],
+)  # fmt: skip
+def test_sizes_of_outputs_follow_where_those_of_all_inputs_are_fixed(
+    inputs: str, rows: int
+) -> None:
+    model = models.parse(
+        f"""<ir_version: 10, opset_import: ["" : 18]> g ({inputs}) => (float[P, 4] y) {{
+        y = Concat <axis = 0> (a, b) }}"""
+    )
+    if inputs.endswith("float b"):
+        model.graph.input[1].type.tensor_type.ClearField("shape")
+    declare_outputs(model, model)
+    assert model.graph.output[0].type.tensor_type.shape.dim[0].dim_value == rows
 
 
 @pytest.mark.parametrize("joined", [0, 1, 2, -1])

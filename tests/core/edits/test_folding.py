@@ -89,6 +89,15 @@ def test_sources_that_nothing_else_uses_go_and_outputs_stay() -> None:
         assert document.main.find("one") is None
 
 
+def test_weights_that_nothing_else_uses_go() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    net (float[1] x) => (float[1] y) <float[1] a = {1}, float[1] b = {2}> {
+      [sum] s = Add (a, b) y = Mul (x, s) }"""
+    with closing(Document(models.parse(text))) as document:
+        fold(document, "sum")
+        assert weights(document) == ["s"]
+
+
 def test_subgraphs_and_functions() -> None:
     with closing(opened()) as document:
         with pytest.raises(DldError, match="depends on 's', which an outer graph computes"):

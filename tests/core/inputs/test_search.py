@@ -177,6 +177,8 @@ DIVISOR = "g (int64[N, 4] a, int64[N, 4] b) => (int64[x, y] z) { z = Div (a, b) 
 SEQUENCE_FIRST = f"""g (float[S, batch, 10] X, int32[batch] sequence_lens,
     float[1, batch, 6] initial_h) => (float[a, b, c, d] y) {{ {w("k", 1, 24, 10)} {w("r", 1, 24, 6)}
     y = LSTM <hidden_size = 6> (X, k, r, , sequence_lens, initial_h) }}"""
+FREE_WHISPER = """g (float[batch_size, 80, encoder_sequence_length] input_features)
+    => (float[a, b, c] y) { y = Relu (input_features) }"""
 POINTS = "g (float[N, features, 16] x) => (float[a, b, c] y) { y = Relu (x) }"
 FIXED_SIGNAL = """g (float[B, 1, T] x) => (float[a, b, c] y) {
     s = Constant <value_ints = [1, 50, 320]> () y = Reshape (x, s) }"""
@@ -206,6 +208,7 @@ CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("regions", REGIONS, {}),
     ("shaped", SHAPED, {"size": (2,)}),
     ("shifted", SHIFTED, {"position_ids": (1, 16)}),
+    ("free whisper", FREE_WHISPER, {"input_features": (1, 80, 3000)}),
     ("points", POINTS, {"x": (1, 80, 16)}),
     ("line", LINE, {"x": (1, 3, 48, 320)}),
     ("odd pair", ODD_PAIR, {"left": (1, 50), "right": (1, 100)}),
@@ -370,6 +373,9 @@ def test_candidates_differ_and_end(tmp_path: Path) -> None:
         found = [one.shapes for one in candidate_guesses(input_specs(document), document)]
     assert len(found) == len({str(one) for one in found}) <= 10
     assert {one["input_ids"] for one in found} >= {(1, 128), (1, 1)}
+    with closing(Document.open(written(NO_RANK, tmp_path))) as document:
+        each = [one.shapes["x"] for one in candidate_guesses(input_specs(document), document)]
+    assert len({len(shape) for shape in each}) == len(each) > 2, "of each rank the best"
     fixed = [InputSpec("x", "float32", (2, 3))]
     assert [one.shapes for one in candidate_guesses(fixed)] == [{"x": (2, 3)}]
 

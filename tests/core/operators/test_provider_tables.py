@@ -98,7 +98,8 @@ def test_types_versions_and_operators_decide_on_kernels() -> None:
     assert judge(table("CUDA"), half).support is Support.TAKEN
     widened = judge(table("CPU"), half)
     assert (widened.support, widened.cause) == (Support.PARTLY, Cause.TYPE)
-    whole = call("Conv", 11, operand("X", "int32"), outputs=(operand("Y", "int32"),))
+    free = operand("of any type", "int32", variable="free")
+    whole = call("Conv", 11, free, operand("X", "int32"), outputs=(operand("Y", "int32"),))
     refused = judge(table("CUDA"), whole)
     assert (refused.support, refused.cause) == (Support.NOT, Cause.TYPE)
     assert refused.reason.startswith("X is int32, not ")
@@ -207,6 +208,13 @@ def test_pages_are_read() -> None:
         ({"constant": ["absent", "K"]}, Support.TAKEN),
         ({"attributes": {"none": [1], "way": ["b"]}}, Support.NOT),
         ({"attributes": {"none": [1], "way": ["a", "b"]}}, Support.TAKEN),
+        ({"note": "n"}, Support.PARTLY),
+        ({"note": "n", "note_if": {"way": None}}, Support.PARTLY),
+        ({"note": "n", "note_if": {"way": ["a"]}}, Support.PARTLY),
+        ({"note": "n", "note_if": {"way": ["a"], "none": None}}, Support.TAKEN),
+        ({"note": "n", "note_if": {"way": ["b"]}}, Support.TAKEN),
+        ({"note_if": {"way": ["a"]}}, Support.TAKEN),
+        ({}, Support.TAKEN),
     ],
 )
 def test_each_demand_of_a_row_is_looked_at(demands: dict[str, Any], support: Support) -> None:

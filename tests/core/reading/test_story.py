@@ -358,6 +358,13 @@ def test_what_onnxruntime_left_in_single_operators_is_a_rule_with_its_command(
     assert not any(step.rules for step in next_steps(report_of(tmp_path / "f.dldprof")))
 
 
+@pytest.mark.parametrize("lacking", ["Conv", "MatMul"])
+def test_a_softmax_with_one_product_beside_it_is_no_attention(tmp_path: Path, lacking: str) -> None:
+    types = {"Conv": "MatMul", "Relu": "Softmax", "Softmax": "Tanh", lacking: "Pool"}
+    steps = next_steps(report_of(tmp_path / "r.dldprof", types=types))
+    assert not any("attention-onnxruntime" in step.rules for step in steps)
+
+
 def test_what_a_fusion_replaces_bounds_what_it_can_bring(tmp_path: Path) -> None:
     types = {"Conv": "Pool", "Relu": "Div", "MatMul": "Erf", "Add": "Mul", "Softmax": "Tanh"}
     [gelu] = next_steps(report_of(tmp_path / "r.dldprof", types=types))

@@ -157,6 +157,8 @@ def values(text: str, version: str = "") -> dict[str, Any]:
         ("trtexec --onnx=m.onnx --stripWeights --refit", {"refit": "strip"}),
         ("trtexec --onnx=m.onnx --refit", {"refit": "refit"}),
         ("trtexec --onnx=m.onnx --noTF32", {"tf32": False}),
+        ("polygraphy run m.onnx --trt --no-tf32", {"tf32": False}),
+        ("trtexec --onnx=m.onnx --no-workspace=3", {}),
         ("trtexec --onnx=m.onnx --workspace=4096", {"workspace": 4096.0}),
         ("trtexec --onnx=m.onnx --useCudaGraph", {"use_cuda_graph": True}),
         ("trtexec --onnx=m.onnx --pi", {"native_instance_norm": False}),
