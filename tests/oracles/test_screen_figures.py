@@ -13,11 +13,13 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.profile import llm as profile_llm
+from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
+from dld_tui.core.document.samples import write_demo_models
 from dld_tui.core.preview import Preview, preview
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.measured_facts import measured_facts
-from dld_tui.core.report.records import Layer
+from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.widgets.charts.plots import Plot
@@ -175,6 +177,29 @@ async def test_the_page_of_a_profile(name: str, tmp_path: Path) -> None:
     with start_report(tmp_path / "r.dldprof") as report:
         add_ort_profile(report, unpack(name, tmp_path), None)
     await check(tmp_path / "r.dldprof")
+
+
+async def test_the_page_of_passes_of_which_the_first_is_a_warm_up(tmp_path: Path) -> None:
+    with start_report(tmp_path / "r.dldprof") as report:
+        first, second = (report.add_layer(Layer(name, "Conv")) for name in ("c", "d"))
+        for number, took in enumerate((900.0, 100.0, 110.0, 105.0)):
+            state = PassState.MEASURED if number else PassState.WARM_UP
+            start = 2000.0 * number
+            report.add_pass(number, start, took + 5, state)
+            spans = [(first, start, took / 2, took / 2, 1), (second, start + took / 2, 40, 40, 1)]
+            report.add_samples(number, spans)
+    await check(tmp_path / "r.dldprof")
+
+
+async def test_the_page_of_a_model_that_was_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With peaks of this machine, limits and a roofline."""
+    monkeypatch.chdir(tmp_path)
+    [model, _] = write_demo_models(tmp_path)
+    request = profile_onnxruntime.Request(model, iterations=12, layer_passes=8, output=Path("r"))
+    assert list(profile_onnxruntime.run(request))
+    await check(tmp_path / "r")
 
 
 @pytest.mark.parametrize("alone", [0, 6])

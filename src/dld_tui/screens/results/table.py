@@ -211,14 +211,14 @@ def of_load(result: LoadResult, values: Mapping[str, JSON]) -> TableResult:
         Spot(
             point.throughput, point.latency_ms[0],
             f"{fmt.plural(point.clients, 'client')}: {ratio_text(point.throughput)} requests/s,"
-            f" {fmt.milliseconds(point.latency_ms[0])} ms",
+            f" median {fmt.milliseconds(point.latency_ms[0])} ms",
         )
         for point in result.points
         if point.throughput is not None and point.latency_ms and point.latency_ms[0] is not None
     ]  # fmt: skip
     plot = Plot(
         [Marks([spot.x for spot in spots], [spot.y for spot in spots])],
-        Axis("requests/s", ratio_text, least=0.0), Axis("ms", ratio_text, least=0.0), spots,
+        Axis("requests/s", ratio_text, least=0.0), Axis("median ms", ratio_text, least=0.0), spots,
     )  # fmt: skip
     title = f"load of {Path(result.model).name}"
     return TableResult(title, load_lines(result), load_table(result), plot)
