@@ -23,7 +23,7 @@ from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.report.load import LoadPoint, LoadResult, point_of
 from dld_tui.core.report.sweep import parse_values
-from dld_tui.core.tensorrt.settings import RunSettings
+from dld_tui.core.tensorrt.run_settings import RunSettings
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:

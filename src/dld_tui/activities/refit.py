@@ -13,7 +13,8 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.params import FIRST_PAGE, like, param
-from dld_tui.core.tensorrt.settings import BuildSettings, RunSettings
+from dld_tui.core.tensorrt.run_settings import RunSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
 

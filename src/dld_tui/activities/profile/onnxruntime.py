@@ -20,7 +20,7 @@ from dld_tui.core.machine import providers
 from dld_tui.core.params import FIRST_PAGE, like, param, rerun_command, to_json
 from dld_tui.core.process.paths import report_path
 from dld_tui.core.report.latency import LatencyFigures
-from dld_tui.core.tensorrt.settings import MeasureSettings
+from dld_tui.core.tensorrt.run_settings import MeasureSettings
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.params import Setting, like, settings_of
 from dld_tui.core.tensorrt.availability import reasons
 from dld_tui.core.tensorrt.facts import LibraryFacts
-from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES, BuildSettings, RunSettings
+from dld_tui.core.tensorrt.run_settings import ENGINE_SUFFIXES, RunSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
 PAGE = "TensorRT"

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import Setting, problem_with, settings_of
-from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings, MeasureSettings, RunSettings
+from dld_tui.core.tensorrt.run_settings import MeasureSettings, RunSettings
+from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments, with_profile
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON

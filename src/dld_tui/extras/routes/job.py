@@ -26,7 +26,8 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.params import like, param, settings_of, to_json
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, route_text
-from dld_tui.core.tensorrt.settings import BuildSettings, MeasureSettings
+from dld_tui.core.tensorrt.run_settings import MeasureSettings
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.extras.routes.search import (

@@ -38,7 +38,8 @@ from dld_tui.core.params import (
 from dld_tui.core.process.plugins import resolve
 from dld_tui.core.settings import state
 from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts, trtexec_version
-from dld_tui.core.tensorrt.settings import ENGINE_SUFFIXES, BuildSettings
+from dld_tui.core.tensorrt.run_settings import ENGINE_SUFFIXES
+from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck
