@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Log, Progress
@@ -77,9 +78,16 @@ class Result:
 
     engine: Path
     bytes: int
+    """Of the engine."""
     weights: int
     """Those that are new."""
     library: str
+
+    @property
+    def text(self) -> str:
+        """What was done, in one line. Untrusted text."""
+        count = fmt.plural(self.weights, "weight")
+        return f"{self.engine}: {count} refitted; the engine has {fmt.size(self.bytes)}"
 
 
 def run(request: Request) -> Iterator[Event]:

@@ -6,6 +6,7 @@ and the rows that a filter leaves, which say the same as without it.
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -20,9 +21,16 @@ from dld_tui.core.tensorrt.plan.layer_records import shown_names
 from dld_tui.core.tensorrt.plan.summary import matching
 from dld_tui.core.tensorrt.plan.tables import VIEWS, layers_of_row, make_table
 from dld_tui.screens.results.plan import Loaded, load
+from dld_tui.widgets.charts.plots import Plot
+from dld_tui.widgets.charts.report_charts import ChartData
 from dld_tui.widgets.results.layers import screen_table
 from dld_tui.widgets.results.plan import FindingRows
-from dld_tui.widgets.results.plan_summary import LoadedPlan, roofline_lines, summary_lines
+from dld_tui.widgets.results.plan_summary import (
+    LoadedPlan,
+    PlanCharts,
+    roofline_lines,
+    summary_lines,
+)
 from tests.oracles.page_text import shows
 
 DATA = Path(__file__).parent / "data"
@@ -172,3 +180,18 @@ def test_reformats_are_explained_by_their_neighbours_whatever_the_filter() -> No
     assert len(kept) > 1
     assert {row.layer.name: row.edit for row in kept} == edits
     assert not any("Let the input quantize" in edit for edit in edits.values())
+
+
+def test_the_chart_of_layer_times_has_the_median_of_all_layers(tmp_path: Path) -> None:
+    rows = [{"name": name, "averageMs": ms} for name, ms in (("a", 0.0), ("b", 1.0), ("c", 3.0))]
+    path = tmp_path / "e.profile.json"
+    path.write_text(json.dumps([{"count": 9}, *rows]))
+    loaded = load(path)
+    charts = PlanCharts()
+    shown = charts.line_charts()["distribution"].plot
+    document: Any = plan_json(loaded.plan)
+    assert shown is not None
+    plot = shown(ChartData(loaded.layers, (), 80, 20))
+    assert isinstance(plot, Plot)
+    median = document["summary"]["distribution"]["median_ms"]
+    assert f"median {median:.2f}" in plain(plot.below[0])

@@ -208,12 +208,11 @@ def show_reduction(result: Reduction, as_json: bool) -> None:
 
 
 def show_refit(result: Result, as_json: bool) -> None:
-    """Print the path of the engine and the number of refitted weights."""
+    """Print the path and the size of the engine, and the number of refitted weights."""
     if as_json:
         write_json(result)
         return
-    count = fmt.plural(result.weights, "weight")
-    write(f"{visible(str(result.engine))}: {count} refitted, {fmt.size(result.bytes)}")
+    write(visible(result.text))
 
 
 def show_sweep(result: Sweep, as_json: bool) -> None:

@@ -294,8 +294,9 @@ def write_tables_of_summary(plan: EnginePlan, text: str, mapping: Mapping[int, L
         chosen = tuple(matching(plan, text, mapping))
         passes = "passes" if len(chosen) == 1 else "pass"
         write()
-        write(f"{len(chosen):,} of {fmt.plural(len(plan.layers), 'layer')} {passes} the filter:"
-              " shares are of all layers")  # fmt: skip
+        layers = fmt.plural(len(plan.layers), "layer")
+        base = ": shares are of all layers" if plan.total_ms else ""
+        write(f"{len(chosen):,} of {layers} {passes} the filter{base}")
         plan = replace(plan, layers=chosen)
     if not plan.layers:
         return

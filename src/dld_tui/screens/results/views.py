@@ -48,7 +48,7 @@ def built_engine(result: Built, values: Mapping[str, JSON]) -> View:
 
 def refitted_engine(result: Refitted, values: Mapping[str, JSON]) -> View:
     """Return that an engine has its new weights."""
-    return visible(f"{result.engine} is built")
+    return visible(result.text)
 
 
 def of_reduction(result: Reduction, values: Mapping[str, JSON]) -> View:

@@ -181,7 +181,8 @@ def distribution_plot(
     figures = "  ".join(f"{name} {at:,.{digits(at)}f}" for name, at in told)
     caption: Line = [(f" {glyphs.current().separator} ", "accent"), (f"{figures} ms{above}", "")]
     axis = Axis("ms", lambda ms: f"{ms:,.{digits(shape.high)}f}")
-    return Plot([histogram_marks(shape)], axis, Axis(least=0.0), rules=rules, below=[caption])
+    counts = Axis(least=0.0, whole=True)
+    return Plot([histogram_marks(shape)], axis, counts, rules=rules, below=[caption])
 
 
 def distributions_plot(runs: Sequence[tuple[str, Sequence[float]]], width: int) -> Plot | str:

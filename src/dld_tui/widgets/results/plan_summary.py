@@ -310,7 +310,8 @@ class PlanCharts(ChartPane):
                 "distribution",
                 "Distribution of the layers' times",
                 plot=lambda data: distribution_plot(
-                    [layer.time_ms for layer in data.layers if layer.time_ms], data.width
+                    [layer.time_ms for layer in data.layers if layer.time_ms is not None],
+                    data.width,
                 ),
             ),
             "inferences": Chart(
