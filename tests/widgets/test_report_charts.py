@@ -110,6 +110,7 @@ def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
     # A limit of memory alone is drawn, too: the peak of the type is known.
     assert isinstance(report_roofline([layers[1], layers[1]], roofs), Plot)
     assert "Too few" in str(report_roofline(LAYERS, roofs))
+    assert "does not say what its device can do" in str(report_roofline(layers, {}))
 
 
 def test_a_run_says_when_it_was() -> None:

@@ -316,6 +316,8 @@ def roofline_plot(
 
 def report_roofline(layers: Sequence[Layer], roofs: Mapping[str, Peaks]) -> Plot | str:
     """Return the roofline of layers that know their work, on the device that they ran on."""
+    if not roofs and any(layer.cost is not None and layer.cost.roof_ms for layer in layers):
+        return "The report does not say what its device can do at most."
     device = max(roofs, key=lambda one: sum(_cost_on(layer, one) for layer in layers), default="")
     points: list[tuple[float, float, Layer]] = []
     kinds: dict[str, float] = {}
