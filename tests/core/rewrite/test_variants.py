@@ -13,7 +13,9 @@ import pytest
 from onnx import helper
 
 from dld_tui.core.conversion.opset import ConversionError, convert_opset
+from dld_tui.core.document import Document
 from dld_tui.core.rewrite.rule import own_rules, rules_of, text_of_rules
+from dld_tui.core.rewrite.views import old_meaning
 from dld_tui.core.shapes.inference import infer
 from tests.core.rewrite import test_library, test_onnxscript_behaviours
 from tests.core.rewrite.rewriting import (
@@ -189,6 +191,20 @@ _OLD = {
 def test_a_rule_holds_in_old_opsets(name: str) -> None:
     rules, body = _OLD[name]
     _require_equal_in_old_opsets(body, rules.split())
+
+
+@pytest.mark.parametrize(
+    ("version", "attributes", "old"),
+    [
+        (6, "spatial = 0", "spatial"), (6, "is_test = 1, spatial = 0", "spatial"),
+        (6, "spatial = 1", ""), (6, "is_test = 1", ""), (6, "epsilon = 0.5", ""),
+        (17, "training_mode = 1", ""),
+    ],
+)  # fmt: skip
+def test_what_an_attribute_meant_in_an_old_opset(version: int, attributes: str, old: str) -> None:
+    text = f"""<ir_version: 8, opset_import: ["" : {version}]> g (float[1, 2, 1, 1] x) => (y)
+    <float[2] s = {{2, 3}}> {{ y = BatchNormalization<{attributes}>(x, s, s, s, s) }}"""
+    assert old_meaning(Document(parse(text)).main.nodes[0]) == old
 
 
 @pytest.mark.parametrize("version", [10, 11, 13])

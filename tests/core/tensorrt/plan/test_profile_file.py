@@ -43,7 +43,7 @@ def test_what_does_not_fit_is_said() -> None:
         "2 layers without a row in the profile: b, c\\x1b",
         "1 row of the profile, 0.500 ms, fit no layer: d",
     ]
-    assert found.total_ms == 1.0
+    assert (found.total_ms, found.matched, found.left) == (1.0, 1, 1)
 
 
 def test_a_profile_of_another_engine() -> None:
