@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dld_tui.backends.machine import nvml
-from dld_tui.backends.machine.capture import PollingSampler, gpm_meter, nvml_meter
+from dld_tui.backends.machine.capture import PollingSampler, during_passes, gpm_meter, nvml_meter
 from dld_tui.backends.machine.nvml import Nvml
 from dld_tui.core.errors import UnavailableError
 from tests.support import fake_pynvml
@@ -139,3 +139,15 @@ def test_a_row_that_the_driver_does_not_tell_says_so(
 
     assert {one.absent for one in rows} <= {None, "the driver does not report it"}
     assert all(one.samples or one.absent for one in rows)
+
+
+def test_what_varied_during_the_passes_is_told_with_its_range() -> None:
+    states = [
+        {"sm_mhz": 1500, "mem_mhz": 900, "power_w": 3, "limit": "none", "mode": "A", "on": True},
+        {"sm_mhz": 1700, "mem_mhz": 900, "power_w": 5, "limit": "heat", "mode": "A", "on": True},
+        {"sm_mhz": 1600, "mem_mhz": 900, "power_w": 9, "limit": "power", "idle": "none"},
+    ]
+    assert during_passes(states) == {
+        "sm_mhz": 1600, "sm_mhz_lowest": 1500, "sm_mhz_highest": 1700, "mem_mhz": 900,
+        "power_w": 5, "limit": "heat, power", "mode": "A", "on": "True", "idle": "none",
+    }  # fmt: skip

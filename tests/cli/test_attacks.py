@@ -56,6 +56,9 @@ def test_a_forced_conversion_leaves_one_data_file(dld: Dld, tmp_path: Path) -> N
         assert dld("convert", "external", path, "-o", out, "--force").status == 0
         onnx.checker.check_model(out)
         assert len([name for name in os.listdir(tmp_path) if name.endswith(".data")]) == 1
+    named = dld("convert", "external", path, "-o", out, "--force", "--location", "w.bin", "--json")
+    assert named.json["data_file"] == "w.bin"
+    assert (tmp_path / "w.bin").exists()
 
 
 @pytest.mark.broad

@@ -33,6 +33,10 @@ def test_merged_and_verified(dld: Dld, parts: tuple[Path, Path], tmp_path: Path)
     assert found["links"] == [{"data": "y_1"}]
     assert found["renamed"] == [{"y": "y_1", "W": "W_1"}]
     onnx.checker.check_model(onnx.load(out))
+    named = dld(
+        "merge", *parts, "-o", out, "--force", "--map", "y=data", "--prefix", "b/", "--json"
+    )
+    assert named.json["renamed"][0]["W"] == "b/W"
 
 
 @pytest.mark.parametrize("inner", ["t", "w"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from dld_tui.targets.ssh.known_hosts import host_name, known_keys, remember
+from dld_tui.targets.ssh.known_hosts import host_name, known_keys, public_half, remember
 
 KEY = asyncssh.generate_private_key("ssh-ed25519")
 OTHER = asyncssh.generate_private_key("ssh-ed25519")
@@ -87,3 +87,19 @@ def test_what_is_remembered_is_known_to_openssh_too(tmp_path: Path) -> None:
         command = ["ssh-keygen", "-f", str(file), "-F", name]
         assert subprocess.run(command, capture_output=True, check=True).stdout
     assert host_name("Box", 22) == "box"
+
+
+@pytest.mark.parametrize("kind", ["ssh-ed25519", "ecdsa-sha2-nistp256"])
+def test_the_public_half_of_a_key_is_in_its_file_or_beside_it(kind: str, tmp_path: Path) -> None:
+    key = asyncssh.generate_private_key(kind)
+    path = tmp_path / "id"
+    path.write_bytes(key.export_private_key("openssh"))
+    inside = public_half(path)
+    assert inside is not None
+    assert inside.public_data == key.public_data
+    path.write_text("another format")
+    assert public_half(path) is None
+    path.with_name("id.pub").write_bytes(key.export_public_key())
+    beside = public_half(path)
+    assert beside is not None
+    assert beside.public_data == key.public_data

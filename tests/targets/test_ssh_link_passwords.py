@@ -75,7 +75,7 @@ def test_three_wrong_passwords_are_enough(
     error = refused(made)
     assert error.stage == "authentication"
     assert server.passwords == guesses[:3]
-    assert "the password" in str(error)
+    assert "refused: the password" in str(error)
     everything = str(error) + repr(error.__dict__) + caplog.text + repr(made.__dict__)
     assert "guess" not in everything
     assert repr(secrets) == "<Secrets: 0>"
