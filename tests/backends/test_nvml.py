@@ -10,6 +10,7 @@ from dld_tui.backends.machine import nvml
 from dld_tui.backends.machine.capture import PollingSampler, during_passes, gpm_meter, nvml_meter
 from dld_tui.backends.machine.nvml import Nvml
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.types import JSON
 from tests.support import fake_pynvml
 
 
@@ -142,7 +143,7 @@ def test_a_row_that_the_driver_does_not_tell_says_so(
 
 
 def test_what_varied_during_the_passes_is_told_with_its_range() -> None:
-    states = [
+    states: list[dict[str, JSON]] = [
         {"sm_mhz": 1500, "mem_mhz": 900, "power_w": 3, "limit": "none", "mode": "A", "on": True},
         {"sm_mhz": 1700, "mem_mhz": 900, "power_w": 5, "limit": "heat", "mode": "A", "on": True},
         {"sm_mhz": 1600, "mem_mhz": 900, "power_w": 9, "limit": "power", "idle": "none"},

@@ -72,6 +72,19 @@ def test_cells_keep_their_values() -> None:
     assert rows[3][1:] == [-1e-300, 0.0]
 
 
+def test_heads_alone_are_bold() -> None:
+    with zipfile.ZipFile(io.BytesIO(content([("Layers", Table(COLUMNS, ROWS))], {}))) as archive:
+        styles = ElementTree.fromstring(archive.read("xl/styles.xml"))
+        sheet = ElementTree.fromstring(archive.read("xl/worksheets/sheet1.xml"))
+    fonts = [font.find(f"{SPACE}b") is not None for font in styles.iter(f"{SPACE}font")]
+    formats = styles.find(f"{SPACE}cellXfs")
+    assert formats is not None
+    bold = [fonts[int(one.attrib["fontId"])] for one in formats]
+    rows = [[bold[int(cell.get("s", 0))] for cell in row] for row in sheet.iter(f"{SPACE}row")]
+    assert all(rows[0])
+    assert not any(map(any, rows[1:]))
+
+
 def test_a_number_that_no_cell_can_hold_is_text() -> None:
     sheets = read(content([("Layers", Table(COLUMNS, [("x", 0.1, 10**400)]))], {}))
     assert sheets["Layers"][1][2] == str(10**400)

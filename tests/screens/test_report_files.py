@@ -19,11 +19,12 @@ from dld_tui.core.settings.config import Config
 from dld_tui.screens.results import report as module
 from dld_tui.screens.results.report import ReportScreen, load
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog, PromptDialog, QuestionDialog
+from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.results.layers import ColumnsDialog
 from dld_tui.widgets.results.summary import AnswerText
 from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import HOSTILE, make_report, writer
-from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of, timeline
+from tests.support.report_screen import LARGE, SMALL, all_text, opened, pane, text_of, timeline
 from tests.support.tui import until
 
 
@@ -85,9 +86,12 @@ async def test_columns_are_chosen_and_remembered(report: Path) -> None:
         await pilot.press("C")
         await until(pilot, lambda: isinstance(pilot.app.screen, ColumnsDialog))
         dialog = pilot.app.screen
-        view = dialog.query_one("ColumnList")
-        view.go_to_key("output_dims")  # type: ignore[attr-defined]
-        await pilot.press("space", "escape")
+        view = dialog.query_one("ColumnList", LineView)
+        view.go_to_key("output_dims")
+        before = all_text(view)
+        await pilot.press("space")
+        await until(pilot, lambda: all_text(view) != before)
+        await pilot.press("escape")
         assert "output shapes" not in text_of(pane(screen).table)
     async with opened(report) as (_, screen):
         assert "output_dims" not in pane(screen).columns

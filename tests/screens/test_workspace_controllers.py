@@ -256,8 +256,16 @@ def test_links_are_cut_given_another_value_and_an_operator(desk: Desk) -> None:
     assert desk.dialogs[1].TITLE_TEXT == "Connect to input A of Add second"
     palette = operator_palette(desk.document.main, {})
     desk.answers.append(next(item for item in palette.operators if item.name == "Relu"))
+    relu = desk.answers[-1]
     wiring.insert_on_link()
     assert added[0].users_of == [["second", 0]]
+    # The same link, from where it begins.
+    first, second = desk.node("first"), desk.node("second")
+    terminal = Terminal(first.scope, "output", "a", first, 0, user=second)
+    desk.look(Cursor(subject=first, node=first, in_graph=True, link=terminal))
+    desk.answers.append(relu)
+    wiring.insert_on_link()
+    assert added[1].users_of == [["second", 0]]
 
 
 class NavigationOfDesk(Navigation):
