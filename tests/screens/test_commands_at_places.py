@@ -20,6 +20,7 @@ from dld_tui.core.document import Document
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
+from dld_tui.widgets.explorer.branches import Branch
 from dld_tui.widgets.parameters.terminals import Terminal
 from tests.support import models
 from tests.support.desk import Desk
@@ -68,6 +69,7 @@ def link(desk: Desk) -> Cursor:
 
 PLACES: dict[str, Callable[[Desk], Cursor]] = {
     "nothing": lambda desk: Cursor(),
+    "a graph": lambda desk: Cursor(branch=Branch.of_scope(desk.document.main, 5)),
     "a node": node("act"),
     "a call": node("call"),
     "a node with subgraphs": node("choose"),
@@ -162,8 +164,10 @@ def table(model: Path) -> str:
     for place in PLACES:
         with closing(Document.open(model)) as document:
             desk = Desk(document)
-            done = done_at(desk, PLACES[place](desk))
-        lines.append(f"\n{place}\n" if usual else f"{place}\n")
+            cursor = PLACES[place](desk)
+            title = f"{place}: {': '.join(filter(None, cursor.place))}".removesuffix(": ")
+            done = done_at(desk, cursor)
+        lines.append(f"\n{title}\n" if usual else f"{title}\n")
         lines += [
             f"    {command}: {did}\n"
             for command, did in done.items()

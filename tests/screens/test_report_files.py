@@ -90,6 +90,7 @@ async def test_columns_are_chosen_and_remembered(report: Path) -> None:
         view.go_to_key("output_dims")
         before = all_text(view)
         await pilot.press("space")
+        assert {"output", "shapes", "bar"} <= set(before.split())
         await until(pilot, lambda: all_text(view) != before)
         await pilot.press("escape")
         assert "output shapes" not in text_of(pane(screen).table)
