@@ -18,7 +18,9 @@ class Page(HTMLParser):
         self.tables: dict[str, list[dict[str, str]]] = {}
         """The rows of each table by its id, or that of its section."""
         self.bars: dict[str, dict[str, str]] = {}
-        """What bars are of and their figures, by section."""
+        """What bars are of and their figures, by section; of several the last."""
+        self.series: dict[str, dict[str, list[str]]] = {}
+        """The figures of all bars of a name, by section."""
         self._section, self._table, self._heads = "", "", list[str]()
         self._row: list[str] | None = None
         self._open: list[str] = []
@@ -58,6 +60,7 @@ class Page(HTMLParser):
         elif self._open[-2:] == ["rect", "title"]:
             name, _, figure = data.rpartition(": ")
             self.bars.setdefault(self._section, {})[name] = figure
+            self.series.setdefault(self._section, {}).setdefault(name, []).append(figure)
         elif self._open[-1:] != ["title"]:
             lines = self.texts.setdefault(self._section, [""])
             lines[-1:] = [(lines[-1] if lines else "") + data]

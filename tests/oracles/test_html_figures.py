@@ -19,6 +19,7 @@ from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.activities.profile import tensorrt as profile_tensorrt
 from dld_tui.backends.tensorrt import library, profiling
 from dld_tui.backends.tensorrt.library import use
+from dld_tui.core import fmt
 from dld_tui.core.events import Finished
 from dld_tui.core.reading.export import report_json, report_page
 from dld_tui.core.reading.first_lines import first_lines
@@ -29,6 +30,7 @@ from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
+from dld_tui.core.tensorrt.plan.layer_records import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.lint import findings, grouped
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
@@ -259,6 +261,21 @@ def check_plan(path: Path) -> None:
         nothing_known = not layer["layer_type"] and not layer["inputs"] and not layer["outputs"]
         for title in ("weights", "in", "out"):
             assert not nothing_known or row.get(title, "–") == "–", row
+    # The bars of a layer's bytes are what it moves, and a dash where the table has one.
+    named = shown_names(plan, layer_records(plan, mapping))
+    moved = {named[index]: layer for index, layer in layers.items()}
+    for name, parts_of in page.series.get("memory-chart", {}).items():
+        if len(parts_of) == 3 and name in moved and [*named.values()].count(name) == 1:
+            layer = moved[name]
+            weights, inputs, outputs = parts_of
+            known = layer["weights_from"] != "unknown"
+            assert weights == (fmt.size(layer["weights_bytes"]) if known else "–"), name
+            read = layer["footprint"] - layer["weights_bytes"]
+            assert (inputs, outputs) == tuple(
+                fmt.size(size)
+                for size in (read - sum(tensor["bytes"] for tensor in layer["outputs"]),
+                             sum(tensor["bytes"] for tensor in layer["outputs"]))
+            ), name  # fmt: skip
     # A heading counts the rows below it.
     for section in ("finding", "layer", "convolution", "gemm", "reformats", "memory", "timing"):
         for name in (section, f"{section}s"):

@@ -156,17 +156,15 @@ def _bandwidth(peaks: Peaks, across: _LogAxis, up: _LogAxis) -> list[str]:
 
 
 def memory_chart(plan: EnginePlan, names: Mapping[int, str]) -> str:
-    """Return the bytes of the layers that move most: weights, inputs, outputs."""
+    """Return the bytes of the layers that move most: weights, what is read of inputs, outputs."""
     known = (layer for layer in plan.layers if layer.footprint)
     rows = []
     for layer in nlargest(_TOP, known, key=lambda layer: layer.footprint or 0):
-        sizes = (
-            layer.weights_bytes,
-            sum(tensor.bytes or 0 for tensor in layer.inputs),
-            sum(tensor.bytes or 0 for tensor in layer.outputs),
-        )
+        inputs = sum(tensor.bytes or 0 for tensor in layer.inputs) - layer.unread_bytes
+        outputs = sum(tensor.bytes or 0 for tensor in layer.outputs)
+        sizes = (layer.known_weights, inputs, outputs)
         rows.append(Bar(names[layer.index], sizes, tuple(fmt.size(size) for size in sizes)))
-    return bars(rows, ("weights", "inputs", "outputs"))
+    return bars(rows, ("weights", "read of inputs", "outputs"))
 
 
 def precision_chart(plan: EnginePlan) -> str:
