@@ -67,6 +67,8 @@ def _wholes(shown: Any, plan: EnginePlan, expected: list[dict[str, Any]]) -> int
     assert summary["weights_bytes"] == sum(layer["weights_bytes"] for layer in expected)
     assert summary["activations_bytes"] == sum(layer["io_bytes"] for layer in expected)
     assert (summary["activations_complete"], summary["weights_estimated_bytes"]) == (True, 0)
+    read = summary["activations_bytes"] - summary["unread_bytes"]
+    assert read + summary["weights_bytes"] == sum(layer["footprint"] for layer in expected)
     count = 4
     for by in ("type", "precision"):
         sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
