@@ -112,7 +112,7 @@ def test_without_the_sdk(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_must_be_there(dld: Dld, tmp_path: Path) -> None:
-    assert "not a folder" in dld.fails(2, "mcp", "--allow", tmp_path / "none")
+    assert "the folder does not exist" in dld.fails(2, "mcp", "--allow", tmp_path / "none")
 
 
 def test_long_results_are_cut_to_their_first_rows() -> None:

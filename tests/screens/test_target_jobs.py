@@ -52,7 +52,7 @@ class Scripted(Job):
         self.script = events
         self.go = threading.Event()
         self.leaves = leaves
-        self.cancelled = False
+        self.cancelled = self.is_left = False
 
     def events(self) -> Iterator[Event]:
         yield Progress(1, 4, "passes", f"Measuring {HOSTILE}")
@@ -71,6 +71,7 @@ class Scripted(Job):
         return self.leaves
 
     def leave(self) -> bool:
+        self.is_left = True
         self.go.set()
         return self.leaves
 
@@ -145,8 +146,8 @@ async def test_leaving_a_job_on_a_target_does_not_stop_it() -> None:
         await until(pilot, lambda: app.screen is screen)
         await pilot.press("escape")
         await until(pilot, lambda: "with or without" in screen_text(app))
-        await pilot.press("d")
-        await until(pilot, job.go.is_set)
+        await pilot.press("c")
+        await until(pilot, lambda: job.is_left)
         assert not job.cancelled
 
 
