@@ -10,6 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.errors import CancelledError, SaveError
+from dld_tui.core.files import model_set
 from dld_tui.core.files.blobs import BlobTable, SpillFile
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.model_set import discard_view, external_view
@@ -28,13 +29,16 @@ class Opened:
         self.external = ExternalFiles(path)
         self.skeleton = cut(Source.open(path), self.blobs, threshold=64).model
 
-    def view(self, *, values: bool = False, folder: Path | None = None) -> Path:
+    def view(
+        self, *, values: bool = False, loadable: bool = False, folder: Path | None = None
+    ) -> Path:
         return external_view(
             self.skeleton,
             self.blobs,
             folder or self.path.parent,
             external=self.external,
             values=values,
+            loadable=loadable,
         )
 
 
@@ -80,6 +84,16 @@ def test_structure_alone_takes_no_space_and_no_place_in_the_folder(
     discard_view(view)
     assert os.listdir(temporary) == []
     discard_view(view)  # twice is no error
+
+
+def test_a_loadable_view_keeps_values_up_to_a_limit_in_all(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_set, "_MOST_KEPT", 17_000)
+    path = weights(home / "m.onnx", [6000, 8000, 7000, 3000])
+    whole, seen = arrays(path), arrays(Opened(path).view(loadable=True))
+    kept = [seen[name] == array for name, array in whole.items()]
+    assert kept == [True, True, False, True]
 
 
 def test_values_are_referred_to_in_the_model_itself(home: Path, temporary: Path) -> None:

@@ -88,7 +88,6 @@ def as_source(binary: bytes, text: Source) -> Source:
     """Return an open file with a binary model that has the path and the identity of a text."""
     with tempfile.TemporaryFile(dir=spill_folder()) as file:
         file.write(binary)
-        file.flush()
         source = Source(text.path, os.dup(file.fileno()), text.identity)
     source.size = len(binary)
     return source
