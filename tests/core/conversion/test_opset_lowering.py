@@ -230,6 +230,13 @@ REFUSED = {
         "axes of ReduceMean must be constant: an attribute before opset 18: node >y",
     ),
     "zero": (graph("y = Reshape<allowzero=1>(x, s)", 14, "int64[2] s = {0, 0}"), 13, "allowzero"),
+    **{
+        f"samples between, {mode}": (
+            graph(f"y = Resize<mode = \"{mode}\">(x, , f)", 11, f"float[3] f = {{1, 1, {scale}}}"),
+            10, "Resize has no mode",
+        )
+        for mode, scale in (("linear", 2), ("nearest", 1.5))
+    },
     "scales of channels": (
         graph("y = QuantizeLinear<axis=1>(x, s)", 13, "float[3] s = {1, 2, 3}"), 10, "Quantize"
     ),
@@ -261,6 +268,31 @@ REFUSED = {
     "a type": (graph("c = Cast<to=16>(x) y = Relu(c)", 14), 12, "takes no bfloat16 before opset"),
     "very old": (graph("y = Add(x, x)", 13), 6, "opset 6"),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("version", [9, 10])
+@pytest.mark.parametrize(
+    ("mode", "way", "scales"),
+    [
+        ("linear", "asymmetric", "2, 1.5"), ("linear", "half_pixel", "1, 1"),
+        ("nearest", "asymmetric\", nearest_mode = \"floor", "2, 1.5"),
+        ("nearest", "half_pixel", "2, 3"),
+    ],
+)  # fmt: skip
+def test_samples_are_placed_as_they_were(mode: str, way: str, scales: str, version: int) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    model = models.parse(
+        f"""<ir_version: 5, opset_import: ["" : 11]>
+        g (float[1, 1, 4, 6] x) => (float[1, 1, a, b] y)
+        <float[4] f = {{1, 1, {scales}}}, float[0] r = {{}}> {{
+            y = Resize<mode = "{mode}", coordinate_transformation_mode = "{way}">(x, r, f) }}"""
+    )
+    x = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6) ** 2
+    before, after = (
+        runtime.InferenceSession(one.SerializeToString()).run(None, {"x": x})[0]
+        for one in (model, lowered(model, version))
+    )
+    np.testing.assert_allclose(before, after, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -164,6 +164,11 @@ def test_node_that_moves_into_a_branch() -> None:
     change = only(compare(models.parse(old), models.parse(new)))
     assert (change.status, change.old, change.new) == ("moved", "wander", "wander")
     assert change.new_place == ("choose:then_branch",)
+    gone = old.replace("[pre] a", "[gone] g = Sinh(x)\n[pre] a")
+    found = compare(models.parse(gone), models.parse(new))
+    assert brief(found) == [
+        ("node", "removed", "gone", None), ("node", "moved", "wander", "wander")
+    ]  # fmt: skip
 
 
 def test_functions_by_domain_and_name() -> None:
