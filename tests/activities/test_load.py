@@ -82,39 +82,35 @@ def test_an_open_loop_answers_each_arrival_once_and_tells_waiting() -> None:
 
 
 class Counter(Server):
-    """One that computes two requests at a time."""
+    """One that computes two requests at a time, and notes when each came and went."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(seconds)
         self.free = Semaphore(2)
+        self.spans: list[tuple[float, float]] = []
 
     def timer(self, first: int, durations: array[int], most: int, until: int) -> int:
         for slot in range(most):
             begin = time.perf_counter_ns()
             with self.free:
                 time.sleep(self.seconds)
-            durations[slot] = time.perf_counter_ns() - begin
-            if time.perf_counter_ns() >= until:
+            end = time.perf_counter_ns()
+            self.spans.append((begin / 1e9, end / 1e9))
+            durations[slot] = end - begin
+            if end >= until:
                 return slot + 1
         return most
 
 
-def test_throughput_is_that_of_a_plain_pool_of_threads() -> None:
-    server, seconds = Counter(0.01), 0.3
-    point = point_of(4, None, closed_loop([server.timer] * 4, seconds))
-
-    def client(_: int) -> int:
-        count, end = 0, time.monotonic() + seconds
-        while time.monotonic() < end:
-            with server.free:
-                time.sleep(server.seconds)
-            count += 1
-        return count
-
-    with ThreadPoolExecutor(4) as pool:
-        plain = sum(pool.map(client, range(4))) / seconds
-    assert point.throughput == pytest.approx(plain, rel=0.25)
+def test_throughput_and_latency_are_those_that_the_server_saw() -> None:
+    server = Counter(0.01)
+    point = point_of(4, None, closed_loop([server.timer] * 4, 0.3))
+    begun, ended = zip(*server.spans, strict=True)
+    seen = len(ended) / (max(ended) - min(begun))
+    assert point.throughput == pytest.approx(seen, rel=0.1)
+    spent = sum(ended) - sum(begun)
     assert point.compute_ms is not None
+    assert point.compute_ms == pytest.approx(1000 * spent / len(ended), rel=0.1)
     assert point.compute_ms > 15  # two of four wait for the other two
 
 
