@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.report import measurement
-from dld_tui.core.report.measurement import Measurement, Samples, read_samples
+from dld_tui.core.report.measurement import Measurement, Samples, busy_us, read_samples
 from dld_tui.core.report.pass_statistics import counted_passes
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
@@ -137,3 +137,17 @@ def test_the_order_is_certain_where_no_range_reaches_another() -> None:
     assert close.is_order_certain is False
     assert (close.may_be_first, found.may_be_first) == (1, 1)
     assert measured([row[:5] for row in rows]).is_order_certain is None
+
+
+@pytest.mark.parametrize(
+    ("intervals", "busy"),
+    [
+        ([], 0), ([(2, 5)], 3), ([(0, 2), (2, 3)], 3), ([(0, 2), (1, 3), (5, 6)], 4),
+        ([(5, 6), (0, 9), (1, 2)], 9), ([(0, 1), (4, 8), (5, 6), (9, 10)], 6),
+    ],
+)  # fmt: skip
+def test_what_at_least_one_interval_covers(
+    intervals: list[tuple[float, float]], busy: float
+) -> None:
+    starts, ends = np.array(intervals, np.float64).reshape(-1, 2).T
+    assert busy_us(starts, ends) == busy

@@ -131,3 +131,10 @@ def test_columns_that_say_nothing_give_their_room_on_a_terminal() -> None:
     whole, _ = fitted_lines(table, None)
     assert "a" * 60 in whole[1]
     assert whole[0].split(GAP)[0] == "name"
+
+
+def test_the_style_of_a_text_may_depend_on_its_row() -> None:
+    plain = Column[int]("a", "a", str, style="dim")
+    by_sign = Column[int]("a", "a", str, style=lambda row: "bad" if row < 0 else "good")
+    assert [plain.style_of(row) for row in (-1, 1)] == ["dim", "dim"]
+    assert [by_sign.style_of(row) for row in (-1, 1)] == ["bad", "good"]
