@@ -4,7 +4,7 @@ import pytest
 
 from dld_tui.core.errors import InputError
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog, PromptDialog
-from tests.support.tui import ESCAPE, HOSTILE, HostApp, screen_text
+from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text
 
 
 async def test_an_error_shows_what_where_and_what_next() -> None:
@@ -90,6 +90,9 @@ async def test_a_prompt_gives_the_text_only_when_it_is_right() -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         app.push_screen(dialog, answers.append)
         await pilot.pause()
+        rows = rows_of(app)
+        below = rows[next(at for at, row in enumerate(rows) if "A new name" in row) + 1]
+        assert not any(map(str.isalnum, below))
         await pilot.press(*["backspace"] * 5, "enter")
         assert "a name is needed" in screen_text(app)
         assert answers == []

@@ -237,8 +237,6 @@ class ComparePane(TablePane):
             if not self.rows:
                 self.table.empty = "All layers have the same precision and tactic."
         self.table.set_table(table, shown, keep)
-        if not keep:
-            self.table.cursor = 0
         self._say(len(shown))
 
     def _passes(self, row: ComparisonRow) -> bool:
