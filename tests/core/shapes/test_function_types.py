@@ -131,3 +131,14 @@ def test_bodies_have_their_own_types_where_nodes_are_in_no_order(tmp_path: Path)
     first, second = list(inferred(tmp_path, text).main.control_flow)
     kinds = [[body.value_type("p") for body in node.subgraphs()] for node in (first, second)]
     assert kinds == [[ValueType("float32", (2,))] * 2, [ValueType("float32", (3,))] * 2]
+
+
+def test_sizes_that_only_a_run_tells_have_names_of_their_own(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+    g (float[4] x) => (y, z) { y = NonZero (x) w = Neg (x) z = local.found (w) }
+    <domain: "local", opset_import: ["" : 18]>
+    found (v) => (j) { i = NonZero (v) j = Transpose (i) }"""
+    document = inferred(tmp_path, text)
+    types = document.main.value_type("y"), document.functions[0].value_type("i")
+    sizes = [value.dims[1] for value in types if value is not None and value.dims is not None]
+    assert len(sizes) == len({*map(str, sizes)}) == 2
