@@ -33,6 +33,25 @@ def test_duration(seconds: float | None, text: str) -> None:
     assert fmt.duration(seconds) == text
 
 
+@pytest.mark.parametrize(
+    ("parts", "texts"),
+    [
+        ((1.0, 1.0, 1.0), ["34", "33", "33"]),
+        ((66.6, 16.7, 16.7), ["66", "17", "17"]),
+        ((99.6, 0.2, 0.2), ["100", "below 1", "below 1"]),
+        ((50.5, 49.5), ["51", "49"]),
+        ((3.0, 0.0), ["100", "0"]),
+    ],
+)
+def test_whole_percents_of_all_parts_sum_to_100(parts: tuple[float, ...], texts: list[str]) -> None:
+    assert fmt.whole_percents(parts, sum(parts)) == texts
+
+
+def test_whole_percents_leave_room_for_what_is_not_listed() -> None:
+    assert fmt.whole_percents((1.0, 1.0), 3.0) == ["34", "33"]
+    assert fmt.whole_percents((50.5, 49.5), 200.0) == ["25", "25"]
+
+
 def test_shapes_counts_times_and_percentages() -> None:
     assert fmt.shape(("N", 3, None)) == "[N, 3, ?]"
     assert (fmt.shape(()), fmt.shape(None)) == ("[]", "[…]")

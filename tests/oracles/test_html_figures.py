@@ -69,7 +69,7 @@ def check_report(path: Path) -> Page:
         by: dict[str, Any] = {name: report_json(report, name) for name in GROUPINGS}
         first, notes, steps = first_lines(report), told(report), next_steps(report)
         advice = [line for step in steps for line in (step.line, *step_commands(report, step))]
-        drawn = next((one for one in report.passes if one.index == report.median_pass), None)
+        drawn = next((one for one in report.passes if one.index == report.typical_pass), None)
         threads = sum(track.kind == "thread" for track in report.tracks)
     document = by["type"]
     layers = {layer["index"]: layer for layer in document["layers"]}

@@ -270,7 +270,7 @@ async def test_measure_between_two_marks(tmp_path: Path) -> None:
 
 async def other_passes_can_be_drawn(pilot: Pilot[Any], screen: ReportScreen) -> None:
     assert timeline(screen).shown_pass == 2
-    assert "median pass 3 of 5" in str(timeline(screen).border_title)
+    assert "typical pass 3 of 5" in str(timeline(screen).border_title)
     before = timeline(screen).timeline.total_us
     await pilot.press("right_square_bracket")
     await until(pilot, lambda: "pass 4 of 5" in str(timeline(screen).border_title))

@@ -102,6 +102,22 @@ def whole_percent(value: float) -> str:
     return "below 1" if value > 0 and text == "0" else text
 
 
+def whole_percents(parts: Sequence[float], whole: float) -> list[str]:
+    """Return parts of a whole as :func:`whole_percent` does, by the largest remainders.
+
+    With the rest, if the parts do not cover the whole, they sum to 100.
+    """
+    shares = [100 * part / whole for part in (*parts, max(0.0, whole - sum(parts)))]
+    rounded = [int(share) for share in shares]
+    by_remainder = sorted(range(len(shares)), key=lambda at: rounded[at] - shares[at])
+    for at in by_remainder[: max(0, 100 - sum(rounded))]:
+        rounded[at] += 1
+    return [
+        "below 1" if not percent and part > 0 else str(percent)
+        for percent, part in zip(rounded, parts, strict=False)
+    ]
+
+
 def shape(dims: Sequence[int | str | None] | None) -> str:
     """Return dimensions, e.g. ``[N, 3, 224, ?]``; None for an unknown rank."""
     if dims is None:

@@ -166,10 +166,13 @@ def _precisions(document: Document) -> str:
         tensor = Tensor(proto, document)
         sizes[tensor.dtype] += tensor.nbytes or 0
     total = sizes.total()
-    shares = [(name, 100 * size / total) for name, size in sizes.most_common(2)] if total else []
-    if len(shares) == 1 or (shares and shares[0][1] >= 99.5):
-        return f", {shares[0][0]}"
-    return "".join(f", {name} {share:.0f} %" for name, share in shares if share >= 0.5)
+    if not total:
+        return ""
+    names = [name for name, _ in sizes.most_common(2)]
+    shares = fmt.whole_percents([sizes[name] for name in names], total)
+    if shares[0] == "100":
+        return f", {names[0]}"
+    return "".join(f", {name} {share} %" for name, share in zip(names, shares, strict=True))
 
 
 def _parts(document: Document) -> list[tuple[str, str, float]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -130,6 +132,23 @@ def test_end_to_end_is_of_the_same_source_everywhere(pair: tuple[Subject, Subjec
     mixed = Comparison([pair[0], imported])
     assert mixed.latency_source == "profiled passes"
     assert mixed.end_to_end.cells[0].time_ms == pytest.approx(1.7, rel=0.05)
+
+
+def test_decoders_are_compared_by_their_first_token_too(pair: tuple[Subject, Subject]) -> None:
+    one, other = (
+        replace(one, first_tokens_ms=noisy(ms, 9)) for one, ms in zip(pair, (8.0, 6.0), strict=True)
+    )
+    comparison = Comparison([one, other])
+    [_, first, _] = comparison.whole
+    assert [cell.time_ms for cell in first.cells] == pytest.approx([8.0, 6.0], rel=0.05)
+    assert first.cells[1].noise is False
+    assert (
+        "To the first token B takes 5.995 ms where A takes 7.993 ms" in comparison.explanation()[1]
+    )
+    halved = replace(other, settings={"input_shapes": {"ids": [2, 8]}})
+    of_one = replace(one, settings={"input_shapes": {"ids": [1, 8]}})
+    assert Comparison([of_one, halved]).whole[1].cells[1].time_ms == pytest.approx(3.0, rel=0.05)
+    assert Comparison([one, pair[1]]).first_token is None
 
 
 def test_without_times_by_pass_only_medians_are_compared() -> None:

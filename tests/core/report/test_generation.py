@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from dld_tui.core.report.generation import GenerationFigures, generation_story, llm_json
+from dld_tui.core.reading.first_lines import latency_title
+from dld_tui.core.report.generation import (
+    GENERATION,
+    GenerationFigures,
+    generation_story,
+    llm_json,
+)
+from dld_tui.core.report.report import Report
+from tests.support.profiles import start_report
 
 
 def test_figures_by_phase() -> None:
@@ -70,3 +79,18 @@ def test_a_difference_that_repetitions_do_not_show_is_not_certain() -> None:
         "A batch of 4 makes 4.0× as many tokens a second."
     ]
     assert "not certain" in next(generation_story([first, figures(2, 8, 3.0, 4.2, 5.4)]))
+
+
+@pytest.mark.parametrize("repeats", [(2.0, 3.0, 9.0), ()])
+def test_single_steps_of_a_file_are_no_repetitions(
+    repeats: tuple[float, ...], tmp_path: Path
+) -> None:
+    row = GenerationFigures(1, 8, 2, 10.0, 12.0, 3.0, (1.0, 2.0), 64, repeats_ms=repeats)
+    with start_report(tmp_path / "r.dldprof") as made:
+        made.add_latencies([0.5, 1.5, 1.0, 2.0, 0.7, 8.3])
+        made.set_fact(GENERATION, [row])
+    with Report.open(tmp_path / "r.dldprof") as report:
+        assert report.latency is not None
+        titles = {3: "time of a token over the repetitions", 6: "time of a token over the tokens"}
+        assert latency_title(report) == titles[report.latency.count]
+        assert report.latency.median == (row.token_ms if repeats else 1.25)

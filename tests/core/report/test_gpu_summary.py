@@ -68,11 +68,11 @@ def test_nothing_is_none() -> None:
     assert summarise_gpu([([GpuEvent("s", "sync", "wait", 0, 5)], 10)], 0) is None
 
 
-def test_the_median_pass_of_a_report(tmp_path: Path) -> None:
+def test_the_typical_pass_of_a_report(tmp_path: Path) -> None:
     with Report.open(make_gpu_report(tmp_path / "g.dldprof")) as report:
         found = gpu_summary(report)
         assert found is not None
-        assert found.pass_index == report.median_pass
+        assert found.pass_index == report.typical_pass
         assert 0 < found.busy_us < found.length_us
         assert found.attributed_percent == 100
     with Report.open(make_report(tmp_path / "c.dldprof")) as report:

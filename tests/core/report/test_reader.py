@@ -27,9 +27,9 @@ def report(tmp_path: Path) -> Report:
     return Report.open(path)
 
 
-def test_median_pass_is_the_lower_of_the_two_middle_ones(report: Report) -> None:
+def test_the_typical_pass_is_the_shorter_of_the_two_middle_ones(report: Report) -> None:
     assert [p.duration_us for p in report.passes] == [5000, 3000, 4000, 10000]
-    assert report.median_pass == 2
+    assert report.typical_pass == 2
 
 
 def test_layer_times_are_of_the_fastest_quarter_and_percents_sum_up(report: Report) -> None:
@@ -82,7 +82,7 @@ def test_a_failed_pass_does_not_count(tmp_path: Path) -> None:
             writer.add_samples(index, [(layer, index * 100, 10, 10 * (index + 1), 1)])
     report = Report.open(tmp_path / "n.dldprof")
     assert report.layers[0].time_ms == 0.02
-    assert (report.median_pass, len(report.counted_passes)) == (1, 1)
+    assert (report.typical_pass, len(report.counted_passes)) == (1, 1)
     assert report.profiled_latency is not None
     assert report.profiled_latency.median == 0.051
 
@@ -90,7 +90,7 @@ def test_a_failed_pass_does_not_count(tmp_path: Path) -> None:
 def test_empty_report(tmp_path: Path) -> None:
     start_report(tmp_path / "n.dldprof").finish()
     report = Report.open(tmp_path / "n.dldprof")
-    assert (report.latency, report.median_pass, report.joined_percent) == (None, None, None)
+    assert (report.latency, report.typical_pass, report.joined_percent) == (None, None, None)
     assert report.groups("type") == []
     assert report_json(report)["latency_ms"] is None
 

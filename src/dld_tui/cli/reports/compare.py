@@ -179,8 +179,7 @@ def _print(comparison: Comparison, by: str, rows: Sequence[ComparisonRow], top: 
         write_wrapped(f"! {line}", "  ")
     if comparison.warnings:
         write()
-    whole = [comparison.end_to_end, comparison.layer_sum]
-    write_table(compare_table(comparison, "", whole, "text"))
+    write_table(compare_table(comparison, "", comparison.whole, "text"))
     write()
     for line in comparison.explanation():
         write_wrapped(line, "    ")

@@ -60,6 +60,7 @@ from dld_tui.core.compare.rows import (
 )
 from dld_tui.core.errors import UsageError
 from dld_tui.core.process.paths import distinct_names
+from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.measured_facts import busy_text
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.report.report import open_report
@@ -86,6 +87,7 @@ def subject_of(report: Report) -> Subject:
         times=None if measurement.own is None else measurement.own.times_ms,
         gpu_times=None if measurement.gpu is None else measurement.gpu.times_ms,
         latencies_ms=report.latencies,
+        first_tokens_ms=[ms for one in generation_of(report)[:1] for ms in one.first_tokens_ms],
         profiled_ms=(
             []  # passes that are but sums of layers, of a file without end-to-end times
             if report.profiled_latency is None
@@ -152,6 +154,7 @@ def _per_item(subject: Subject, batch: int) -> Subject:
         times=None if subject.times is None else subject.times / batch,
         gpu_times=None if subject.gpu_times is None else subject.gpu_times / batch,
         latencies_ms=[time / batch for time in subject.latencies_ms],
+        first_tokens_ms=[time / batch for time in subject.first_tokens_ms],
         profiled_ms=[time / batch for time in subject.profiled_ms],
     )
 
@@ -417,6 +420,18 @@ class Comparison:
         loop = self.latency_source is LatencySource.LOOP
         sides = [side_of(s.latencies_ms if loop else s.profiled_ms) for s in self.subjects]
         return self._single("end to end", sides)
+
+    @cached_property
+    def first_token(self) -> ComparisonRow | None:
+        """Median time to the first token; None where it is not known of all reports."""
+        if not all(subject.first_tokens_ms for subject in self.subjects):
+            return None
+        return self._single("first token", [side_of(s.first_tokens_ms) for s in self.subjects])
+
+    @property
+    def whole(self) -> list[ComparisonRow]:
+        """The rows of all layers together, each of another measurement; `end_to_end` first."""
+        return [row for row in (self.end_to_end, self.first_token, self.layer_sum) if row]
 
     @cached_property
     def layer_sum(self) -> ComparisonRow:

@@ -64,6 +64,7 @@ class _Pair:
         return [
             *self._precision(),
             self._end_to_end(),
+            *self._first_token(),
             *self._speed_up(),
             *self._alike(),
             *self._no_reason(),
@@ -90,6 +91,17 @@ class _Pair:
             f"{self.here} takes {fmt.milliseconds(cell.time_ms)} ms where {self.there} takes"
             f" {fmt.milliseconds(before)} ms: {verdict(cell)}{self._busy(cell)}."
         )
+
+    def _first_token(self) -> Iterator[str]:
+        """Yield what a decoder takes to its first token, which is not among the others."""
+        row = self.comparison.first_token
+        if row is not None:
+            cell, before = self._cell(row), row.cells[self.base].time_ms
+            yield (
+                f"To the first token {self.here} takes {fmt.milliseconds(cell.time_ms)} ms where"
+                f" {self.there} takes {fmt.milliseconds(before)} ms:"
+                f" {verdict(cell)}{self._busy(cell)}."
+            )
 
     def _busy(self, cell: Cell) -> str:
         """Return that a difference is not certain, as passes of one run cannot tell it."""

@@ -336,6 +336,9 @@ def comparison_json(
         "warnings": list(comparison.warnings),
         "latency_source": comparison.latency_source,
         "end_to_end": _row(comparison.end_to_end, comparison),
+        "first_token": (
+            None if comparison.first_token is None else _row(comparison.first_token, comparison)
+        ),
         "layer_sum": _row(comparison.layer_sum, comparison),
         "rows": [_row(row, comparison) for row in shown],
         "rows_total": len(comparison.rows(by)),
@@ -477,8 +480,7 @@ def comparison_page(comparison: Comparison) -> str:
         *_answer(comparison),
         Section("differs", "What differs between the runs", _differences(comparison)),
         Section("look", "Where the time went", paragraphs([*unfair, *explained])),
-        Section("whole", "End to end", _rows(comparison, "what", [
-            comparison.end_to_end, comparison.layer_sum])),
+        Section("whole", "End to end", _rows(comparison, "what", comparison.whole)),
         Section("types", "Time by operator type", _bars(comparison, by_type)),
         Section("changes", f"The {_TOP} largest differences",
                 _bars(comparison, comparison.rows("layer")[:_TOP])),

@@ -33,6 +33,8 @@ class Subject:
     """The same for the kernels on a GPU; None when they were not recorded."""
     latencies_ms: Sequence[float] = ()
     """Inferences of a latency loop; empty without one."""
+    first_tokens_ms: Sequence[float] = ()
+    """Of a decoder, the time to the first token in each repetition; empty where unknown."""
     profiled_ms: Sequence[float] = ()
     """Passes with profiling on, in order; empty when the layers were not timed by pass."""
     facts: Mapping[str, JSON] = field(default_factory=dict)

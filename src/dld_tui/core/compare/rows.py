@@ -25,15 +25,13 @@ from dld_tui.core.compare.matching import (
 )
 from dld_tui.core.compare.records import Cell, ComparisonRow, Interval, Subject
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.report.groups import parts
+from dld_tui.core.report.groups import is_launched, launches, parts
 from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.records import Layer
 from dld_tui.core.tables.table import Estimate
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.records import FloatArray
-
-_GPU_PROVIDERS = ("CUDA", "TensorRT", "Tensorrt", "ROCM", "MIGraphX")
 
 
 @dataclass
@@ -83,7 +81,7 @@ class MeasuredLayers:
         passes = kernels.shape[1] if own is None else min(kernels.shape[1], own.shape[1])
         times = np.full((len(kernels), passes), np.nan) if own is None else own[:, :passes].copy()
         for layer in subject.layers:
-            if layer.gpu_time_ms is not None or runs_on_gpu(layer):
+            if is_launched(layer):
                 times[layer.index] = kernels[layer.index, :passes]
                 layer_ms[layer.index] = layer.gpu_time_ms
         return cls(subject.layers, times, layer_ms, True, resolution)
@@ -119,11 +117,6 @@ class MeasuredLayers:
         )
 
 
-def runs_on_gpu(layer: Layer) -> bool:
-    """Return whether a layer's execution provider works on a GPU."""
-    return any(word in (layer.provider or "") for word in _GPU_PROVIDERS)
-
-
 def measure(subjects: Sequence[Subject]) -> list[MeasuredLayers]:
     """Return the times of reports, like with like.
 
@@ -136,7 +129,7 @@ def measure(subjects: Sequence[Subject]) -> list[MeasuredLayers]:
 
 def lacks_kernels(subject: Subject) -> bool:
     """Return whether layers ran on a GPU whose kernels were not recorded."""
-    return subject.gpu_times is None and any(runs_on_gpu(layer) for layer in subject.layers)
+    return subject.gpu_times is None and any(launches(layer.provider) for layer in subject.layers)
 
 
 GROUPINGS = ("layer", "node", "type", "op", "scope", "provider", "precision")

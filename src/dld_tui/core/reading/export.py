@@ -248,7 +248,7 @@ def report_page(report: Report) -> str:
     )
     latency = report.latency
     marks = [] if latency is None else latency.told
-    drawn = "" if report.median_pass is None else f" of pass {report.median_pass + 1}"
+    drawn = "" if report.typical_pass is None else f" of pass {report.typical_pass + 1}"
     alone = ", kernels recorded alone" if drawn and report.kernel_passes else ""
     layers = layer_table(report.layers, "report html", wording=report.wording)
     sections = [
@@ -352,8 +352,8 @@ def _input_table(report: Report) -> str:
 
 
 def pass_timeline(report: Report) -> str:
-    """Return the drawing of the median pass, with what the GPU did and the counters under it."""
-    index = report.median_pass
+    """Return the drawing of the typical pass, with what the GPU did and the counters under it."""
+    index = report.typical_pass
     pass_ = next((pass_ for pass_ in report.passes if pass_.index == index), None)
     if index is None or pass_ is None:
         return ""

@@ -132,8 +132,8 @@ def median_title(latency: LatencySummary) -> str:
 
 def timed_text(report: Report) -> str:
     """Return what the latency of a report is over, in the plural."""
-    if generation_of(report):
-        return "repetitions"
+    for first in generation_of(report)[:1]:
+        return "repetitions" if first.repeats_ms else "tokens"
     latency = report.latency
     if latency is not None and latency.source is LatencySource.PROFILED:
         return "profiled passes"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
@@ -87,11 +87,13 @@ class GenerationFigures:
 
     @property
     def token_ms(self) -> float:
-        """What a token takes: the mean of the steps of a repetition, its median over these.
-
-        The latency of the report is that of the repetitions, so that this is its median.
-        """
+        """What a token takes: the mean of the steps of a repetition, its median over these."""
         return self.decode_ms / self.tokens if self.tokens else 0.0
+
+    @property
+    def tokens_ms(self) -> tuple[float, ...]:
+        """What a token took in each repetition: their median is `token_ms`; empty if unknown."""
+        return tuple(ms / self.tokens for ms in self.repeats_ms) if self.tokens else ()
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -174,7 +176,12 @@ def big_numbers(figures: Sequence[GenerationFigures]) -> list[tuple[str, str]]:
 
 def generation_of(report: Report) -> list[GenerationFigures]:
     """Return the figures of a report; empty where it has none."""
-    stored = report.facts.get(GENERATION)
+    return figures_of_facts(report.facts)
+
+
+def figures_of_facts(facts: Mapping[str, JSON]) -> list[GenerationFigures]:
+    """Return the figures among the facts of a report; empty where there are none."""
+    stored = facts.get(GENERATION)
     if not isinstance(stored, list):
         return []
     valid = []

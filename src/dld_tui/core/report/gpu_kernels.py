@@ -575,7 +575,7 @@ class GpuSummary:
     """
 
     pass_index: int
-    """The median pass, which is the one that is drawn."""
+    """The typical pass, which is the one that is drawn."""
     passes: int
     """How many passes the figures are of."""
     true_speed: bool
@@ -709,7 +709,7 @@ def summarise_gpu(
 
     Args:
         passes: Events and length in microseconds of each pass.
-        pass_index: The median pass.
+        pass_index: The typical pass.
         latency_us: The median latency without recording; None when it was not measured. Used for
             passes at true speed only.
         true_speed: Layers were not profiled meanwhile.
@@ -754,14 +754,14 @@ def summarise_gpu(
 
 def gpu_summary(report: Report) -> GpuSummary | None:
     """Return the GPU summary of a report; None when nothing was recorded."""
-    if report.median_pass is None or not report.has_gpu_events:
+    if report.typical_pass is None or not report.has_gpu_events:
         return None
     passes = report.kernel_passes or report.counted_passes
     latency = report.latency
     bare = latency is not None and latency.source is LatencySource.LOOP
     return summarise_gpu(
         ((report.gpu_events(pass_.index), pass_.duration_us) for pass_ in _some(passes, report)),
-        report.median_pass,
+        report.typical_pass,
         1000 * latency.median if latency is not None and bare else None,
         true_speed=bool(report.kernel_passes),
     )
@@ -773,7 +773,7 @@ def _some(passes: Sequence[ReportPass], report: Report) -> list[ReportPass]:
     return [
         pass_
         for at, pass_ in enumerate(passes)
-        if at % step == 0 or pass_.index == report.median_pass
+        if at % step == 0 or pass_.index == report.typical_pass
     ]
 
 

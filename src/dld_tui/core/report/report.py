@@ -6,7 +6,7 @@
         report.latency            # LatencySummary of the latency loop, or None
         report.layers             # tuple[Layer], in order of first execution, with statistics
         report.passes             # tuple[ReportPass]: the profiled ones
-        report.median_pass        # index of the pass to draw
+        report.typical_pass       # index of the pass to draw
         report.measurement        # Measurement: shares, sums, and what is between layers
         report.pass_events(index) # list[PassEvent], read from the file when asked
         report.groups("type")     # list[Group], largest first
@@ -39,6 +39,7 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.report import schema
 from dld_tui.core.report.formats.trace_events import depths
+from dld_tui.core.report.generation import figures_of_facts
 from dld_tui.core.report.groups import GROUPINGS, group_layers, priced
 from dld_tui.core.report.pass_statistics import (
     ATTRIBUTED_PASSES,
@@ -123,7 +124,9 @@ class Report:
         counted_passes: Those that the statistics of layers are computed from.
         kernel_passes: Those at true speed, with only the GPU's work recorded, if any.
         gpu_passes: Numbers of those that GPU times of layers are computed from.
-        latencies: The inferences of the latency loop in milliseconds, in order.
+        latencies: The inferences of the latency loop in milliseconds, in order; of a decoder, what
+            a token took in each repetition of the first prompt, or each step if only these are
+            known.
         tracks: The rows of the timeline: threads and the streams of GPUs.
         version: Of the file's tables.
         counters: Those that were sampled over time, and those that could not be.
@@ -177,15 +180,18 @@ class Report:
             from dld_tui.core.report.roofline import with_reached_roofs  # needs messages of onnx
 
             self.layers = with_reached_roofs(self.layers)
-        self.latencies = self._sound_latencies(read_latencies(self._query))
+        # Files of decoders may hold their single steps: these are no latencies of repetitions.
+        repeated = [figures.tokens_ms for figures in figures_of_facts(self.facts)[:1]]
+        of_tokens = next(filter(None, repeated), ())
+        self.latencies = self._sound_latencies(of_tokens or read_latencies(self._query))
         self.latency = self._summary(self.latencies, LatencySource.LOOP) or self.profiled_latency
         self.kernel_passes = tuple(
             pass_ for pass_ in self.passes if pass_.state is PassState.KERNELS_ALONE
         )
 
     @cached_property
-    def median_pass(self) -> int | None:
-        """The index of the pass with the median duration (the lower of two).
+    def typical_pass(self) -> int | None:
+        """The index of the pass to draw: the one in the middle by duration (the shorter of two).
 
         Of those at true speed where there are any (and counters were sampled, where they were),
         else of the measured ones with valid times of layers. None without any.

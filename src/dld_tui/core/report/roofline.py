@@ -260,11 +260,13 @@ def limits_text(layers: Iterable[tuple[Limiter, float, float]], whole_ms: float)
     covered = sum(spent for spent, _ in by.values())
     if not covered:
         return ""
+    words = sorted(by, key=lambda word: -by[word][0])
+    shares = fmt.whole_percents([by[word][0] for word in words], whole_ms)
     parts = [
-        f"{word} {fmt.whole_percent(100 * by[word][0] / whole_ms)} %"
+        f"{word} {share} %"
         + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the limit)" if word in _ROOFS else "")
-        for word in sorted(by, key=lambda word: -by[word][0])
-    ]  # fmt: skip
+        for word, share in zip(words, shares, strict=True)
+    ]
     text = ", ".join(parts)
     if covered < 0.9995 * whole_ms:  # by layers whose limit is known
         text += f"; {100 * covered / whole_ms:.1f} % of the time is covered"

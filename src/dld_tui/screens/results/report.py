@@ -49,7 +49,7 @@ class Loaded:
     report: Report
     notes: tuple[Note, ...]
     timeline: Timeline
-    """Of the median pass; empty when there is none."""
+    """Of the typical pass; empty when there is none."""
     types: tuple[Group, ...]
     """What the layers cost, by type."""
     model_problem: str | None
@@ -83,11 +83,11 @@ def load(
 
 def complete(report: Report) -> Loaded:
     """Find out the rest about an open report."""
-    median = report.median_pass
+    typical = report.typical_pass
     return Loaded(
         report,
         tuple(notes_of(report)),
-        Timeline([], 0.0) if median is None else timeline_of(report, median),
+        Timeline([], 0.0) if typical is None else timeline_of(report, typical),
         tuple(report.groups("type")),
         report.model_problem(),
         next_steps(report),

@@ -73,7 +73,7 @@ class TuneScreen(ResultsPage[TuneResult]):
         "faster at first: the first comparison favours those that win it. {tuned.open} opens the "
         "faster model, or copies the session settings as code, as {tuned.copy} does. "
         "{tuned.compare} compares the profiles of both, and {tuned.about} shows all that is known "
-        "of the result. {tuned.pane.2} shows the median passes of both."
+        "of the result. {tuned.pane.2} shows a typical pass of each."
     )
 
     def __init__(self, result: TuneResult | Path) -> None:
@@ -123,7 +123,7 @@ class TuneScreen(ResultsPage[TuneResult]):
 
     @task("times")
     async def _read_runs(self) -> None:
-        """Show the median passes of the original model and of the best one on one axis."""
+        """Show typical passes of the original model and of the best one on one axis."""
         runs = await on_thread(_runs_of, self.result.reports)
         self._reports = [report for report, _ in runs]
         longest = max((timeline.total_us for _, timeline in runs), default=0.0)
@@ -198,15 +198,15 @@ def _runs() -> Container:
 
 
 def _runs_of(paths: Iterable[str]) -> list[tuple[Report, Timeline]]:
-    """Return profiles with the timelines of their median passes; none if one is not there."""
+    """Return profiles with the timelines of their typical passes; none if one is not there."""
     found: list[tuple[Report, Timeline]] = []
     try:
         for path in paths:
             report = open_report(Path(path))
-            median = report.median_pass
+            typical = report.typical_pass
             found.append((report, Timeline([], 0.0)))
-            if median is not None:
-                found[-1] = report, timeline_of(report, median)
+            if typical is not None:
+                found[-1] = report, timeline_of(report, typical)
     except DldError:  # they may have been removed since: the result is whole without
         for report, _ in found:
             report.close()

@@ -1,4 +1,4 @@
-"""The timeline of a report: the median pass, and the way to the others."""
+"""The timeline of a report: a typical pass, and the way to the others."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PassTimeline(TimelineView):
         """What the names of most layers begin and end with."""
 
     def set_report(self, report: Report, timeline: Timeline, axis_us: float = 0.0) -> None:
-        """Show the median pass of a report.
+        """Show the typical pass of a report.
 
         Args:
             report: The report.
@@ -46,7 +46,7 @@ class PassTimeline(TimelineView):
         """
         self.report = report
         self._shared = shared_ends(layer_names(report.layers), MOST_SHARE).gapped
-        self.show_pass(report.median_pass, timeline, axis_us)
+        self.show_pass(report.typical_pass, timeline, axis_us)
 
     def show_pass(self, index: int | None, timeline: Timeline, axis_us: float = 0.0) -> None:
         """Draw a pass."""
@@ -79,7 +79,7 @@ class PassTimeline(TimelineView):
         if report is None or index is None:
             return self._called
         names = f" · {self._shared}" if self._shared else ""
-        kind = "median pass" if index == report.median_pass else "pass"
+        kind = "typical pass" if index == report.typical_pass else "pass"
         states = (one.state for one in report.passes if one.index == index)
         state = next(states, PassState.MEASURED)
         end = "" if state is PassState.MEASURED else f" · {state}"

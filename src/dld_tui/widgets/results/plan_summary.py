@@ -214,7 +214,7 @@ def _bars(by: str, layers: Sequence[Layer], cells: int) -> Block:
         lines.append([
             (fit(name, wide) + " ", style),
             (bar(share, cells, bar_ramp()), style),
-            (f" {100 * share:>3.0f} %", ""),
+            (f" {fmt.percent(100 * share):>5} %", ""),
             (f" {value:>9}" if timed else "", "dim"),
             (f" {group.count:>4}", "dim"),
         ])  # fmt: skip

@@ -36,7 +36,7 @@ def about_lines(comparison: Comparison, width: int) -> list[Line]:
     lines += _warning_lines(comparison.unfair, width)
     lines += _difference_lines(comparison, width)
     lines += _warning_lines(comparison.doubts, width)
-    lines += [_total_line(comparison, comparison.layer_sum), []]
+    lines += [*(_total_line(comparison, row) for row in comparison.whole[1:]), []]
     for text in comparison.explanation():
         lines += [[(row, "")] for row in wrap(text, width)]
     lines += [[(row, "dim")] for row in wrap(METHOD, width)]
