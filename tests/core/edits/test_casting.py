@@ -9,7 +9,13 @@ import pytest
 
 from dld_tui.core.document import Document
 from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.edits.casting import plan_casts, plan_rounding, precisions_of
+from dld_tui.core.edits.casting import (
+    Unchangeable,
+    changes_of,
+    plan_casts,
+    plan_rounding,
+    precisions_of,
+)
 from dld_tui.core.errors import EditError
 from dld_tui.core.shapes.inference import infer_types, store_types
 from dld_tui.core.types import JSON
@@ -38,6 +44,27 @@ def test_the_edit_is_undone_to_the_same_bytes(tmp_path: Path) -> None:
     document.apply("cast_nodes", nodes=nodes, precision="fp16")
     casts = [node.name for node in document.main.nodes if node.op_type == "Cast"]
     assert casts == ["x_float16_cast", "w_float16_cast", "b_cast"]
+
+
+@pytest.mark.parametrize(
+    ("node", "precision", "text"),
+    [
+        ("y = TfIdfVectorizer<max_gram_length = 1, max_skip_count = 0, min_gram_length = 1,"
+         ' mode = "TF", ngram_counts = [0], ngram_indexes = [0]>(x)', "fp16",
+         "TfIdfVectorizer does not take float16"),
+        ("y = Neg(x)", "int32", "it has no integer inputs"),
+        ("y = Det(x)", "bf16", "Det takes bfloat16 from opset 22 on only"),
+        ("y = Det(x)", "fp16", ""),
+    ],
+)  # fmt: skip
+def test_what_an_operator_takes_decides(node: str, precision: str, text: str) -> None:
+    model = models.parse(
+        '<ir_version: 8, opset_import: ["" : 13]> g (float[2, 2] x) => (float[a, b] y)'
+        f" {{ {node} }}"
+    )
+    found = changes_of(Document(model).main.nodes[0], precision)
+    told = found.text if isinstance(found, Unchangeable) else found.note
+    assert told.startswith(text) if text else not told
 
 
 def test_the_edit_refuses_what_it_cannot_do_as_a_whole(tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ def test_caps_are_read_and_minus_one_is_none() -> None:
         "< POWER_MODEL NAME=30W ID=3 >\n"
         "CPU_ONLINE CORE_0 1\nCPU_ONLINE CORE_1 0\nCPU_A78_0 MAX_FREQ 1728000\n"
         "GPU MIN_FREQ 0\nGPU MAX_FREQ -1\nGPU_NVD MAX_FREQ 5\nEMC MAX_FREQ 0x10\n"
+        "< PM_CONFIG DEFAULT=3 >\nEMC MAX_FREQ 0x20\n"
     )
     (mode,) = power_modes(text)
     assert (mode.id, mode.gpu_cap, mode.memory_cap, mode.cores) == (3, math.inf, 16, 1)
