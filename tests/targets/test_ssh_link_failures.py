@@ -1,17 +1,26 @@
 from __future__ import annotations
 
+import errno
 import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import asyncssh
 import pytest
 
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop
-from dld_tui.targets.ssh.errors import ConnectionLostError
+from dld_tui.targets.ssh.errors import (
+    AUTHENTICATION,
+    CONNECT,
+    HOST_KEY,
+    RESOLVE,
+    ConnectionLostError,
+    from_network,
+)
 from dld_tui.targets.ssh.link import Link
 from tests.support.jobs import wait_until
 from tests.support.links import refused, says
@@ -146,3 +155,30 @@ def test_a_slow_line_carries_everything(
         made = link(changed(connection, port=line.port, known_hosts=known))
         assert loop.call(made.run(["cat"], data), 60).stdout == data
         assert line.carried > len(data)
+
+
+@pytest.mark.parametrize(
+    ("error", "stage", "passes", "message"),
+    [
+        (socket.gaierror(-2, "unknown"), RESOLVE, True, "the host 'box' is not known"),
+        (TimeoutError(), AUTHENTICATION, True, "the machine does not answer in time"),
+        (ConnectionRefusedError(), CONNECT, True, "the connection is refused"),
+        (asyncssh.ChannelOpenError(1, "no"), CONNECT, True, "before it cannot reach it: no"),
+        (asyncssh.KeyExchangeFailed("x"), HOST_KEY, False, "no common encryption algorithm: x"),
+        (asyncssh.DisconnectError(2, "Too many authentication failures"), AUTHENTICATION, False,
+         "the server ended the authentication"),
+        (asyncssh.DisconnectError(2, "bye"), AUTHENTICATION, False, "the connection is lost: bye"),
+        (asyncssh.ConnectionLost("cut"), AUTHENTICATION, True, "the connection is lost: cut"),
+        (OSError(errno.EHOSTUNREACH, "no"), CONNECT, True, "there is no route to the machine"),
+        (OSError(errno.EIO, "bad"), AUTHENTICATION, True, "the connection fails: bad"),
+        (ValueError("odd"), AUTHENTICATION, False, "the connection fails: odd"),
+    ],
+)  # fmt: skip
+def test_each_error_of_a_connection_has_its_step(
+    error: Exception, stage: str, passes: bool, message: str
+) -> None:
+    found = from_network(error, "me@box", "box", AUTHENTICATION)
+    assert (found.stage, found.where, found.passes) == (stage, "me@box", passes)
+    assert message in found.message
+    said = from_network(error, "me@box", "box", AUTHENTICATION, "no route")
+    assert (said.stage, said.message) == (CONNECT, "the proxy command says: no route")
