@@ -277,7 +277,19 @@ def test_needs_follow_the_request() -> None:
     assert {"onnxruntime", "tensorrt"} <= packages("accuracy", model="m.onnx", backend="tensorrt")
     assert "tensorrt" in packages("accuracy", model="m.onnx", against="m.engine")
     assert "onnxruntime-gpu" in packages("accuracy", model="m.onnx", against_provider="CUDA")
-    assert "onnxruntime" in packages("search_precision")
+    runtimes = {"onnxruntime", "onnxruntime-gpu", "tensorrt"}
+    for activity, request, needed in (
+        ("load", {"model": "m.onnx"}, {"onnxruntime"}),
+        ("load", {"model": "m.engine"}, {"tensorrt"}),
+        ("placement", {"runtime": "onnxruntime"}, {"onnxruntime"}),
+        ("placement", {"runtime": "tensorrt"}, {"onnxruntime", "tensorrt"}),
+        ("search_precision", {}, {"onnxruntime"}),
+        ("search_precision", {"backend": "tensorrt"}, {"onnxruntime", "tensorrt"}),
+        ("selftest", {"backend": "cpu"}, {"onnxruntime"}),
+        ("selftest", {"backend": "cuda"}, {"onnxruntime-gpu"}),
+        ("selftest", {"backend": "tensorrt"}, {"onnxruntime", "tensorrt"}),
+    ):
+        assert packages(activity, **request) & runtimes == needed, (activity, request)
     assert {"onnxruntime", "tensorrt"} <= packages("tactics")
     for conversion in (
         "fp16",
