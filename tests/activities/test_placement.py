@@ -192,14 +192,16 @@ def test_outputs_stay_within_the_tolerance(model: Path, clock: Clock) -> None:
     assert result.confirmed is None
     assert result.output is None
     lines = placement_lines(result)
-    assert lines[0] == "No faster: no region is faster quantized. Nothing is written."
+    count = sum(row.regions for row in result.decisions)
+    refused = f"Nothing was timed: {count} of {count} regions cannot be quantized."
+    assert lines[0] == f"{refused} Nothing is written."
     assert "signal to noise" in lines[1]
     # What the limit left out is not judged.
     untried = tuple(replace(row, problem="") for row in result.decisions[1:])
     partly = replace(result, decisions=(result.decisions[0], *untried), is_whole=False)
-    told = placement_lines(partly)[0]
-    count = result.decisions[0].regions
-    assert told.startswith(f"No faster: none of {count} region")
+    assert placement_lines(partly)[0].startswith(
+        f"Nothing was timed: {result.decisions[0].regions} of {count} regions"
+    )
 
 
 def test_settings_that_do_not_go_together(model: Path) -> None:

@@ -51,6 +51,16 @@ def test_the_longest_path_and_what_parallelism_saves() -> None:
     assert costs.bytes_of(document.main, "a") == 256
 
 
+def test_what_is_saved_is_the_difference_of_the_printed_times() -> None:
+    found = critical_path(
+        Document(parse(TWO)), {**TIMES, "stem": 2.0004, "right": 3.0004}, lambda scope, name: 1
+    )
+    lines = path_lines(found)
+    assert lines[0].startswith("The longest path takes 13.000 of 16.001 ms")
+    assert "save 3.001 ms" in lines[0]
+    assert "The parts take 11.001 and 5.000 ms" in lines[1]
+
+
 def test_a_chain_gains_nothing_and_an_uneven_model_is_not_cut() -> None:
     document = Document(parse(TWO))
     found = critical_path(document, {"stem": 9.0, "last": 1.0}, lambda scope, name: 1)

@@ -42,6 +42,6 @@ async def test_what_is_no_faster_is_said_first(tmp_path: Path) -> None:
         lost = replace(RESULT, confirmed=None, output=None, is_whole=False)
         session.app.add_page(of_placement(lost, {}))
         await session.settle()
-        assert "No faster: no region is faster quantized. Nothing is written." in session.text
+        assert "No faster: none of 17 regions timed is faster quantized." in session.text
         assert "the same command resumes it" in session.text
         assert "output y: off" in session.text

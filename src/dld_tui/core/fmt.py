@@ -102,6 +102,14 @@ def whole_percent(value: float) -> str:
     return "below 1" if value > 0 and text == "0" else text
 
 
+def printed_difference(whole_ms: float, part_ms: float) -> float:
+    """Return what is left of a whole beside a part, as :func:`milliseconds` prints both.
+
+    5.479 of 5.663 ms left 0.183 ms: a reader computes 0.184.
+    """
+    return round(whole_ms, 3) - round(part_ms, 3)
+
+
 def whole_percents(parts: Sequence[float], whole: float) -> list[str]:
     """Return parts of a whole as :func:`whole_percent` does, by the largest remainders.
 

@@ -10,7 +10,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +26,7 @@ _LEVELS = (
     ("extended", "extended optimisation"),
     ("all", "layout optimisation"),
 )
-_PACKING = "packing of weights"
-_FILE = "reading the file"
+_NAMES = ("reading the file", *(name for _, name in _LEVELS), "packing of weights")
 _NO_KERNEL = re.compile(r"(\w+) kernel not found in registries for Op type: (\S+) node name: (.*)")
 _ON_CPU = re.compile(r"Force ?[fF]allback to CPU execution for node: (.*?) because (.*?)\.?$", re.M)
 
@@ -89,16 +88,20 @@ def stages(
         files.append(1000 * (time.perf_counter() - begin))
         for at, kind in enumerate(kinds):
             times[at].append(time_session(model, kind))
-            medians = [statistics.median(session_times) for session_times in times if session_times]
-            steps = [b - a for a, b in zip([0.0, *medians], medians, strict=False)]
-            names = [*(name for _, name in _LEVELS), _PACKING]
-            file_ms = statistics.median(files)
-            stage_times = [Stage(name, ms) for name, ms in zip(names, steps, strict=False)]
-            stage_times[0] = replace(stage_times[0], ms=stage_times[0].ms - file_ms)
-            yield (
-                repeat * len(kinds) + at + 1, repeats * len(kinds),
-                [Stage(_FILE, file_ms), *stage_times], medians[-1],
-            )  # fmt: skip
+            known = [session_times for session_times in times if session_times]
+            medians = [statistics.median(each) for each in known]
+            steps = _steps([statistics.median(files), *medians])
+            by_repeat = [_steps(each) for each in zip(files, *known, strict=False)]
+            found = [
+                Stage(name, ms, each)
+                for name, ms, each in zip(_NAMES, steps, zip(*by_repeat, strict=True), strict=False)
+            ]
+            yield repeat * len(kinds) + at + 1, repeats * len(kinds), found, medians[-1]
+
+
+def _steps(sums_ms: Sequence[float]) -> list[float]:
+    """Return what each does more than the one before."""
+    return [b - a for a, b in zip([0.0, *sums_ms], sums_ms, strict=False)]
 
 
 def node_placements(model: Path, settings: SessionSettings) -> list[NodePlacement]:

@@ -323,11 +323,14 @@ class Tolerance:
             return None
         if self.cosine is not None and (error.cosine is None or error.cosine < self.cosine):
             # All significant digits: a value just too small may differ from 1 by only 1e-7.
-            shown = "unknown" if error.cosine is None else f"{error.cosine:.10g}"
-            return f"the cosine is {shown}, less than {self.cosine:.10g}"
+            if error.cosine is None:
+                return f"the cosine is unknown, {self.cosine:.10g} is required"
+            return f"the cosine is {error.cosine:.10g}, less than {self.cosine:.10g}"
         if self.snr_db is not None and (error.snr_db is None or error.snr_db < self.snr_db):
-            shown = "unknown" if error.snr_db is None else f"{error.snr_db:.1f} dB"
-            return f"the signal to noise ratio is {shown}, less than {self.snr_db:g} dB"
+            ratio = "the signal to noise ratio is"
+            if error.snr_db is None:
+                return f"{ratio} unknown, {self.snr_db:g} dB is required"
+            return f"{ratio} {error.snr_db:.1f} dB, less than {self.snr_db:g} dB"
         return None
 
 

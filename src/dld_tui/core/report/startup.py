@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.tables.table import MS, Column, Table
@@ -14,7 +16,9 @@ class Stage:
 
     name: str
     ms: float
-    """Median of the repeats; negative where the stage is shorter than the noise."""
+    """By medians of the repeats; negative where the stage is shorter than the noise."""
+    repeats_ms: tuple[float, ...] = ()
+    """The same of each repeat; empty where that is unknown."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,12 @@ def node_table(result: SessionStartup) -> Table[NodePlacement]:
     return Table(NODE_COLUMNS, rows, name="providers", title="Providers")
 
 
+def _longest(stages: Sequence[Stage]) -> list[str]:
+    """Return the stages that are the longest of a repeat, each once."""
+    repeats = zip(*(stage.repeats_ms for stage in stages), strict=False)
+    return list(dict.fromkeys(stages[each.index(max(each))].name for each in repeats))
+
+
 def startup_lines(result: SessionStartup) -> list[str]:
     """Return what takes the time, and where nodes are, in lines for people."""
     ms = fmt.milliseconds
@@ -89,12 +99,14 @@ def startup_lines(result: SessionStartup) -> list[str]:
     if ordered and result.session_ms > 0 and ordered[0].ms > 0:
         worst, second_ms = ordered[0], max((stage.ms for stage in ordered[1:]), default=0.0)
         share = 100 * worst.ms / result.session_ms
-        lines.append(
-            f"The longest stage is {worst.name}: {ms(worst.ms)} ms, {fmt.whole_percent(share)} %."
-            if worst.ms - second_ms > noise_ms
-            else f"Which stage is the longest is not certain: they are off by {ms(noise_ms)} ms or"
-            " more."
-        )
+        unsure = "Which stage is the longest is not certain"
+        if worst.ms - second_ms <= noise_ms:
+            lines.append(f"{unsure}: they are off by {ms(noise_ms)} ms or more.")
+        elif len(longest := _longest(result.stages)) > 1:
+            lines.append(f"{unsure}: in single repeats it is {' or '.join(longest)}.")
+        else:
+            part = f"{ms(worst.ms)} ms, {fmt.whole_percent(share)} %"
+            lines.append(f"The longest stage is {worst.name}: {part}.")
     if noise_ms:
         lines.append(
             "A negative stage saves others more time than it takes, or is within the noise."

@@ -303,9 +303,7 @@ def placement_lines(result: PlacementResult) -> list[str]:
         said = speedup_of(row).text
         lines = [f"No faster: with {share} the confirmation says {said}. Nothing is written."]
     else:
-        tried = sum(one.regions for one in result.decisions if one.effect or one.problem)
-        some = "no region" if tried == regions else f"none of {fmt.plural(tried, 'region')} tried"
-        lines = [f"No faster: {some} is faster quantized. Nothing is written."]
+        lines = [f"{_why_none(result, regions)}. Nothing is written."]
     if result.everything is not None:
         lines.append(f"Quantized everywhere: speedup {speedup_of(result.everything).text}.")
     elif result.everything_problem:
@@ -319,6 +317,16 @@ def placement_lines(result: PlacementResult) -> list[str]:
         f" {fmt.duration(result.seconds)}; {visible(result.backend)}"
     )
     return lines
+
+
+def _why_none(result: PlacementResult, regions: int) -> str:
+    """Return why no placement was found: no quantized region that was timed is faster, if any."""
+    timed = sum(one.regions for one in result.decisions if one.effect)
+    if timed:
+        some = "no region" if timed == regions else f"none of {fmt.plural(timed, 'region')} timed"
+        return f"No faster: {some} is faster quantized"
+    refused = sum(one.regions for one in result.decisions if one.problem)
+    return f"Nothing was timed: {refused:,} of {fmt.plural(regions, 'region')} cannot be quantized"
 
 
 def _effect(row: Decision) -> Estimate | None:

@@ -175,7 +175,7 @@ def path_table(result: CriticalPath) -> Table[OnPath]:
 def path_lines(result: CriticalPath) -> list[str]:
     """Return what parallelism could save, and the cut, in lines for people."""
     ms = fmt.milliseconds
-    saved = ms(result.work_ms - result.path_ms)
+    saved = ms(fmt.printed_difference(result.work_ms, result.path_ms))
     lines = [
         f"The longest path takes {ms(result.path_ms)} of {ms(result.work_ms)} ms, in"
         f" {fmt.plural(len(result.path), 'node')}. Running independent nodes in parallel can save"
@@ -193,10 +193,11 @@ def path_lines(result: CriticalPath) -> list[str]:
     if result.cut is None:
         return [*lines, "No cut leaves a quarter of the time or more on each side."]
     cut = result.cut
+    second = ms(fmt.printed_difference(result.work_ms, cut.first_ms))
     return [
         *lines,
         f"Best cut for two devices: after {clip(visible(cut.after), _NAME, keep='end')}, where"
         f" {fmt.plural(len(cut.tensors), 'tensor')} ({fmt.size(cut.bytes)})"
         f" {'crosses' if len(cut.tensors) == 1 else 'cross'}. The parts take {ms(cut.first_ms)} and"
-        f" {ms(cut.second_ms)} ms: throughput at most {cut.factor:.2f}×, if copies took no time.",
+        f" {second} ms: throughput at most {cut.factor:.2f}×, if copies took no time.",
     ]
