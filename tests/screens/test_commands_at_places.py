@@ -183,6 +183,7 @@ def table(model: Path) -> str:
 def test_each_command_does_what_the_table_says(tmp_path: Path, pytestconfig: pytest.Config) -> None:
     """After the first place, only what is done there otherwise is listed."""
     made = table(models.write(tmp_path, MODEL))
+    assert ": nothing" not in made, "a command that can do nothing is grey, or says why"
     if pytestconfig.getoption("--write-transcripts"):
         FILE.write_text(made, encoding="utf-8")
     assert FILE.read_text(encoding="utf-8").splitlines() == made.splitlines()

@@ -22,7 +22,7 @@ from dld_tui.screens.results.report import ReportScreen
 from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionDialog, QuitDialog
-from dld_tui.widgets.graph import pane as graph_pane
+from dld_tui.widgets.graph import colours as graph_colours
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.shell import key_queue
 from tests.support import models, report_screen
@@ -156,7 +156,7 @@ async def test_keys_behind_a_jump_to_the_model_go_to_the_model(tmp_path: Path) -
 async def test_each_press_takes_the_next_overlay_of_a_large_graph(
     chain: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(graph_pane, "_LARGE", 0)
+    monkeypatch.setattr(graph_colours, "_LARGE", 0)
     async with opened(chain, pane="graph") as session:
         colours = session.screen.panes.graph.colours
         names = [overlay.name for overlay in colours.overlays()]

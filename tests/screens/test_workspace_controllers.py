@@ -65,15 +65,15 @@ def test_facts_tell_what_can_be_done_with_it(desk: Desk) -> None:
     assert not {"boundary", "tensor", "marks", "wired"} & listed
     assert "marks" in Cursor(node=first, marks={first}).conditions()
     terminal = desk.cursor_on_scope("x").conditions()
-    assert {"boundary", "nodes", "attribute", "wired"} <= terminal
-    assert not {"variadic", "input", "tensor"} & terminal
+    assert {"boundary", "named", "deletable", "attribute", "wired"} <= terminal
+    assert not {"node", "nodes", "variadic", "input", "tensor"} & terminal
     assert {"tensor", "attribute"} <= desk.cursor_on("second", "w").conditions()
     text = ParameterRow(("metadata", "key"))
     on_node = Cursor(subject=first, node=first, in_parameters=True, row=text)
     assert {"attribute", "nodes"} <= on_node.conditions()
     of_graph = Cursor(subject=desk.document.main, in_parameters=True, row=text).conditions()
     assert "attribute" in of_graph
-    assert "nodes" not in of_graph
+    assert not {"nodes", "deletable"} & of_graph
 
 
 def test_chosen_nodes_are_the_marked_ones_in_their_order(desk: Desk) -> None:

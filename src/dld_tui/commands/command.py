@@ -19,7 +19,9 @@ CONDITIONS: Mapping[str, str] = {
     "can_undo": "nothing to undo",
     "can_redo": "nothing to redo",
     "node": "no node at the cursor",
+    "named": "nothing with a name at the cursor",
     "nodes": "no node at the cursor or marked",
+    "deletable": "nothing to delete at the cursor",
     "attribute": "no attribute at the cursor",
     "value": "no tensor at the cursor",
     "body": "this node has no subgraph",
@@ -242,6 +244,8 @@ DIGITS: Mapping[str, str] = {
 _FITS: Mapping[str, str] = {
     "node": "node",
     "nodes": "node",
+    "named": "node",
+    "deletable": "node",
     "marks": "node",
     "body": "node",
     "attribute": "attribute",

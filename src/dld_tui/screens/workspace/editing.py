@@ -60,12 +60,12 @@ class Editing(Controller):
     COMMAND_TABLE = (
         *table(
             "workspace",
-            ("edit.rename", "editing.rename", "r", "node", "rename",
+            ("edit.rename", "editing.rename", "r", "named", "rename",
              "Rename the node or tensor at the cursor."),
             ("edit.change", "editing.edit", "e", "attribute", "edit",
              "Edit the value at the cursor.",
              "set attribute, attribute, change value, stride, modify attribute"),
-            ("edit.delete", "editing.delete", "d,delete", "nodes", "delete",
+            ("edit.delete", "editing.delete", "d,delete", "deletable", "delete",
              "Delete the marked nodes, or the node at the cursor.",
              "remove, erase, cut off, truncate, cut the nms off"),
             ("edit.revert", "editing.revert", "backslash", "attribute", "revert",

@@ -55,7 +55,7 @@ class Graphs(Controller):
 
     COMMAND_TABLE = table(
         "workspace",
-        ("go.around", "graphs.show_around", "t", "node", "around",
+        ("go.around", "graphs.show_around", "t", "named", "around",
          "Show what is around the node at the cursor in the graph, as boxes.",
          "focus, neighbours, neighbors, around this node, surroundings"),
         ("graph.picture", "graphs.save_picture", "", "", "save picture",

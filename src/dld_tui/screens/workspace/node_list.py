@@ -43,7 +43,7 @@ class NodeList(Controller):
          "Filter by operator type and attributes."),
         ("view.constants", "node_list.toggle_constants", "C", "", "constants",
          "Show or hide all constant nodes."),
-        ("view.constant", "node_list.toggle_constant", "", "node", "its constants",
+        ("view.constant", "node_list.toggle_constant", "", "named", "its constants",
          "Show or hide the constants of the node at the cursor, or this constant."),
         ("view.by", "node_list.cycle_view", "b", "", "list by", "List by type, name or name scope.",
          "group, by type, sort nodes"),

@@ -171,8 +171,10 @@ class Cursor:
             cursor=bool(place),
             finding=place == "finding",
             marks=bool(self.marks),
-            node=node is not None or is_named or self.pointed is not None,
-            nodes=(
+            node=node is not None,
+            nodes=node is not None or bool(self.marks),
+            named=node is not None or is_named or self.pointed is not None,
+            deletable=(
                 node is not None
                 or bool(self.marks)
                 or boundary

@@ -411,6 +411,7 @@ class Wiring(Controller):
         names = [name for name in order if (name in known) == (terminal.value in known)]
         at = names.index(terminal.value)
         if not 0 <= at + int(step) < len(names):
+            self.say(f"It is the {'first' if int(step) < 0 else 'last'} {side} of the graph")
             return
         to = order.index(names[at + int(step)])
         moved = self.history.try_edit(
