@@ -79,3 +79,13 @@ def test_the_end_of_a_long_path_is_shown_with_what_made_the_report() -> None:
     texts = ["".join(text for text, _ in line) for line in lines[:2]]
     assert "/p/net" in texts[0]
     assert "/q/net" in texts[1]
+
+
+def test_the_first_token_of_decoders_is_told_beside_the_layers() -> None:
+    both = [
+        subject(timed("a", noisy(1.0, 1)), latencies=noisy(2.0, 2), first_tokens_ms=noisy(ms, 3))
+        for ms in (8.0, 4.0)
+    ]
+    lines = ["".join(text for text, _ in line) for line in about_lines(Comparison(both), 100)]
+    [told] = [line for line in lines if line.startswith("first token")]
+    assert "A 7.900 ms  B 3.950 ms 0.50× (-3.950" in told

@@ -163,3 +163,10 @@ def test_nested_facts_get_one_name() -> None:
         "clocks.a.b": 1,
         "x": [1],
     }
+
+
+def test_other_prompts_of_decoders_are_other_work() -> None:
+    short, long = run(prompt=16), run(prompt=1024)
+    said = "Different prompts (16 / 1,024 tokens): the reports did not do the same work."
+    assert said in fairness_warnings([short, long])
+    assert not fairness_warnings([short, short, run()])

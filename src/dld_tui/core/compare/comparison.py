@@ -79,7 +79,7 @@ def subject_of(report: Report) -> Subject:
     Raises:
         CorruptFileError: The file is damaged.
     """
-    measurement = report.measurement
+    measurement, decoder = report.measurement, next(iter(generation_of(report)), None)
     return Subject(
         title=report.path.name,
         path=str(report.path),
@@ -87,7 +87,8 @@ def subject_of(report: Report) -> Subject:
         times=None if measurement.own is None else measurement.own.times_ms,
         gpu_times=None if measurement.gpu is None else measurement.gpu.times_ms,
         latencies_ms=report.latencies,
-        first_tokens_ms=[ms for one in generation_of(report)[:1] for ms in one.first_tokens_ms],
+        first_tokens_ms=() if decoder is None else decoder.first_tokens_ms,
+        prompt=None if decoder is None else decoder.prompt,
         profiled_ms=(
             []  # passes that are but sums of layers, of a file without end-to-end times
             if report.profiled_latency is None

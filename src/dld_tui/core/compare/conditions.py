@@ -193,6 +193,10 @@ def _model_lines(subjects: Sequence[Subject]) -> Iterator[str]:
 
 
 def _shape_lines(subjects: Sequence[Subject], base: int) -> Iterator[str]:
+    prompts = [subject.prompt for subject in subjects]
+    if len(set(prompts) - {None}) > 1:
+        lengths = " / ".join(map(fmt.count, prompts))
+        yield f"Different prompts ({lengths} tokens): the reports did not do the same work."
     shapes = [subject.settings.get("input_shapes") for subject in subjects]
     known = [shape for shape in shapes if isinstance(shape, dict)]
     if len(known) < 2 or all(shape == known[0] for shape in known):

@@ -35,6 +35,8 @@ class Subject:
     """Inferences of a latency loop; empty without one."""
     first_tokens_ms: Sequence[float] = ()
     """Of a decoder, the time to the first token in each repetition; empty where unknown."""
+    prompt: int | None = None
+    """Of a decoder, the tokens of the prompt that latencies and the first token are of."""
     profiled_ms: Sequence[float] = ()
     """Passes with profiling on, in order; empty when the layers were not timed by pass."""
     facts: Mapping[str, JSON] = field(default_factory=dict)
