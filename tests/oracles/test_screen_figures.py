@@ -32,7 +32,7 @@ from tests.oracles.plain import unpack
 from tests.support import decoders
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
 from tests.support.profiles import start_report
-from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of
+from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of, timeline
 
 OFF = 0.0501
 """Of a percentage with one decimal."""
@@ -44,12 +44,15 @@ async def check(path: Path) -> None:
         document: Any = report_json(report, "type")
         facts = {fact.name: fact.text for fact in measured_facts(report)}
         layers = report.layers
+        lengths = {run.index: run.duration_us / 1000 for run in report.passes}
     check_preview(preview(str(path), "REPORT", lambda: False), document)
     for size in (LARGE, SMALL):
         async with opened(path, size) as (_, screen):
             check_answer(text_of(screen.query_one(AnswerText)), document)
             check_charts(screen.query_one(ChartPane), document, facts)
             check_table(screen, document)
+            if timeline(screen).region.area:
+                check_timeline(str(timeline(screen).border_title), lengths)
     for layer in layers:
         check_layer(
             "".join(text for line in layer_lines(layer, 0, 0, 90) for text, _ in line), layer
@@ -155,6 +158,15 @@ def check_table(screen: ReportScreen, document: dict[str, Any]) -> None:
         assert (own.time_ms, own.percent, own.min_ms) == (
             layer["time_ms"], layer["percent"], layer["min_ms"],
         )  # fmt: skip
+
+
+def check_timeline(title: str, lengths: dict[int, float]) -> None:
+    """Compare the pass that is drawn, which is called no second median of the page."""
+    assert "median" not in title
+    assert ("typical pass" in title) == bool(lengths)
+    for number, count, ms in re.findall(r"typical pass (\d+) of (\d+) · ([\d.,]+) ms", title):
+        assert int(count) == len(lengths)
+        assert shows(ms, lengths[int(number) - 1])
 
 
 def check_layer(text: str, layer: Layer) -> None:

@@ -32,7 +32,6 @@ class PassTimeline(TimelineView):
         self.describe = self._describe
         self.report: Report | None = None
         self.shown_pass: int | None = None
-        self._length_us = 0.0
         self._shared = ""
         """What the names of most layers begin and end with."""
 
@@ -51,7 +50,6 @@ class PassTimeline(TimelineView):
     def show_pass(self, index: int | None, timeline: Timeline, axis_us: float = 0.0) -> None:
         """Draw a pass."""
         self.shown_pass = index
-        self._length_us = timeline.total_us
         timeline.total_us = max(axis_us, timeline.total_us)
         self.set_timeline(timeline)
         self._say()
@@ -80,10 +78,9 @@ class PassTimeline(TimelineView):
             return self._called
         names = f" · {self._shared}" if self._shared else ""
         kind = "typical pass" if index == report.typical_pass else "pass"
-        states = (one.state for one in report.passes if one.index == index)
-        state = next(states, PassState.MEASURED)
-        end = "" if state is PassState.MEASURED else f" · {state}"
-        length = fmt.milliseconds(self._length_us / 1000)
+        shown = next(one for one in report.passes if one.index == index)
+        end = "" if shown.state is PassState.MEASURED else f" · {shown.state}"
+        length = fmt.milliseconds(shown.duration_us / 1000)  # kernels may end later
         return (
             f"{self._called}{names} · {kind} {index + 1} of {len(report.passes)} · {length} ms{end}"
         )
