@@ -226,7 +226,7 @@ def test_a_report_comes_with_what_the_screen_needs(tmp_path: Path) -> None:
     assert "made by a test" in texts
     assert "killed by a test" in texts
     warnings = [one for one in loaded.notes if one.kind == "warning"]
-    assert any("p99 of 20 passes" in one.text for one in warnings)
+    assert any("20 passes are too few for p99" in one.text for one in warnings)
 
 
 @pytest.mark.broad
