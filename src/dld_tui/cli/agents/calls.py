@@ -28,6 +28,7 @@ MOST_OUTPUT = 64 << 20
 _MOST_NOTES, _NOTE = 20, 300
 _LINE = 1 << 20
 _LEAVE_S = 3.0
+_PROGRESS_S = 0.2
 """From the request to stop until SIGTERM."""
 
 
@@ -51,7 +52,7 @@ async def answer(
     Args:
         words: The command line behind ``dld``.
         environment: Variables in addition to those of this process.
-        tell: Called with the progress in words.
+        tell: Called with the progress in words, the newest five times a second.
 
     Raises:
         UnavailableError: No process can be started.
@@ -69,14 +70,24 @@ async def answer(
     assert child.stdout is not None
     assert child.stderr is not None
     notes: list[str] = []
+    newest = ""
+
+    async def report() -> None:
+        told = ""
+        while True:
+            if newest != told:
+                told = newest
+                await tell(told)
+            await anyio.sleep(_PROGRESS_S)
 
     async def listen(errors: IO[bytes]) -> None:
+        nonlocal newest
         async with _reader(errors) as lines:
             async for line in lines:
                 text = line.decode("utf-8", "surrogateescape").rstrip()
                 event = event_from_line(text)
                 if isinstance(event, Progress):
-                    await tell(clip(visible(progress_text(event)), _NOTE))
+                    newest = clip(visible(progress_text(event)), _NOTE)
                 elif text and len(notes) < _MOST_NOTES:
                     notes.append(clip(visible(text), _NOTE, keep="middle"))
 
@@ -90,9 +101,12 @@ async def answer(
                     group.cancel_scope.cancel()
 
     try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(listen, child.stderr)
-            group.start_soon(collect, child.stdout)
+        async with anyio.create_task_group() as reporters:
+            reporters.start_soon(report)
+            async with anyio.create_task_group() as group:
+                group.start_soon(listen, child.stderr)
+                group.start_soon(collect, child.stdout)
+            reporters.cancel_scope.cancel()
         if len(data) > MOST_OUTPUT:
             raise ActivityError(f"the result is longer than {fmt.size(MOST_OUTPUT)}")
         status = await anyio.to_thread.run_sync(child.wait, abandon_on_cancel=True)

@@ -31,7 +31,6 @@ from dld_tui.core.process.confinement import confined_to
 from dld_tui.core.text import clip, visible
 
 _AT_ONCE, _WAITING = 2, 8
-_PROGRESS_S = 0.2
 _ERROR = 500
 _EDITS = "dld://edits"
 _INSTRUCTIONS = """\
@@ -131,14 +130,11 @@ class Agents:
     ) -> types.CallToolResult:
         _require_valid(tool, given)
         self._calls += 1
-        number, began, told = self._calls, time.monotonic(), 0.0
+        number, began = self._calls, time.monotonic()
         words = tool.words(given, self._resources.folder, number)
 
         async def tell(text: str) -> None:
-            nonlocal told
-            if (now := time.monotonic()) - told > _PROGRESS_S:
-                told = now
-                await context.session.report_progress(now - began, None, text)
+            await context.session.report_progress(time.monotonic() - began, None, text)
 
         said = None
         async with self._turn(tool):
