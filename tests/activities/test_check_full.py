@@ -33,6 +33,7 @@ def check(path: Path, **settings: Any) -> list[dict[str, Any]]:
     return list(findings)
 
 
+@pytest.mark.broad
 def test_a_good_model_with_subgraphs_and_functions(tmp_path: Path) -> None:
     for text in (models.CHAIN, NESTED.replace("u = com.example.Unknown(x)", ""), models.FUNCTIONS):
         assert check(models.write(tmp_path, text)) == []

@@ -76,6 +76,7 @@ def test_a_result_may_replace_its_own_model(tmp_path: Path) -> None:
     assert onnx.load(path).graph.initializer[0].data_type == onnx.TensorProto.FLOAT16
 
 
+@pytest.mark.broad
 @with_polygraphy
 def test_constants_are_folded_weights_included_and_the_rest_is_kept(tmp_path: Path) -> None:
     path, out = with_matrix(tmp_path, FOLDED, 200, 300), tmp_path / "out.onnx"

@@ -255,6 +255,7 @@ def test_convolutions_stay_as_they_are_unless_they_are_asked_for(tmp_path: Path)
         assert ("convolutions stay in floating point" in notes) != has_integer
 
 
+@pytest.mark.broad
 def test_for_tensorrt_all_is_symmetric_and_biases_stay_floating(tmp_path: Path) -> None:
     path, folder = detector(tmp_path)
     out = tmp_path / "o.onnx"
@@ -428,6 +429,7 @@ def test_a_weight_of_several_products_is_stored_once(
         assert 0 < np.linalg.norm(after - before) < 0.3 * np.linalg.norm(before)
 
 
+@pytest.mark.broad
 @needs_onnxruntime(31)
 def test_fp8_where_the_operators_have_it(tmp_path: Path) -> None:
     path, folder = detector(tmp_path)
@@ -614,6 +616,7 @@ def cut_off_model(folder: Path) -> tuple[Path, Path]:
     return path, data
 
 
+@pytest.mark.broad
 def test_sums_that_the_processor_cuts_off_are_kept_from_it(tmp_path: Path) -> None:
     """ONNX Runtime adds two products in 16 bits on processors without VNNI."""
     path, data = cut_off_model(tmp_path)
@@ -930,6 +933,7 @@ def test_an_excluded_node_keeps_how_its_weight_is_computed(tmp_path: Path) -> No
     assert "wa" in {name for node in model.graph.node for name in node.output}
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("is_all_activations", [False, True])
 def test_advice_to_quantize_names_only_what_the_command_changes(
     tmp_path: Path, is_all_activations: bool

@@ -275,6 +275,7 @@ def test_without_cupti_the_rest_is_measured_and_the_reason_told(
         assert "gpu_check" not in report.facts
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -293,6 +294,7 @@ def test_what_is_switched_off_or_absent_is_said(
         assert said in texts(report)
 
 
+@pytest.mark.broad
 def test_counters_of_some_passes_only(tmp_path: Path) -> None:
     report, _ = profile(tmp_path, counter_passes=2)
 
@@ -302,6 +304,7 @@ def test_counters_of_some_passes_only(tmp_path: Path) -> None:
         assert len(report.passes) == 13
 
 
+@pytest.mark.broad
 def test_clocks_that_cannot_be_locked_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,6 +345,7 @@ def test_an_end_after_the_first_of_a_pair_is_told_as_it_is(
         events.throw(CancelledError())  # type: ignore[attr-defined]
 
 
+@pytest.mark.broad
 def test_clocks_are_given_back_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     released: list[str] = []
     monkeypatch.setattr(capture, "ClockLock", locking(released))

@@ -377,6 +377,7 @@ def test_a_cache_of_keys_and_values_in_one(tmp_path: Path) -> None:
     assert latency == pytest.approx(figures.token_ms)
 
 
+@pytest.mark.broad
 def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
     folder = decoders.folder(tmp_path / "genai")
     settings = {"prompt": "4,8", "batch": "1,2", "decode": 5, "iterations": 2, "layer_passes": 2}

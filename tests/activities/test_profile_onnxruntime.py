@@ -209,6 +209,7 @@ def test_inputs_from_a_folder_take_turns(folder: Path) -> None:
         assert (1, 4) in shapes
 
 
+@pytest.mark.broad
 def test_initializers_that_are_listed_as_inputs_are_not_fed(folder: Path) -> None:
     text = """<ir_version: 3, opset_import: ["" : 9]>
         old (float[N] x, float[1] w) => (float[N] y) <float[1] w = {2}> { y = Mul(x, w) }"""
@@ -230,6 +231,7 @@ def test_a_free_dimension_is_what_the_graph_demands_and_is_told_in_the_report(fo
         )
 
 
+@pytest.mark.broad
 def test_a_model_that_no_guess_can_run_says_what_was_tried(folder: Path) -> None:
     model = models.write(folder, IMPOSSIBLE)
     error = refused(quick(model), ActivityError)

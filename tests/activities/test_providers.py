@@ -93,6 +93,7 @@ def test_a_model_that_is_refused_goes_by_the_table_and_says_why(tmp_path: Path) 
     assert [node.support for node in cpu.nodes if node.op_type == "Thing"] == [Support.NOT]
 
 
+@pytest.mark.broad
 def test_a_report_beside_the_model_gives_shares_of_the_time(tmp_path: Path) -> None:
     path = write(tmp_path, MODEL.replace("f.Twice", "Abs"))
     list(profile(Profile(path, output=path.with_suffix(".dldprof"), iterations=3)))

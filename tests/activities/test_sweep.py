@@ -259,6 +259,7 @@ def test_points_may_take_the_memory_that_is_free(
     assert limited == [9 << 40]
 
 
+@pytest.mark.broad
 def test_the_result_is_written_and_its_models_are_not_left(tmp_path: Path) -> None:
     from dld_tui.core.process.paths import cache_dir
 

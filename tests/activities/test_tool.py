@@ -159,6 +159,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
+@pytest.mark.broad
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
 @pytest.mark.parametrize("way", ["cancel", "close", "limit"])
 @pytest.mark.parametrize("ignore", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN); "])

@@ -683,6 +683,7 @@ def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
             pytest.fail(f"a pass of four items takes {pair.ratio} as long as one, by item")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("provider", "forks"), [("CPU", True), ("CUDA", False)])
 def test_only_processes_without_a_gpu_are_forks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, forks: bool

@@ -29,6 +29,7 @@ needs_onnxruntime = pytest.mark.skipif(
 )
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_report_is_written_and_printed(dld: Dld, tmp_path: Path) -> None:
     text = models.CHAIN.replace(", float[2] unused = {5, 6}", "")
@@ -55,6 +56,7 @@ def test_report_is_written_and_printed(dld: Dld, tmp_path: Path) -> None:
     assert {"Relu", "Sigmoid"} <= {layer["type"] for layer in document["layers"]}
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_json_is_that_of_the_report(dld: Dld, tmp_path: Path) -> None:
     model, report = models.write(tmp_path, models.CHAIN), tmp_path / "out.dldprof"
@@ -71,6 +73,7 @@ def test_the_optimised_model_is_saved_and_named(dld: Dld, tmp_path: Path) -> Non
     assert dld("inspect", saved).status == 0
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_existing_report_is_kept_without_force(dld: Dld, tmp_path: Path) -> None:
     model, report = models.write(tmp_path, models.CHAIN), tmp_path / "out.dldprof"

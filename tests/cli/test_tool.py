@@ -61,6 +61,7 @@ def test_failures_of_a_tool_and_of_its_file_are_one_line(dld: Dld, model: Path) 
     assert "shell" in dld.fails(3, "tool", "list")
 
 
+@pytest.mark.broad
 def test_ctrl_c_ends_the_tool(model: Path) -> None:
     program = "import time; print('up', flush=True); time.sleep(1000)"
     custom_tools.save(Tool("hang", sys.executable, ("-S", "-c", program), limit=0))

@@ -57,6 +57,7 @@ whole = st.builds(
 )
 
 
+@pytest.mark.broad
 @given(whole)
 def test_what_was_encoded_is_decoded_again(value: Whole) -> None:
     assert decode(Whole, json.loads(json.dumps(encode(value)))) == value

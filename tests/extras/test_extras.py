@@ -47,6 +47,7 @@ def _without(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     plugins._plugins.cache_clear()
 
 
+@pytest.mark.broad
 @pytest.mark.usefixtures("_without")
 async def test_without_them_everything_else_works(tmp_path: Path, dld: Dld) -> None:
     model = models.write(tmp_path, models.CHAIN)

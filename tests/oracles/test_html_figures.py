@@ -184,6 +184,7 @@ def test_pages_of_launches_alone(tmp_path: Path) -> None:
     assert any(line.startswith("Launches sum to 0.050 of 0.100 ms") for line in page.lines("look"))
 
 
+@pytest.mark.broad
 def test_pages_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     request = profile_llm.Request(

@@ -31,6 +31,7 @@ def verdicts() -> list[Verdict]:
     return [*simulated(Path("any.onnx"), gates=10)]
 
 
+@pytest.mark.broad
 def test_at_most_one_of_twenty_is_wrong(verdicts: list[Verdict]) -> None:
     kinds = defaultdict[str, list[Verdict]](list)
     for one in verdicts:

@@ -107,6 +107,7 @@ def found(pattern: str, text: str) -> tuple[str, ...]:
 SIZE = r"([\d.,]+ [kMG]?B)"
 
 
+@pytest.mark.broad
 async def test_memory(tmp_path: Path) -> None:
     [path, _] = write_demo_models(tmp_path)
     result = result_of(memory.run, memory.Request(path))
@@ -138,6 +139,7 @@ async def test_memory(tmp_path: Path) -> None:
         assert is_size(found(rf"holds {SIZE}", text)[0], measured["held"])
 
 
+@pytest.mark.broad
 async def test_startup(tmp_path: Path) -> None:
     [path, _] = write_demo_models(tmp_path)
     result = result_of(startup.run, startup.Request(path, repeats=3))
@@ -162,6 +164,7 @@ async def test_startup(tmp_path: Path) -> None:
     assert sum(counts) == len(document["nodes"])
 
 
+@pytest.mark.broad
 async def test_load(tmp_path: Path) -> None:
     [path, _] = write_demo_models(tmp_path)
     result = result_of(load.run, load.Request(path, clients="1,2", duration=0.5))
@@ -197,6 +200,7 @@ async def test_load(tmp_path: Path) -> None:
     assert drawn == [(point["throughput"], point["latency_ms"][0]) for point in points]
 
 
+@pytest.mark.broad
 async def test_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     [path, _] = write_demo_models(tmp_path)
@@ -222,6 +226,7 @@ async def test_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert shows(factor, document["work_ms"] / max(cut["first_ms"], cut["second_ms"]))
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("ratios", [(1.21, 1.24, 1.3, 1.25, 1.27, 1.22, 1.26), (1.0, 1.01) * 4])
 async def test_gate(ratios: tuple[float, ...], tmp_path: Path) -> None:
     base = [10.0 + at for at in range(len(ratios))]

@@ -203,6 +203,7 @@ async def test_the_page_of_passes_of_which_the_first_is_a_warm_up(tmp_path: Path
     await check(tmp_path / "r.dldprof")
 
 
+@pytest.mark.broad
 async def test_the_page_of_a_model_that_was_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +215,7 @@ async def test_the_page_of_a_model_that_was_run(
     await check(tmp_path / "r")
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("alone", [0, 6])
 async def test_the_page_of_a_gpu(alone: int, tmp_path: Path) -> None:
     await check(make_gpu_report(tmp_path / "r.dldprof", 30, 8, alone=alone, fallback=2))
@@ -233,6 +235,7 @@ async def test_the_page_of_launches_alone(tmp_path: Path) -> None:
     assert any("Launches of layers were timed" in line for line in document["lines"])
 
 
+@pytest.mark.broad
 async def test_the_page_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     request = profile_llm.Request(

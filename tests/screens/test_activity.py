@@ -45,6 +45,7 @@ def app_with(runs: Runs, state: State | None = None) -> DldApp:
     return app
 
 
+@pytest.mark.broad
 async def test_the_form_is_filled_and_runs(runs: Runs, tmp_path: Path) -> None:
     state = State(tmp_path)
     app = app_with(runs, state)
@@ -76,6 +77,7 @@ async def test_fields_are_remembered_and_the_given_ones_win(runs: Runs, tmp_path
         assert (values["model"], values["iterations"]) == (f"{HOSTILE}.onnx", 3)
 
 
+@pytest.mark.broad
 async def test_what_belongs_to_a_model_leaves_with_it(runs: Runs, tmp_path: Path) -> None:
     state = State(tmp_path)
     (tmp_path / "old.onnx").touch()
@@ -107,6 +109,7 @@ async def test_it_does_not_run_with_an_error(runs: Runs) -> None:
         assert isinstance(app.screen, ActivityScreen)
 
 
+@pytest.mark.broad
 async def test_pages_are_a_key_away_and_f8_resets(runs: Runs) -> None:
     app = app_with(runs)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -122,6 +125,7 @@ async def test_pages_are_a_key_away_and_f8_resets(runs: Runs) -> None:
         assert form.values()["model"] == "m.onnx"
 
 
+@pytest.mark.broad
 async def test_an_existing_output_is_asked_for(runs: Runs, tmp_path: Path) -> None:
     (tmp_path / "r.dldprof").write_text("")
     app = app_with(runs)

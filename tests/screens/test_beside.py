@@ -107,6 +107,7 @@ async def test_both_models_are_seen_and_tab_goes_round(
         assert {session.screen.graph.canvas, session.pane.parameters.list} <= seen
 
 
+@pytest.mark.broad
 async def test_no_key_in_the_pane_changes_either_model(tmp_path: Path) -> None:
     async with two(tmp_path) as session:
         await session.go("second")

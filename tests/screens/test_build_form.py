@@ -102,6 +102,7 @@ def reasons(form: ParamForm) -> dict[str, str]:
     return {name: row.why_not for name, row in form.rows.items() if row.why_not}
 
 
+@pytest.mark.broad
 async def test_what_the_library_lacks_is_greyed(target: FakeTarget) -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -134,6 +135,7 @@ async def test_another_library_greys_other_settings(target: FakeTarget) -> None:
         assert not form.rows["fp16"].field.disabled
 
 
+@pytest.mark.broad
 async def test_a_folder_is_asked_for_its_library_once(target: FakeTarget, tmp_path: Path) -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)) as pilot:
@@ -232,6 +234,7 @@ async def test_presets(target: FakeTarget, tmp_path: Path) -> None:
         assert values["model"] == "other.onnx"
 
 
+@pytest.mark.broad
 async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -> None:
     app = DldApp()
     calls: list[Any] = []
@@ -255,6 +258,7 @@ async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -
             assert shown == ([Path("m.trt.json")] if is_open else [])
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(("key", "title"), [("f6", "Build"), ("shift+f5", "Profile")])
 async def test_from_the_workspace(key: str, title: str, target: FakeTarget, tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)

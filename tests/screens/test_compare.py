@@ -202,6 +202,7 @@ async def test_the_other_base(pair: tuple[Path, Path]) -> None:
         assert pane(screen).table.has_focus
 
 
+@pytest.mark.broad
 async def test_enter_goes_to_the_node_and_t_to_the_layer(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
         await pilot.press("t")
@@ -254,6 +255,7 @@ async def test_csv_and_page(pair: tuple[Path, Path], tmp_path: Path) -> None:
         assert [row["key"] for row in csv.DictReader(lines)] == ["one", "reorder"]
 
 
+@pytest.mark.broad
 async def test_from_a_report_with_an_open_one(pair: tuple[Path, Path]) -> None:
     app = DldApp(pair, Config(), State())
     async with app.run_test(size=SMALL) as pilot:

@@ -194,6 +194,7 @@ def test_each_of_several_jobs_has_one_row() -> None:
     assert run.report is None
 
 
+@pytest.mark.broad
 async def test_one_of_several_that_fails_is_shown_and_the_others_open(tmp_path: Path) -> None:
     good = Scripted(Finished({"report": str(write_report(tmp_path / "one.dldprof"))}))
     bad = Scripted(Failed(f"broke {HOSTILE}", "box", "mend it"))

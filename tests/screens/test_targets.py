@@ -60,6 +60,7 @@ async def test_a_target_is_added_changed_and_removed() -> None:
         assert saved_targets.load() == {}
 
 
+@pytest.mark.broad
 async def test_a_name_that_is_taken_is_refused() -> None:
     saved_targets.save(Connection("orin", "one"))
     app = DldApp()
@@ -155,6 +156,7 @@ async def test_a_broken_file_is_said() -> None:
         assert "it has no host" in screen_text(app)
 
 
+@pytest.mark.broad
 async def test_activities_offer_the_targets() -> None:
     saved_targets.save(Connection("orin", "one"))
     app = DldApp()

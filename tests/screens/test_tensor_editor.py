@@ -52,6 +52,7 @@ def waiting_for(event: Event) -> Callable[[ProgressCallback, CancelCheck], None]
 KEYS = {".": "full_stop", "-": "minus", " ": "space", "'": "apostrophe"}
 
 
+@pytest.mark.broad
 async def test_cells_are_edited_in_place_and_taken_back(tmp_path: Path) -> None:
     async with editor(tmp_path, "w") as (session, page):
         await session.pilot.press("right", "e")
@@ -163,6 +164,7 @@ async def test_going_to_an_index(tmp_path: Path) -> None:
         assert "flat index goes from 0 to 59" in session.text
 
 
+@pytest.mark.broad
 async def test_a_range_is_filled_added_to_and_multiplied(tmp_path: Path) -> None:
     async with editor(tmp_path, "volume") as (session, page):
         await session.pilot.press("right_square_bracket", "shift+down", "shift+right", "E")
@@ -293,6 +295,7 @@ async def test_arrays_go_out_and_come_in(tmp_path: Path) -> None:
         await session.until(lambda: "pickle" in session.text)
 
 
+@pytest.mark.broad
 async def test_converting_shows_the_loss_first(tmp_path: Path) -> None:
     async with editor(tmp_path, "volume") as (session, page):
         await session.pilot.press("T")
@@ -309,6 +312,7 @@ async def test_converting_shows_the_loss_first(tmp_path: Path) -> None:
         await session.until(lambda: page.tensor.dtype == "float32")
 
 
+@pytest.mark.broad
 async def test_enter_and_e_open_it_from_the_parameters(tmp_path: Path) -> None:
     async with opened(write_tensors(tmp_path), WIDE) as session:
         await session.go("first")
@@ -333,6 +337,7 @@ async def test_enter_and_e_open_it_from_the_parameters(tmp_path: Path) -> None:
         assert value.value.read().tolist() == [9, 6, 7, 8]
 
 
+@pytest.mark.broad
 async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Path) -> None:
     path = decoders.grouped(tmp_path / "decoder.onnx")
     async with opened(path, WIDE) as session:
@@ -359,6 +364,7 @@ async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Pat
         assert page.grid.view.shape == (64, 2, 16)
 
 
+@pytest.mark.broad
 async def test_dimensions_are_changed(tmp_path: Path) -> None:
     async with editor(tmp_path, "w") as (session, page):
         for text, expected in (("2, 2", [[1, 2], [3, 4]]), ("3x2", [[1, 2], [3, 4], [0, 0]]),
@@ -380,6 +386,7 @@ async def test_dimensions_are_changed(tmp_path: Path) -> None:
         await session.until(lambda: page.tensor.shape == (4,))
 
 
+@pytest.mark.broad
 async def test_a_list_of_an_attribute_is_edited_in_the_grid(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(
         """<ir_version: 8, opset_import: ["": 17, "my": 1]>

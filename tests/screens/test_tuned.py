@@ -317,6 +317,7 @@ def test_what_a_result_file_holds_is_safe_text(tmp_path: Path) -> None:
         assert visible(line) == line
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("model", [True, False])
 async def test_enter_takes_what_was_found(tmp_path: Path, model: bool) -> None:
     result = found(tmp_path, model=model)

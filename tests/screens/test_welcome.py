@@ -82,6 +82,7 @@ async def test_forgetting_a_file(state: State) -> None:
         assert "other.dldprof" not in screen_text(app)
 
 
+@pytest.mark.broad
 async def test_the_focus_stays_in_the_list_that_files_are_forgotten_from(
     state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,6 +169,7 @@ def test_ages() -> None:
     assert ago(time.time()) == f"{int(time.time() // (86400 * 365))} y ago"
 
 
+@pytest.mark.broad
 async def test_the_files_of_this_folder_are_browsed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

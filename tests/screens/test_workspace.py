@@ -253,6 +253,7 @@ async def test_looking_at_a_chain(chain: Path) -> None:
             await session.reset()
 
 
+@pytest.mark.broad
 async def test_views_cycle_and_are_remembered(chain: Path) -> None:
     async with opened(chain) as session:
         await session.go("third")

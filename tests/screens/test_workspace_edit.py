@@ -56,6 +56,7 @@ async def test_rename_a_node_undo_and_redo(chain: Path, size: tuple[int, int]) -
         assert node.name == "other"
 
 
+@pytest.mark.broad
 async def test_rename_by_pattern_shows_what_changes_before(chain: Path) -> None:
     async with opened(chain) as session:
         await session.press("ctrl+p", *"rename by")

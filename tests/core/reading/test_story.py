@@ -302,6 +302,7 @@ CHOSEN_BY_USERS = {"custom_op_library", "ep_library", "library", "plugins", "dyn
                    "trust", "timing_cache"}  # fmt: skip
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("activity", ["onnxruntime", "tensorrt"])
 def test_no_option_that_writes_or_loads_code_is_advised(tmp_path: Path, activity: str) -> None:
     """All spellings of all settings of both profiles: these are left out, and no others."""

@@ -63,6 +63,7 @@ def grid(times: Mapping[Any, float], *axes: SweepAxis) -> Sweep:
     return Sweep("m.onnx", "ONNX Runtime", axes, tuple(points))
 
 
+@pytest.mark.broad
 @given(st.randoms(use_true_random=False))
 def test_each_knee_is_along_one_axis_with_all_others_fixed(drawn: random.Random) -> None:
     axes = (

@@ -68,6 +68,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "limits_for", lambda _size: SMALL)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize("name", BOMBS)
 def test_the_node_is_named_and_the_rest_is_inferred(name: str) -> None:
     text, node = BOMBS[name]

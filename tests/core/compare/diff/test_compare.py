@@ -401,6 +401,7 @@ def test_other_names_are_all_renamed(model: onnx.ModelProto) -> None:
     assert found.counts()["node"] == {"renamed": len(model.graph.node)}
 
 
+@pytest.mark.broad
 @settings(max_examples=60)
 @given(graphs(), graphs())
 def test_any_two_models_compare_and_both_ways_say_the_same(
