@@ -14,8 +14,8 @@ What a reader does not see are comments of one line. Before a block, they are ab
 - ``<!-- not run: REASON -->``: it cannot run here, such as without a GPU.
 - ``<!-- exit: 1 -->``: the exit status of the last command, if it is not 0. Of ``0 or 5`` the first
   is that of the page; on a busy machine it may be another, and then the output is not compared.
-- ``<!-- measured -->``: the numbers of this ``text`` block differ each time. They and the blanks
-  between columns are not compared.
+- ``<!-- measured -->``: the numbers of this ``text`` block differ each time, and verdicts of gates.
+  They and the blanks between columns are not compared.
 - ``<!-- file: NAME -->``: the block is the content of a file, which is written to the folder.
 
 Anywhere on the page, they are about all of it:
@@ -305,12 +305,17 @@ def _python(
 
 _NUMBER = re.compile(r"\d[\d,.]*")
 _BAR = re.compile(r"[▏▎▍▌▋▊▉█░▒▓─━]+")
+_VERDICT = re.compile(
+    r"^(?:faster|slower|no difference): .*?(?=; 95 %)|; ±\S+ % was not reached.*$"
+)
+"""What a gate decides differs between machines, as numbers do."""
 
 
 def _plain(line: str, *, measured: bool) -> str:
     """Return what is compared of a line."""
     line = line.rstrip()
     if measured:
+        line = _VERDICT.sub("", line)
         line = _BAR.sub("─", re.sub(r"\s+", " ", _NUMBER.sub("0", line.strip())))
     return line
 

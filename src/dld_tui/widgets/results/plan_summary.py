@@ -46,7 +46,7 @@ _TOP = 5
 _TALL = 3
 """Rows of figures in a column, on a narrow screen."""
 _GAP = 3
-_BAR, _SHORT_BAR = 12, 7
+_BAR, _SHORT_BAR = 12, 5
 _Figures: TypeAlias = "list[tuple[str, float | None]]"
 NAME_STEP = 8
 """Lists cut the names of layers to a multiple of so many cells."""
