@@ -234,8 +234,8 @@ def test_a_page_that_is_true_has_no_faults(tmp_path: Path) -> None:
         "```sh\ncd sub && ls ..\n```\n\n```text\nmodel.onnx\nsub\n```\n\n"
         "<!-- exit: 2 -->\n```sh\necho took 12.5 ms; exit 2\n```\n\n"
         "<!-- measured -->\n```text\ntook  3 ms\n```\n\n"
-        "```sh\necho 'no difference: +1 %; 95 % interval; ±0.5 % was not reached in this time'\n```\n\n"
-        "<!-- measured -->\n```text\nfaster: -17 %; 95 % interval\n```\n\n"
+        "```sh\necho 'no difference: +1 %; 95 % of it; ±0.5 % was not reached'\n```\n\n"
+        "<!-- measured -->\n```text\nfaster: -17 %; 95 % of it\n```\n\n"
         "<!-- exit: 0 or 5 -->\n```sh\necho no; exit 5\n```\n\n```text\nyes\n```\n\n"
         "<!-- file: a.txt -->\n```syntax\nany\n```\n\n"
         "```sh\nseq 9; cat a.txt\n```\n\n```text\n1\n…\n9\na…y\n```\n\n"
@@ -245,7 +245,7 @@ def test_a_page_that_is_true_has_no_faults(tmp_path: Path) -> None:
     assert shape_faults(page) == []
     ran = list(run(page, tmp_path / "run"))
     assert [fault.line for one in ran for fault in one.faults] == []
-    assert len(ran) == 5
+    assert len(ran) == 6
 
 
 @pytest.mark.parametrize(
