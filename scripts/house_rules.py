@@ -11,7 +11,7 @@ import gc
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -74,7 +74,7 @@ def _names_of(path: Path) -> set[str]:
     return _names_in(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
-def _names_in(nodes: Iterator[ast.AST]) -> set[str]:
+def _names_in(nodes: Iterable[ast.AST]) -> set[str]:
     found = set()
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -88,7 +88,7 @@ def _names_in(nodes: Iterator[ast.AST]) -> set[str]:
 
 def core_is_tested_room_by_room(source: Source) -> Iterator[str]:
     """The tests of a folder of core reach each of its modules."""
-    named = {module: _names_in(iter(nodes)) for module, nodes in source.nodes.items()}
+    named = {module: _names_in(nodes) for module, nodes in source.nodes.items()}
     reached: dict[Path, set[str]] = {}
 
     def reach(tests: Path) -> set[str]:

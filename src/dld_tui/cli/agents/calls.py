@@ -28,8 +28,9 @@ MOST_OUTPUT = 64 << 20
 _MOST_NOTES, _NOTE = 20, 300
 _LINE = 1 << 20
 _LEAVE_S = 3.0
-_PROGRESS_S = 0.2
 """From the request to stop until SIGTERM."""
+_PROGRESS_S = 0.2
+"""From one message of progress to the next."""
 
 
 @dataclass(frozen=True)
