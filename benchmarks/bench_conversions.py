@@ -231,8 +231,8 @@ def _judged(model: str, output: str, agreement: str, sets: str) -> dict[str, Any
     from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.conversion import accuracy_criteria
     from dld_tui.core.conversion.request import Verification
-    from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
+    from dld_tui.core.model.document import Document
 
     asked = Verification(values="always", inputs=Path(sets) if sets else None)
     with (
@@ -270,10 +270,10 @@ def input_sets(model: Path, folder: Path) -> Path | None:
 
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
-    from dld_tui.core.inputs.feeds import input_feeds
-    from dld_tui.core.inputs.guess import specs_for
+    from dld_tui.core.model.document import Document
+    from dld_tui.core.model.inputs.feeds import input_feeds
+    from dld_tui.core.model.inputs.guess import specs_for
 
     try:
         with (
@@ -294,7 +294,7 @@ def input_sets(model: Path, folder: Path) -> Path | None:
 
 
 def _nodes(path: Path) -> int:
-    from dld_tui.core.document import Document
+    from dld_tui.core.model.document import Document
 
     with contextlib.closing(Document.open(path)) as document:
         return sum(len(scope.nodes) for scope in document.scopes())

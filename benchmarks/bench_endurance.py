@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.terminal import Terminal
-from dld_tui.core.document.samples import write_demo_models
+from dld_tui.core.model.document.samples import write_demo_models
 from tests.support.random_keys import Outcome, session
 from tests.support.typist import Programs
 

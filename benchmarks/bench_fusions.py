@@ -22,9 +22,9 @@ import onnxruntime
 
 from benchmarks import harness
 from dld_tui.api.inference import infer_missing
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.serialise import save
-from dld_tui.core.rewrite.rule import rules_of, text_of_rules
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.serialise import save
+from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
 
 RULES = (
     "casts",

@@ -34,10 +34,10 @@ from dld_tui.backends.onnxruntime.generation import Generator
 from dld_tui.backends.onnxruntime.runtime import version
 from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings, with_genai_options
-from dld_tui.core.document.document import Document
-from dld_tui.core.inputs.guess import specs_for
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.folder import find_decoder
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.inputs.guess import specs_for
 from dld_tui.core.statistics import median_ranks
 
 DEVIATION, GENAI_DEVIATION = 0.03, 0.05

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.model_tasks import bare_session
-from dld_tui.core.document.samples import demo_classifier
+from dld_tui.core.model.document.samples import demo_classifier
 
 DEVIATION = 0.03
 

@@ -21,7 +21,7 @@ from benchmarks.prediction_models import backend_cases
 from dld_tui.activities.providers import Request, run
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Finished
-from dld_tui.core.operators.provider_tables import Support
+from dld_tui.core.model.operators.provider_tables import Support
 from dld_tui.core.report.provider_support import Basis, ProviderSupport
 
 

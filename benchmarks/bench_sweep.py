@@ -22,10 +22,10 @@ from typing import Any
 from benchmarks import harness
 from dld_tui.activities.sweep.job import TURNS, Request, run
 from dld_tui.backends.onnxruntime.runtime import load, version
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Finished, Progress
-from dld_tui.core.inputs.guess import candidate_guesses, input_specs
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.inputs.guess import candidate_guesses, input_specs
 from dld_tui.core.report.latency import settle
 from dld_tui.core.report.sweep import BATCH, PROVIDER, THREADS, Sweep, places
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks import harness
 from benchmarks.terminal import Terminal
-from dld_tui.core.document.samples import write_demo_models
+from dld_tui.core.model.document.samples import write_demo_models
 
 SIZES = ((80, 24), (200, 50))
 REPORT_BYTES, JOB_BYTES_S = 20_000.0, 500.0

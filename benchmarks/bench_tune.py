@@ -27,8 +27,8 @@ from typing import Any
 
 from benchmarks import harness
 from benchmarks.bench_conversions import input_sets
-from dld_tui.core.document.document import Document
 from dld_tui.core.machine.environment import physical_cores, usable_threads
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.tune.changes import CHANGES, Setup, thread_changes
 from dld_tui.core.types import JSON
 

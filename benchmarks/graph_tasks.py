@@ -10,12 +10,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
 
-from dld_tui.core.document.document import Document
-from dld_tui.core.graph.build import graph_of
-from dld_tui.core.graph.folding import fold_tree
-from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layout import Layout, lay_out
-from dld_tui.core.graph.rails import demand_order, lay_rails
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.graph.build import graph_of
+from dld_tui.core.model.graph.folding import fold_tree
+from dld_tui.core.model.graph.graph import Graph
+from dld_tui.core.model.graph.layout import Layout, lay_out
+from dld_tui.core.model.graph.rails import demand_order, lay_rails
 
 _ROUNDS = 3
 _LARGEST_LAYOUT = 20_000

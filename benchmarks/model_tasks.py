@@ -14,7 +14,7 @@ from typing import Any
 
 def document_open(path: str) -> dict[str, float]:
     """Open a model as a document and look one value up, which builds the index."""
-    from dld_tui.core.document import Document
+    from dld_tui.core.model.document import Document
 
     start, worked = time.perf_counter(), time.thread_time()
     document = Document.open(path)
@@ -77,8 +77,8 @@ def onnx_ir_open(path: str) -> dict[str, float]:
 
 def document_save(path: str, target: str) -> dict[str, float]:
     """Open a document, rename a node and save it to another file, flushed to the disk."""
-    from dld_tui.core.document import Document
-    from dld_tui.core.document.serialise import save
+    from dld_tui.core.model.document import Document
+    from dld_tui.core.model.document.serialise import save
 
     document = Document.open(path)
     node = document.main.nodes[0]

@@ -220,7 +220,7 @@ _AI = "ai.onnx"
 
 def _rewrite(apart: bool, model: Subject, folder: Path, chance: random.Random) -> list[str]:
     """Apply all rules that keep values; those that undo others by themselves."""
-    from dld_tui.core.rewrite.rule import own_rules
+    from dld_tui.core.model.rewrite.rule import own_rules
 
     names = [rule.name for rule in own_rules() if rule.name not in _INEXACT]
     rules = [name for name in names if name.endswith("-apart") == apart]

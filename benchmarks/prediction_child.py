@@ -99,8 +99,8 @@ def our_errors(path: str) -> dict[str, Any]:
     from dld_tui.core.checks import check
     from dld_tui.core.checks.decoders import decoder_findings
     from dld_tui.core.checks.findings import findings_of, joined
-    from dld_tui.core.document import Document
     from dld_tui.core.errors import DldError
+    from dld_tui.core.model.document import Document
 
     model = Path(path)
     try:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from scripts.measure_structure import PACKAGE, Source, imports, measures, one_of_each, rooms_of_core
+from scripts.measure_structure import PACKAGE, Source, imports, measures, one_of_each, rooms_of
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "project" / "architecture.md"
@@ -90,7 +90,12 @@ def imports_of_folders(source: Source) -> str:
 
 def imports_of_core(source: Source) -> str:
     """Return the picture of the rooms of core."""
-    return picture(reduced(rooms_of_core(source)))
+    return picture(reduced(rooms_of(source, "core")))
+
+
+def imports_of_model(source: Source) -> str:
+    """Return the picture of the rooms of a model."""
+    return picture(reduced(rooms_of(source, "core.model")))
 
 
 def table_of_measures(source: Source) -> str:
@@ -105,6 +110,7 @@ def table_of_measures(source: Source) -> str:
 PARTS: Mapping[str, Callable[[Source], str]] = {
     "folders": imports_of_folders,
     "core": imports_of_core,
+    "model": imports_of_model,
     "measures": table_of_measures,
 }
 """What is written, by the name in the mark."""

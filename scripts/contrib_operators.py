@@ -18,9 +18,8 @@ import onnx
 from onnxruntime import __version__ as runtime_version
 from onnxruntime.capi import onnxruntime_pybind11_state as runtime
 
-TARGET = (
-    Path(__file__).resolve().parents[1] / "src/dld_tui/core/operators/data/contrib_operators.json"
-)
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = ROOT / "src/dld_tui/core/model/operators/data/contrib_operators.json"
 DOMAIN = "com.microsoft"
 INTERNAL = ("MemcpyFromHost", "MemcpyToHost")
 """ONNX Runtime adds them itself; no model has them."""

@@ -24,7 +24,7 @@ from typing import Any, Literal
 
 from dld_tui.activities.registry import Activity
 from dld_tui.api.requests import Progress
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 '''
 
 

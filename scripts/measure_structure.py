@@ -108,9 +108,9 @@ def rings(graph: dict[str, set[str]]) -> list[list[str]]:
     return sorted(found, key=len, reverse=True)
 
 
-def rooms_of_core(source: Source) -> dict[str, set[str]]:
-    """Return what each package or module directly in ``core`` imports of the others."""
-    prefix = f"{PACKAGE}.core."
+def rooms_of(source: Source, package: str) -> dict[str, set[str]]:
+    """Return what each package or module directly in a package imports of the others."""
+    prefix = f"{PACKAGE}.{package}."
 
     def room(module: str) -> str:
         return module.removeprefix(prefix).partition(".")[0]
@@ -224,7 +224,7 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
         node.name
         for module, node in nodes
         if isinstance(node, ast.FunctionDef)
-        and module.startswith((f"{PACKAGE}.core.edits.", f"{PACKAGE}.core.conversion.edits."))
+        and module.startswith((f"{PACKAGE}.core.model.edits.", f"{PACKAGE}.core.conversion.edits."))
         and any(ast.unparse(decorator) == "edit" for decorator in node.decorator_list)
     }
     edits = [
@@ -288,9 +288,14 @@ def measures(source: Source) -> list[tuple[str, str]]:
         defined = Counter(name for one in (key, *bases) for name in _actions(source, one))
         doubled |= {name for name, count in defined.items() if count > 1}
     found = rings({module: imports(source, module) for module in source.trees})
-    core = rooms_of_core(source)
-    mutual = sum(room < other and room in core[other] for room in core for other in core[room])
-    core_rings = rings(core)
+    graphs_of_core = [rooms_of(source, package) for package in ("core", "core.model")]
+    mutual = sum(
+        room < other and room in graph[other]
+        for graph in graphs_of_core
+        for room in graph
+        for other in graph[room]
+    )
+    core_rings = [ring for graph in graphs_of_core for ring in rings(graph)]
     functions = [
         node
         for nodes in source.nodes.values()
@@ -344,7 +349,7 @@ def measures(source: Source) -> list[tuple[str, str]]:
         ("pairs of packages of core that import each other", str(mutual)),
         (
             "packages of core in the largest cycle of their imports",
-            str(len(core_rings[0]) if core_rings else 0),
+            str(max(map(len, core_rings), default=0)),
         ),
         ("classes called Column", str(len(columns))),
         (

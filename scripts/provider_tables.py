@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TARGET = (
-    Path(__file__).resolve().parents[1] / "src/dld_tui/core/operators/data/provider_tables.json"
-)
+ROOT = Path(__file__).resolve().parents[1]
+TARGET = ROOT / "src/dld_tui/core/model/operators/data/provider_tables.json"
 NOTICE = (
     "Facts of the published tables that each entry names, compacted by scripts/provider_tables.py."
     " ONNX Runtime and its QNN provider: Copyright (c) Microsoft Corporation, MIT License."

@@ -221,7 +221,7 @@ def _drawn(line: list[tuple[int, str, str, str, bool]]) -> str:
 
 def main() -> None:
     """Record the tour on the demo models."""
-    from dld_tui.core.document.samples import write_demo_models
+    from dld_tui.core.model.document.samples import write_demo_models
 
     with tempfile.TemporaryDirectory() as place:
         # A path that says nothing of the machine, for what is shown.

@@ -109,7 +109,7 @@ def main() -> None:
         os.environ["TEXTUAL_ANIMATIONS"] = "none"
 
         from dld_tui.cli.main import run
-        from dld_tui.core.document.samples import write_demo_models
+        from dld_tui.core.model.document.samples import write_demo_models
 
         classifier, _ = write_demo_models(Path(folder))
         report = classifier.with_suffix(".dldprof")

@@ -39,12 +39,12 @@ READERS = {
     "backends.tensorrt.log": "the log of TensorRT",
     "backends.tensorrt.network": "names of TensorRT's layers",
     "core.process.child": "what a process says at its end",
-    "core.document.locations": "onnx's inference and checker",
+    "core.model.document.locations": "onnx's inference and checker",
     "core.files.log_text": "logs of containers",
     "core.files.recognise": "file formats",
     "core.files.source": "Python",
     "core.machine.jetson": "nvpmodel",
-    "core.operators.schema": "documentation of operators",
+    "core.model.operators.schema": "documentation of operators",
     "core.report.dla": "names of TensorRT's layers",
     "core.report.formats.trtexec_files": "trtexec",
     "core.report.groups": "names of TensorRT's layers",
@@ -65,7 +65,7 @@ READERS = {
 }
 """The modules that read texts of other programs, by whose they are."""
 WORDS = {
-    "core.rewrite.expression": re.compile(r"not(?: |\\\\s\+)in"),
+    "core.model.rewrite.expression": re.compile(r"not(?: |\\\\s\+)in"),
     "widgets.explorer.node_filter": re.compile(r"not(?: |\\\\s\+\)\?)has"),
 }
 """Operators of query languages that have two words."""

@@ -89,7 +89,7 @@ def test_inspect_loads_no_user_interface_and_no_runtime(tmp_path: Path) -> None:
     assert "onnx.onnx_ml_pb2" in modules
     assert "onnx" not in modules
     assert not packages(modules) & {"numpy", "textual", *RUNTIMES}
-    assert not any(name.startswith("dld_tui.core.operators") for name in modules)
+    assert not any(name.startswith("dld_tui.core.model.operators") for name in modules)
 
 
 OPEN = """
@@ -136,7 +136,10 @@ def test_a_page_of_a_model_loads_neither_numpy_nor_schemas_nor_checks(tmp_path: 
     modules = loaded(OPEN, str(models.write(tmp_path, models.CHAIN)))
     assert "dld_tui.screens.workspace.page" in modules
     assert not packages(modules) & {"asyncssh", "numpy", "onnx.helper", *RUNTIMES}
-    assert not {"onnx", "dld_tui.core.checks.checker", "dld_tui.core.operators.registry"} & modules
+    assert (
+        not {"onnx", "dld_tui.core.checks.checker", "dld_tui.core.model.operators.registry"}
+        & modules
+    )
 
 
 FIRST_ROWS = """

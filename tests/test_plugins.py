@@ -11,9 +11,9 @@ import dld_tui
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
 from dld_tui.core.checks.checker import Checker
-from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.model.document import Document
 from dld_tui.core.process.paths import config_path
 from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.config import added_value

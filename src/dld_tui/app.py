@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.theme import Theme
 
-    from dld_tui.core.document.new_model import NewModel
-    from dld_tui.core.document.parts.fragment import Fragment
+    from dld_tui.core.model.document.new_model import NewModel
+    from dld_tui.core.model.document.parts.fragment import Fragment
 
 _CLIPBOARD_LIMIT = 74_000
 """Bytes that every terminal's OSC 52 takes: 100,000 characters of base64, less the frame."""
@@ -68,7 +68,7 @@ _STARTED_S = 2.0
 
 def _new_models_left() -> list[NewModel]:
     """Return how the new models began that have edits of sessions that were killed."""
-    from dld_tui.core.document.scripting.journal import crash_journals
+    from dld_tui.core.model.document.scripting.journal import crash_journals
     from dld_tui.screens.home.tabs import prepare
 
     prepare("ONNX")

@@ -18,9 +18,9 @@ from dld_tui.backends.accuracy.runs import ModelSide
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
-from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Progress
+from dld_tui.core.model.document import Document
 from dld_tui.core.params import problem_of_form
 from tests.support import models
 from tests.support.conversions import OTHER

@@ -12,10 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.build import Request, run
 from dld_tui.backends.tensorrt.library import probe
-from dld_tui.core.document.metadata import PRECISION_KEY
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError, UsageError
 from dld_tui.core.events import Log, Progress
 from dld_tui.core.files.recognise import engine_header
+from dld_tui.core.model.document.metadata import PRECISION_KEY
 from dld_tui.targets.process import LocalTarget
 from tests.support import models
 from tests.support.rtx import build, needs_rtx, own_library

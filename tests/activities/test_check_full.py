@@ -13,11 +13,11 @@ from dld_tui.activities.check.full import Request, run
 from dld_tui.backends import model_checkers
 from dld_tui.backends.processes import ToolEnd
 from dld_tui.core.codec import encode
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.process.installation import install_command
 from tests.support import models
 from tests.support.conversions import NESTED, UNSORTED

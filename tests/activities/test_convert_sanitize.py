@@ -18,9 +18,9 @@ from dld_tui.backends.conversion import library_file, simplifiers
 from dld_tui.backends.conversion.value_check import Question, ValueCheck
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.accuracy_criteria import SAME
-from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.model.document import Document
 from dld_tui.core.process.installation import install_command
 from dld_tui.core.types import JSON
 from tests.support import models

@@ -8,8 +8,8 @@ import pytest
 
 from dld_tui.activities import registry
 from dld_tui.activities.profile.onnxruntime import Request
-from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.machine.environment import usable_threads
+from dld_tui.core.model.document.new_model import NewModel
 from dld_tui.core.params import Setting, placeholder_text, settings_of
 from dld_tui.core.settings.custom_tools import ToolForm
 from dld_tui.core.settings.saved_targets import ConnectionForm

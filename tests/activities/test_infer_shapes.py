@@ -10,13 +10,13 @@ import pytest
 
 from dld_tui.activities.infer_shapes import InferredPart, Request, run
 from dld_tui.core.codec import encode
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.locations import scope_at
-from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.locations import scope_at
+from dld_tui.core.model.document.serialise import snapshot
 from dld_tui.targets.process import LocalTarget
-from tests.core.document import test_labels
+from tests.core.model.document import test_labels
 from tests.support import decoders, models
 from tests.support.conversions import NESTED
 

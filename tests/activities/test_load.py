@@ -19,11 +19,11 @@ from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.tensorrt import library, outputs
 from dld_tui.backends.tensorrt.execution import Execution
 from dld_tui.backends.tensorrt.library import use
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
-from dld_tui.core.inputs.guess import specs_for
 from dld_tui.core.llm.feeds import Decoder, KeptFeeds, StepFeeds
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.inputs.guess import specs_for
 from dld_tui.core.report.load import LoadResult, load_lines, load_table, point_of
 from tests.support import decoders
 from tests.support.engines import built

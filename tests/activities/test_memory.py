@@ -14,8 +14,8 @@ from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.backends.onnxruntime.arena import measured_memory, peaks_of_runs
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.core.cost.memory import MeasuredMemory, MemoryPlan, memory_lines
 from dld_tui.core.events import Finished
+from dld_tui.core.model.cost.memory import MeasuredMemory, MemoryPlan, memory_lines
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.report import Report
 from dld_tui.widgets.timeline.lanes import memory_rows

@@ -19,14 +19,14 @@ from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.accuracy.statistics import parse_tolerances
 from dld_tui.core.codec import encode
-from dld_tui.core.document import Document
-from dld_tui.core.document.metadata import precision_of
-from dld_tui.core.document.scripting.scripts import parse_script, replay
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
-from dld_tui.core.inputs.feeds import input_feeds
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.metadata import precision_of
+from dld_tui.core.model.document.scripting.scripts import parse_script, replay
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.inputs.feeds import input_feeds
 from tests.support import models
 from tests.support.conversions import OVERFLOWS, convert
 from tests.support.precision_models import write_attention

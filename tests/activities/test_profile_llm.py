@@ -15,11 +15,11 @@ import pytest
 from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.backends.onnxruntime import session_options
 from dld_tui.core import fmt
-from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Log
-from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.inputs.guessed_input import INPUTS
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.reading.first_lines import headline
 from dld_tui.core.report.generation import GenerationFigures, generation_of, llm_json

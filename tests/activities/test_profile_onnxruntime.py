@@ -12,7 +12,6 @@ import pytest
 
 from dld_tui.activities.profile.onnxruntime import Request, _stop_condition, require_memory, run
 from dld_tui.core.codec import encode
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -22,6 +21,7 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.params import to_json
 from dld_tui.core.report.latency import StopCondition
 from dld_tui.core.report.measured_facts import report_inputs

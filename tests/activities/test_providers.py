@@ -12,7 +12,7 @@ from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.activities.providers import Request, run
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
-from dld_tui.core.operators.provider_tables import Cause, Support, tables
+from dld_tui.core.model.operators.provider_tables import Cause, Support, tables
 from dld_tui.core.report.provider_support import (
     Basis,
     ProvidersResult,

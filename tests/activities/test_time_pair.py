@@ -16,10 +16,10 @@ from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.profile.onnxruntime import plan_of
 from dld_tui.activities.time_pair import Request, pairs_of
 from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.machine import environment
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import PROCESSOR_MS
 from dld_tui.core.report.report import open_report

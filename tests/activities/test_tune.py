@@ -23,10 +23,10 @@ from dld_tui.backends.onnxruntime import contest, limits, runtime
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Pair, RunFigures
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import CancelledError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import writer
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.reading.story import NextStep
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls

@@ -9,9 +9,9 @@ import pytest
 
 from dld_tui.backends.conversion import verification
 from dld_tui.core.conversion.copies import copy_of
-from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import result_of
+from dld_tui.core.model.document import Document
 from tests.support import models
 from tests.support.conversions import model_file
 

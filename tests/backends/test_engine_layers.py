@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.backends.onnxruntime.engine_layers import add_engine_layers
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.report.gpu_kernels import (
     Activity,
     ActivityLog,

@@ -11,9 +11,9 @@ import pytest
 from dld_tui.backends.conversion import library_file
 from dld_tui.backends.conversion.library_file import by_library, step_file
 from dld_tui.backends.processes import ToolEnd
-from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Progress
+from dld_tui.core.model.document import Document
 from tests.support import models
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dld_tui.core.codec import encode
-from dld_tui.core.document import Document
 from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.model.document import Document
 from tests.support import models
 
 pytest.importorskip("onnxruntime")

@@ -22,7 +22,6 @@ from dld_tui.backends.onnxruntime import session as session_module
 from dld_tui.backends.onnxruntime.limits import time_limit
 from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (
     ActivityError,
     InputError,
@@ -31,8 +30,9 @@ from dld_tui.core.errors import (
     UnavailableError,
 )
 from dld_tui.core.files import writer
-from dld_tui.core.inputs.fills import random_inputs
-from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.inputs.fills import random_inputs
+from dld_tui.core.model.inputs.shapes import InputSpec
 from tests.support import models
 
 pytest.importorskip("onnxruntime")

@@ -9,8 +9,8 @@ import pytest
 
 from dld_tui.backends.onnxruntime import limits
 from dld_tui.backends.onnxruntime.limits import limit_trials, memory_error
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.process.child import Limits, compute
 from tests.support.bombs import write_bomb
 

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import models
 
 pytest.importorskip("onnxruntime")

@@ -15,7 +15,7 @@ from dld_tui.activities.check.full import Request, Result, run
 from dld_tui.backends.onnxruntime import verdict
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
-from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.model.inputs.shapes import InputSpec
 from dld_tui.core.process.child import CrashError
 from tests.support import models
 from tests.support.bombs import write_bomb

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support.precision_models import WIDTH, write_attention
 
 pytest.importorskip("onnxruntime")

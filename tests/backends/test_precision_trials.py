@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from dld_tui.core.accuracy.statistics import Tolerance, Tolerances
-from dld_tui.core.document import Document, Node
 from dld_tui.core.events import Event, result_of
+from dld_tui.core.model.document import Document, Node
 from dld_tui.core.trials import Journal, Limits, Outcome, Subset, Trials, Words, subset_key
 from tests.support import models
 from tests.support.conversions import OVERFLOWS

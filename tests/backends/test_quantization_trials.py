@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.document import Document
 from dld_tui.core.events import result_of
+from dld_tui.core.model.document import Document
 from tests.support import models
 
 pytest.importorskip("onnxruntime")
@@ -25,8 +25,8 @@ from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings
-from dld_tui.core.document.node import Node
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.model.document.node import Node
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
 MODEL = """

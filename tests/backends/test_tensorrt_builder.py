@@ -13,10 +13,10 @@ from onnx import numpy_helper
 
 from dld_tui.backends.tensorrt.builder import flag_names, tactic_mask
 from dld_tui.backends.tensorrt.network import model_file
-from dld_tui.core.document import Document
-from dld_tui.core.document.metadata import PRECISION_KEY
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.metadata import PRECISION_KEY
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dld_tui.backends.tensorrt.calibration import calibrator_for
-from dld_tui.core.document.metadata import Range
 from dld_tui.core.errors import InputError, UnavailableError, UsageError
+from dld_tui.core.model.document.metadata import Range
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support.engines import FIXED, FREE, library_of, model_of
 from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt

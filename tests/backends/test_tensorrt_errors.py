@@ -11,8 +11,8 @@ import pytest
 from dld_tui.backends.tensorrt import parser_support
 from dld_tui.backends.tensorrt.errors import ParserProblem, build_error, parser_error, short
 from dld_tui.backends.tensorrt.library import Library, facts_of
-from dld_tui.core.document import Document
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from dld_tui.core.model.document import Document
 from dld_tui.core.types import NodePlace
 from tests.support import body_models, models
 from tests.support.fake_builds import fake_build

@@ -13,7 +13,7 @@ import pytest
 from dld_tui.backends.accuracy.runs import BuiltRunner, BuiltSide
 from dld_tui.backends.tensorrt.library import Library, find_library
 from dld_tui.backends.tensorrt.outputs import NO_TENSOR, SHAPE, mark_outputs, reasons_against
-from dld_tui.core.document.document import Document
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.rtx import needs_rtx, own_library

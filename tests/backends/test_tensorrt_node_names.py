@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from tests.support.models import BRANCHES, parse
 from tests.support.plans import named

@@ -11,8 +11,8 @@ import pytest
 
 from dld_tui.backends.tensorrt.builder import configure
 from dld_tui.backends.tensorrt.network import node_names, wanted_precisions
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import save
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import save
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build

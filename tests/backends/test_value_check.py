@@ -31,7 +31,7 @@ pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.conversion.value_check import Question, ValueCheck
 from dld_tui.backends.conversion.verification import verify
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.notes import texts
 
 CLIPPED = """

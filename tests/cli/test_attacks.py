@@ -10,7 +10,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.document import serialise
+from dld_tui.core.model.document import serialise
 from dld_tui.core.process.paths import journal_dir
 from tests.support import models
 from tests.support.cli import Dld

@@ -10,9 +10,9 @@ import pytest
 from dld_tui.activities.check.full import Result
 from dld_tui.cli.models.check import full_findings
 from dld_tui.core.checks.findings import ToolFinding
-from dld_tui.core.document import Document
-from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.locations import LocatedMessage
 from tests.support import decoders, models
 from tests.support.cli import Dld
 from tests.support.conversions import UNSORTED

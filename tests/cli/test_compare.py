@@ -106,7 +106,7 @@ def on_terminal(columns: int, *arguments: str) -> list[str]:
 @pytest.mark.slow
 def test_the_built_in_model_at_two_optimisation_levels(dld: Dld, tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
-    from dld_tui.core.document.samples import write_demo_models
+    from dld_tui.core.model.document.samples import write_demo_models
 
     model = write_demo_models(tmp_path)[0]
     reports = []

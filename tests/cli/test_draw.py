@@ -78,7 +78,7 @@ def test_repeated_blocks_folded(dld: Dld, tmp_path: Path) -> None:
 
 def test_schemes_are_those_that_there_are() -> None:
     from dld_tui.cli.models.draw import SCHEMES
-    from dld_tui.core.graph.pictures import style
+    from dld_tui.core.model.graph.pictures import style
 
     assert tuple(style.SCHEMES) == SCHEMES
 

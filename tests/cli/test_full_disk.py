@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import SaveError
 from dld_tui.core.files import permission
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import save
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter

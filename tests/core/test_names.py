@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from dld_tui.core.tensors.value_types import alias_legend, dimension_aliases, with_aliases
+from dld_tui.core.model.tensors.value_types import alias_legend, dimension_aliases, with_aliases
 from dld_tui.core.text import cell_width
 from dld_tui.core.text.names import SharedEnds, cut_names, disambiguated, shared_ends
 

@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from dld_tui.core.cost.memory import execution_order
-from dld_tui.core.cost.nodes import ModelCosts
-from dld_tui.core.document.document import Document
-from dld_tui.core.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.model.cost.memory import execution_order
+from dld_tui.core.model.cost.nodes import ModelCosts
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.report.node_times import function_callers, node_times
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.tables.table import json_of

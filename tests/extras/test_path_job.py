@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
-from dld_tui.core.document.document import Document
 from dld_tui.core.events import Finished, Progress
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.report.node_times import function_callers, node_times
 from dld_tui.core.report.report import open_report
 from dld_tui.extras.path import job

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.core.document.document import Document
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.report.formats.import_ort import Attribution
 from dld_tui.core.report.formats.ort_profile import Kernel
 from dld_tui.core.report.groups import group_layers

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from onnx import helper
 
 from dld_tui.backends.onnxruntime.types import contrib_types
-from dld_tui.core.cost.nodes import ModelCosts
-from dld_tui.core.document.document import Document
-from dld_tui.core.shapes.inference import infer, store_types
+from dld_tui.core.model.cost.nodes import ModelCosts
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.shapes.inference import infer, store_types
 
 ort = pytest.importorskip("onnxruntime")
 

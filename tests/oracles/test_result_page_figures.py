@@ -18,8 +18,8 @@ from dld_tui.activities.gate import Result as Gate
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import GateRow, Pair, RunFigures, Verdict, gate_result
-from dld_tui.core.document.samples import write_demo_models
 from dld_tui.core.events import Finished
+from dld_tui.core.model.document.samples import write_demo_models
 from dld_tui.core.tune.placement import Decision, PlacementResult
 from dld_tui.core.tune.regions import Scheme
 from dld_tui.extras.path import job as path_job

@@ -14,9 +14,9 @@ import pytest
 
 from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
-from dld_tui.core.document.samples import write_demo_models
-from dld_tui.core.preview import Preview, preview
+from dld_tui.core.model.document.samples import write_demo_models
 from dld_tui.core.reading.export import report_json
+from dld_tui.core.reading.preview import Preview, preview
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.measured_facts import measured_facts
 from dld_tui.core.report.records import Layer, PassState

@@ -13,8 +13,8 @@ from dld_tui.activities.accuracy import search as search_precision
 from dld_tui.core.accuracy.search import PrecisionReport, SearchEstimate
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.codec import decode
-from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.events import Finished
+from dld_tui.core.model.document.metadata import precision_of
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.results.accuracy import AccuracyScreen, Filter, PrecisionScreen, TacticsScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
@@ -108,7 +108,7 @@ async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> No
 
 @pytest.mark.broad
 async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> None:
-    from dld_tui.core.edits import tensors
+    from dld_tui.core.model.edits import tensors
 
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:
@@ -163,7 +163,7 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
 
 
 async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     path = models.write(tmp_path, OVERFLOWS)
     result = result_of(search_precision, search_precision.Request(path))

@@ -14,7 +14,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.compare.diff.model_diff import node_pairs
 from dld_tui.core.conversion.reduction import Reduction
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.screens.results.views import of_reduction, show_view
 from dld_tui.screens.workspace.beside import BesidePane
 from dld_tui.screens.workspace.page import WorkspaceScreen
@@ -178,7 +178,7 @@ async def nodes_are_copied_into_the_model_of_the_tab(session: Two) -> None:
 
 
 async def edits_of_the_other_model_are_seen(session: Two) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     await session.show()
     node = session.other.document.main.nodes[0]

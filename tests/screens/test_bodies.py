@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.screens.workspace.functions import Slot, body_slots
 from tests.support import body_models, models
 from tests.support.workspace import SIZES, opened

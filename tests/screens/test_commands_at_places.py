@@ -16,7 +16,7 @@ import pytest
 from textual._context import NoActiveAppError
 
 from dld_tui.commands import Command, in_scope
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog

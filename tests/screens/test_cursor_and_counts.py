@@ -146,7 +146,7 @@ async def test_deleting_and_undoing(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.broad
 async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
-    from dld_tui.core.edits import attributes
+    from dld_tui.core.model.edits import attributes
 
     async with opened(model(tmp_path), NARROW) as session:
         await session.go("first")

@@ -9,9 +9,9 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.document import Document
-from dld_tui.core.document.scripting.scripts import export_script, parse_script, replay
-from tests.core.edits.test_replacing import DETECTOR
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.scripting.scripts import export_script, parse_script, replay
+from tests.core.model.edits.test_replacing import DETECTOR
 from tests.support import models
 from tests.support.sessions import bytes_of
 from tests.support.workspace import NARROW, Session, opened

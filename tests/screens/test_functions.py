@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document.local_functions import function_attributes, key_of
 from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document.local_functions import function_attributes, key_of
 from dld_tui.screens.model.functions import FunctionsScreen, attribute_values, parse_declaration
 from dld_tui.widgets.dialogs.dialogs import FieldsDialog
 from tests.support import body_models, models

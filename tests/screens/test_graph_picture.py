@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from dld_tui.core.graph.pictures import style
+from dld_tui.core.model.graph.pictures import style
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, FieldsDialog, OpenPathDialog
 from dld_tui.widgets.graph.state import GraphView
 from tests.support.workspace import NARROW, Session, opened

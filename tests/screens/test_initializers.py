@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from textual.widgets import TextArea
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.screens.tensors.create_initializer import CreateInitializer
 from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.tensors.tensor_editor import TensorScreen

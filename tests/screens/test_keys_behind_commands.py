@@ -15,8 +15,8 @@ import onnx
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.document import Document
-from dld_tui.core.document.scripting.journal import crash_journals, discarded_journals
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.scripting.journal import crash_journals, discarded_journals
 from dld_tui.core.process.paths import journal_dir
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.screens.workspace.inference import Inference

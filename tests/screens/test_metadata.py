@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import TextArea
 
-from dld_tui.core.document.metadata import precision_of, profiles_of
+from dld_tui.core.model.document.metadata import precision_of, profiles_of
 from dld_tui.screens.model.metadata import (
     MetadataList,
     MetadataScreen,
@@ -107,7 +107,7 @@ async def types_of_values_are_listed_and_changed(session: Session) -> None:
 
 
 async def metadata_of_a_node_is_edited_in_its_parameters(session: Session) -> None:
-    from dld_tui.core.edits import metadata
+    from dld_tui.core.model.edits import metadata
 
     node = await session.go("second")
     session.screen.history.edit(
@@ -183,7 +183,7 @@ async def profiles_that_fit_no_more_are_marked(session: Session) -> None:
 
 
 async def odd_characters_are_edited_as_escapes(session: Session) -> None:
-    from dld_tui.core.edits import metadata
+    from dld_tui.core.model.edits import metadata
 
     node = await session.go("second")
     text = "a\\b\n\x1b]0;x\x07"

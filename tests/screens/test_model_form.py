@@ -98,7 +98,7 @@ def compared(request: dict[str, Any]) -> Sequence[Event]:
 
 def weigh(session: Session, value: float) -> None:
     """Edit a weight."""
-    from dld_tui.core.edits import tensors
+    from dld_tui.core.model.edits import tensors
 
     session.screen.history.edit(
         tensors.set_elements(scope=[], tensor={"initializer": "w"}, start=0, values=[value])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Node
+from dld_tui.core.model.document import Node
 from dld_tui.widgets.parameters.pane import Nearest
 from tests.support import models
 from tests.support.workspace import NARROW, WIDE, Session, opened

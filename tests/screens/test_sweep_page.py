@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.app import DldApp
 from dld_tui.core.errors import InputError
-from dld_tui.core.preview import preview
+from dld_tui.core.reading.preview import preview
 from dld_tui.core.report.sweep import (
     BATCH,
     PROVIDER,

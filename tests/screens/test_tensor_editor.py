@@ -11,10 +11,10 @@ import pytest
 from onnx import numpy_helper
 from textual.events import Paste
 
-from dld_tui.core.document.packed_weights import WeightPart, weight_views
 from dld_tui.core.errors import CancelledError
+from dld_tui.core.model.document.packed_weights import WeightPart, weight_views
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.settings import config
-from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.tensors import tensor_editor
 from dld_tui.screens.tensors.conversion import TensorPlace
@@ -99,7 +99,7 @@ async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_p
 async def test_nothing_is_edited_while_the_model_is_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     monkeypatch.setattr(key_queue, "_PATIENCE_S", 0.2)
     async with editor(tmp_path, "w") as (session, page):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document.scripting.journal import crash_journals, standing_edits
+from dld_tui.core.model.document.scripting.journal import crash_journals, standing_edits
 from dld_tui.core.process import terminal
 from dld_tui.core.process.paths import journal_dir
 from tests.support import models

@@ -104,7 +104,7 @@ async def test_nothing_runs_without_a_model() -> None:
 
 @pytest.mark.broad
 async def test_the_edited_model_is_given_and_the_output_opened(tmp_path: Path) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     path = models.write(tmp_path, models.CHAIN)
     before = path.read_bytes()
@@ -141,7 +141,7 @@ async def test_a_model_without_edits_is_given_as_it_is_and_the_log_stays(tmp_pat
 
 @pytest.mark.broad
 async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Path) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     path = models.write(tmp_path, models.CHAIN)
     program = (
@@ -166,7 +166,7 @@ async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Pat
 
 
 async def test_what_fails_is_said_and_can_be_run_again(tmp_path: Path) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     path = models.write(tmp_path, models.CHAIN)
     mark = tmp_path / "mark"

@@ -19,7 +19,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import FileKind, recognise
-from dld_tui.core.preview import preview
+from dld_tui.core.reading.preview import preview
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import fit, visible
 from dld_tui.core.tune.changes import CHANGES, Setup, TuneChange, reasons_of, thread_changes

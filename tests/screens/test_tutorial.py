@@ -8,7 +8,7 @@ from time import monotonic
 
 import pytest
 
-from dld_tui.core.document.samples import TRANSFORMER_NAME, write_demo_models
+from dld_tui.core.model.document.samples import TRANSFORMER_NAME, write_demo_models
 from tests.support import documented_keys
 from tests.support.typist import Programs, Typist
 

@@ -8,7 +8,7 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.app import DldApp
-from dld_tui.core.preview import ago
+from dld_tui.core.reading.preview import ago
 from dld_tui.core.settings.state import State
 from dld_tui.screens.home import welcome
 from dld_tui.screens.home.welcome import (

@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.core.document import Document, Node
-from dld_tui.core.edits.model_swap import keep_model
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.model.document import Document, Node
+from dld_tui.core.model.edits.model_swap import keep_model
 from dld_tui.core.notes import plain_notes
 from dld_tui.screens.model.functions import FunctionsScreen
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog
@@ -89,7 +89,7 @@ async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
 async def test_a_model_edited_meanwhile_keeps_its_edits_and_the_result_is_put_aside(
     tmp_path: Path,
 ) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
         screen = session.screen

@@ -15,8 +15,8 @@ from onnx import helper
 
 import dld_tui.screens.workspace as room
 from dld_tui.commands import in_scope
-from dld_tui.core.document import Document
-from dld_tui.core.document.operator_listing import operator_palette
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.operator_listing import operator_palette
 from dld_tui.screens.workspace.controller import listeners
 from dld_tui.screens.workspace.conversion import Conversion
 from dld_tui.screens.workspace.editing import Editing
@@ -95,7 +95,7 @@ def test_nodes_are_pasted_where_the_cursor_is(desk: Desk) -> None:
 
 
 def test_edits_are_told_in_order_and_counted(desk: Desk) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     told: list[str] = []
     desk.model.changed.listeners = (
@@ -120,7 +120,7 @@ def test_a_signal_has_one_order() -> None:
 
 
 def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     redone: list[str] = []
     desk.model.redone.listeners = (lambda transaction: redone.append(transaction.edit),)
@@ -136,7 +136,7 @@ def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
 
 
 def test_what_does_not_fit_is_said_and_changes_nothing(desk: Desk) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     assert not desk.history.try_edit(renaming.rename_node(scope=[], node="nowhere", name="x"))
     assert len(desk.said) == 1
@@ -190,7 +190,7 @@ def test_edit_and_delete_do_what_fits_the_thing_at_the_cursor(desk: Desk, editin
 
 
 def test_a_node_is_deleted_at_once_where_nothing_uses_it(desk: Desk, editing: Editing) -> None:
-    from dld_tui.core.edits import links
+    from dld_tui.core.model.edits import links
 
     desk.history.edit(links.disconnect_value(scope=[], value="a"))
     desk.look(Cursor(node=desk.node("first")))

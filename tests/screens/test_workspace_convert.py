@@ -8,7 +8,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.screens.activity.document_forms import WRITE, ConvertForm, lists_of
 from dld_tui.screens.model.opset_dialogs import AppliedDialog, ConversionDialog, VersionDialog
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
@@ -38,7 +38,7 @@ async def choose(session: Session, *keys: str, write: bool = False) -> ParamForm
 
 @pytest.mark.broad
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     path = models.write(tmp_path, OLD)
     before = path.read_bytes()

@@ -41,7 +41,7 @@ def shady(tmp_path: Path) -> Path:
 
 
 async def findings_follow_edit_undo_and_redo(session: Session) -> None:
-    from dld_tui.core.edits import nodes, renaming
+    from dld_tui.core.model.edits import nodes, renaming
 
     await checked(session)
     assert "unused-node" not in rules(session)
@@ -214,7 +214,7 @@ async def test_checking_a_large_model_leaves_room_for_keys(
 
 
 async def test_speed_is_looked_at_on_request_and_after_edits(tmp_path: Path) -> None:
-    from dld_tui.core.edits import repairs
+    from dld_tui.core.model.edits import repairs
 
     async with opened(models.write(tmp_path, models.TRANSPOSES)) as session:
         screen = session.screen

@@ -11,10 +11,10 @@ import pytest
 
 from dld_tui.activities.check.full import Result
 from dld_tui.core.checks.findings import ToolFinding
-from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.errors import ActivityError, CancelledError
 from dld_tui.core.files import model_set as file_view
 from dld_tui.core.files.model_set import external_view
+from dld_tui.core.model.document.locations import LocatedMessage
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.shell.progress import JobLine
@@ -54,7 +54,7 @@ class Held:
 
 @pytest.mark.broad
 async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: Path) -> None:
-    from dld_tui.core.edits import links
+    from dld_tui.core.model.edits import links
 
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         screen = session.screen
@@ -79,7 +79,7 @@ async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: 
 async def test_it_runs_beside_the_work_and_esc_stops_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     held = Held(monkeypatch)
     async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
@@ -104,7 +104,7 @@ async def test_it_runs_beside_the_work_and_esc_stops_it(
 async def test_edits_meanwhile_make_places_doubtful(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     held = Held(monkeypatch)
     held.result = Result([ToolFinding("error", "onnx:checker", LocatedMessage("bad", [], 0))])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.graph.pictures.content import Content
+from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.widgets.graph import pane as graph_pane
 from dld_tui.widgets.graph.canvas import GraphCanvas
@@ -338,7 +338,7 @@ async def test_a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next(
 
 
 async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     await to_graph(session, "/layers.3/gate")
     pane = session.screen.graph

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from textual.geometry import Offset
 
-from dld_tui.core.document import Document, Node
-from dld_tui.core.document.metadata import position_of
+from dld_tui.core.model.document import Document, Node
+from dld_tui.core.model.document.metadata import position_of
 from dld_tui.core.report.report import Report
 from dld_tui.screens.home.palette import ContextMenu
 from tests.support import models
@@ -147,7 +147,7 @@ async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> 
 
 @pytest.mark.broad
 async def test_overlays_cycle_and_are_kept_through_an_edit(layers: Path) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     async with opened(layers) as session:
         await to_graph(session, "/stem")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from dld_tui.core.document import Node
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document import Node
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.dialogs.wiring import AddNode, NodePicker, TerminalPicker, ValuePicker
 from dld_tui.widgets.parameters.edit_bar import EditBar

@@ -9,8 +9,8 @@ import onnx
 import pytest
 
 from dld_tui.core.conversion.result import TensorLosses
+from dld_tui.core.model.tensors.payloads import reference
 from dld_tui.core.notes import texts
-from dld_tui.core.tensors.payloads import reference
 from dld_tui.screens.activity.document_forms import WRITE, ConvertForm
 from dld_tui.screens.model.opset_dialogs import (
     AppliedDialog,
@@ -44,7 +44,7 @@ async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:
 
 @pytest.mark.broad
 async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     path = model_file(tmp_path)
     before = path.read_bytes()
@@ -69,7 +69,7 @@ async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Pat
 
 @pytest.mark.broad
 async def test_payloads_of_edits_are_seen(tmp_path: Path) -> None:
-    from dld_tui.core.edits import initializers
+    from dld_tui.core.model.edits import initializers
 
     async with opened(model_file(tmp_path)) as session:
         document = session.screen.document
@@ -147,7 +147,7 @@ async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
 
 @pytest.mark.broad
 async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
-    from dld_tui.core.edits import metadata
+    from dld_tui.core.model.edits import metadata
 
     async with opened(models.write(tmp_path, models.CHAIN)) as session:
         session.screen.history.edit(

@@ -9,13 +9,13 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.node import NodeTexts
-from dld_tui.core.graph import build
-from dld_tui.core.graph.build import ScopeGraph
-from dld_tui.core.graph.folding import Arrangement
-from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layout_process import LayoutProcess
+from dld_tui.core.model.document import Node, Scope
+from dld_tui.core.model.document.node import NodeTexts
+from dld_tui.core.model.graph import build
+from dld_tui.core.model.graph.build import ScopeGraph
+from dld_tui.core.model.graph.folding import Arrangement
+from dld_tui.core.model.graph.graph import Graph
+from dld_tui.core.model.graph.layout_process import LayoutProcess
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.workspace import opening
 from dld_tui.screens.workspace.opening import AT_ONCE
@@ -43,7 +43,7 @@ def large(tmp_path: Path) -> Path:
 async def test_the_graph_is_arranged_once_from_what_was_read(
     large: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool
 ) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     if in_child:
         monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)

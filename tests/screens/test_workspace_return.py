@@ -14,7 +14,7 @@ import pytest
 from dld_tui.core.errors import DldError
 from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
-from tests.core.edits.properties import PROPERTIES
+from tests.core.model.edits.properties import PROPERTIES
 from tests.support import models
 from tests.support.drawn_models import drawn_model
 from tests.support.workspace import Session, opened

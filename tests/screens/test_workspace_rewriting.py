@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.screens.workspace.inference import Inference
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.dialogs.nodes import RewriteDialog

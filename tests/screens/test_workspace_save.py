@@ -13,10 +13,10 @@ import pytest
 from textual.widgets import Input
 
 from dld_tui.app import DldApp
-from dld_tui.core.document import Document
-from dld_tui.core.document.new_model import NewModel
-from dld_tui.core.document.scripting.journal import crash_journals, discarded_journals
-from dld_tui.core.document.serialise import save
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.new_model import NewModel
+from dld_tui.core.model.document.scripting.journal import crash_journals, discarded_journals
+from dld_tui.core.model.document.serialise import save
 from dld_tui.core.process.paths import journal_dir
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
@@ -251,7 +251,7 @@ async def test_a_new_model_asks_for_its_path(tmp_path: Path) -> None:
 
 KILLED = """
 import os, sys
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 document = Document.open(sys.argv[1], journaled=True)
 document.apply("rename_node", scope=[], node="second", name="renamed")
 document.apply("set_attribute", scope=[], node="renamed", attribute="a", kind="int", value=1)
@@ -351,8 +351,8 @@ def _text(app: object) -> str:
 
 NEW_AND_KILLED = """
 import os
-from dld_tui.core.edits.new_document import new_document
-from dld_tui.core.document.new_model import NewModel
+from dld_tui.core.model.edits.new_document import new_document
+from dld_tui.core.model.document.new_model import NewModel
 new = NewModel(name="fresh", inputs=("x:float32[1,4]",))
 document = new_document(new)
 document.journal_as_new(new)

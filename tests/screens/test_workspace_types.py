@@ -12,9 +12,9 @@ import onnx
 import pytest
 
 from dld_tui.core.checks.findings import INFERENCE
-from dld_tui.core.document import Document, DocumentChange
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document import Document, DocumentChange
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace import inference
 from dld_tui.screens.workspace.inference import Inference, InferredTypes, ScopeTypes
@@ -51,7 +51,7 @@ def external(session: Session) -> list[str]:
 
 
 async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Session) -> None:
-    from dld_tui.core.edits import attributes
+    from dld_tui.core.model.edits import attributes
 
     main, screen = session.screen.document.main, session.screen
     assert main.value_type("j") == ValueType("float32", (6, "N"))
@@ -78,7 +78,7 @@ async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Sessi
 
 def edit_attribute(session: Session, value: list[JSON]) -> None:
     """Give the transposition another order of dimensions."""
-    from dld_tui.core.edits import attributes
+    from dld_tui.core.model.edits import attributes
 
     session.screen.history.edit(
         attributes.set_attribute(scope=[], node="turn", attribute="perm", kind="ints", value=value)
@@ -87,7 +87,7 @@ def edit_attribute(session: Session, value: list[JSON]) -> None:
 
 @pytest.mark.broad
 async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dld_tui.core.edits import attributes
+    from dld_tui.core.model.edits import attributes
 
     async with inferred(tmp_path) as session:
         await session.go("join")
@@ -138,7 +138,7 @@ async def the_graph_shows_types_that_come_late(session: Session) -> None:
 async def test_only_the_state_after_the_last_edit_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     async with inferred(tmp_path) as session:
         screen = session.screen
@@ -161,7 +161,7 @@ async def test_only_the_state_after_the_last_edit_is_told(
 async def test_a_job_for_an_older_state_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.edits import renaming
+    from dld_tui.core.model.edits import renaming
 
     asked: list[bool] = []
 
@@ -252,7 +252,7 @@ async def test_types_after_edits(tmp_path: Path) -> None:
 
 @pytest.mark.broad
 async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
-    from dld_tui.core.edits import attributes
+    from dld_tui.core.model.edits import attributes
 
     count = 6_000
     nodes = [

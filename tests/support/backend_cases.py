@@ -13,8 +13,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from dld_tui.core.shapes.size import UNKNOWN, Size
-from dld_tui.core.shapes.value import NOTHING, Value, of_array, sequence
+from dld_tui.core.model.shapes.size import UNKNOWN, Size
+from dld_tui.core.model.shapes.value import NOTHING, Value, of_array, sequence
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
+from dld_tui.core.model.document import Document, Node
 from dld_tui.screens.workspace.history import EditHistory
 from dld_tui.screens.workspace.state import Cursor, WorkspaceModel
 from dld_tui.widgets.explorer.state import ExplorerModel

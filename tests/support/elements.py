@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import onnx
 
-from dld_tui.core.tensors.elements import (
+from dld_tui.core.model.tensors.elements import (
     Array,
     encode_elements,
     require_dtype,
 )
-from dld_tui.core.tensors.tensor import Tensor
-from dld_tui.core.tensors.value_types import dtype_name
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.value_types import dtype_name
 
 DTYPES = [
     dtype_name(number)

@@ -8,8 +8,8 @@ from typing import Any
 
 from dld_tui.backends.tensorrt.builder import BuiltEngine, build
 from dld_tui.backends.tensorrt.library import using
-from dld_tui.core.document import Document
 from dld_tui.core.events import Event
+from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.profiles import profiles_for
 from dld_tui.core.tensorrt.settings import BuildSettings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.document import Document, Node
+from dld_tui.core.model.document import Document, Node
 from dld_tui.widgets.graph.overlays import Overlay
 from dld_tui.widgets.graph.rows import GraphRows
 from dld_tui.widgets.graph.state import GraphModel, GraphNotes

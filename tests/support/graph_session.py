@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dld_tui.core.document import Node
-from dld_tui.core.graph.folding import Fold
+from dld_tui.core.model.document import Node
+from dld_tui.core.model.graph.folding import Fold
 from dld_tui.widgets.graph.state import GraphView
 from tests.support.workspace import Session
 

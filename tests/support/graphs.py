@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from dld_tui.core.graph.graph import Graph
+from dld_tui.core.model.graph.graph import Graph
 
 
 def graph_of_links(links: Sequence[tuple[str, str]], names: Sequence[str] = ()) -> Graph:

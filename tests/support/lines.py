@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from dld_tui.core.graph.layout import Layout
+from dld_tui.core.model.graph.layout import Layout
 
 UP, DOWN, LEFT, RIGHT = (0, -1), (0, 1), (-1, 0), (1, 0)
 SIDES = {

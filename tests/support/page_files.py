@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 
-from dld_tui.core.document import samples
+from dld_tui.core.model.document import samples
 from tests.support import decoders, engine_files
 from tests.support.report_files import make_report
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from dld_tui.core.operators import native
+from dld_tui.core.model.operators import native
 from dld_tui.core.process.child import LimitError, Limits, RefusedError, says_no_memory
 
 

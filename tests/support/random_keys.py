@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.commands import all_commands
-from dld_tui.core.document import Document
-from dld_tui.core.document.samples import write_demo_models
-from dld_tui.core.document.scripting.journal import crash_journals
-from dld_tui.core.document.scripting.scripts import replay
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.samples import write_demo_models
+from dld_tui.core.model.document.scripting.journal import crash_journals
+from dld_tui.core.model.document.scripting.scripts import replay
 from tests.support.sessions import bytes_of
 from tests.support.typist import Programs, Typist, private
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dld_tui.core.document import Document, Scope
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.files.wire import splice
+from dld_tui.core.model.document import Document, Scope
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from tests.support import models
 
 

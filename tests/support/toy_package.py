@@ -13,9 +13,9 @@ import pytest
 from dld_tui.activities.registry import Activity, Command
 from dld_tui.core.checks.checker import NodeCheck
 from dld_tui.core.command_line import CommandInfo
-from dld_tui.core.document.node import Node
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.recognise import ReportReader
+from dld_tui.core.model.document.node import Node
 from dld_tui.core.params import Param, Setting, param
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report, temporary_report

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dld_tui.app import DldApp
-from dld_tui.core.document import Node
+from dld_tui.core.model.document import Node
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.parameters.edit_bar import EditBar
 from tests.support.tui import until

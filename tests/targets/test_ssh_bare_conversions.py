@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.registry import load
-from dld_tui.core.document.document import Document
 from dld_tui.core.events import Event, Finished
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.params import to_json
 from dld_tui.core.settings.saved_targets import Connection
 from tests.support import models

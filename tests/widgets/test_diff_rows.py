@@ -6,7 +6,7 @@ import onnx
 
 from dld_tui.core.compare.diff import diff_documents
 from dld_tui.core.compare.diff.tensors import WeightNoise
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.text import cell_width
 from dld_tui.screens.results.diff import DiffLines, diff_rows, row_status, sides
 from tests.support import models

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from dld_tui.core.document import Document
-from dld_tui.core.edits.model_swap import keep_model
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.edits.model_swap import keep_model
 from dld_tui.widgets.explorer.state import ExplorerModel, model_anew
 from tests.support import models
 

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core import fmt
-from dld_tui.core.document import Document, Node
+from dld_tui.core.model.document import Document, Node
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.explorer.branches import Branch, ExplorerEntry, Item, Sort, View
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import Finding
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.widgets.explorer.findings import FindingLines, Findings, NoticeLine, summary_text
 from tests.support import models
 from tests.support.tui import HostApp, screen_text

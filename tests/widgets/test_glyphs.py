@@ -5,7 +5,7 @@ from dataclasses import fields
 
 import pytest
 
-from dld_tui.core.graph.graph import GLYPHS, Kind
+from dld_tui.core.model.graph.graph import GLYPHS, Kind
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.forms.text_field import TextField
 from dld_tui.widgets.graph.rows import UNFOLDED

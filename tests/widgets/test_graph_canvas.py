@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from textual.pilot import Pilot
 
-from dld_tui.core.graph.graph import Graph
+from dld_tui.core.model.graph.graph import Graph
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.drawing import Says, draw
 from dld_tui.widgets.lists.search import SearchBar

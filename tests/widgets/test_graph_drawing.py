@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from dld_tui.core.graph.graph import Graph
-from dld_tui.core.graph.layout import boxes_in_row, line_row
+from dld_tui.core.model.graph.graph import Graph
+from dld_tui.core.model.graph.layout import boxes_in_row, line_row
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.graph.drawing import (
     GRID_COLUMNS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.graph.layout import Layout
+from dld_tui.core.model.graph.layout import Layout
 from dld_tui.widgets.graph.canvas import CELLS, Minimap
 from dld_tui.widgets.graph.drawing import Says, draw
 from tests.support.graphs import graph_of_links, random_graph

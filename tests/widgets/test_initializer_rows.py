@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.widgets.tensors.initializers import (
     CONSTANT,
     DENSE,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.checks.findings import Finding
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.text import cell_width
 from dld_tui.core.text.names import ListedNames

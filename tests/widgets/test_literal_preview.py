@@ -11,8 +11,8 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 
-from dld_tui.core.document import Attribute, Document
 from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document import Attribute, Document
 from dld_tui.widgets.parameters.edit_bar import (
     attribute_text,
     edit_value,

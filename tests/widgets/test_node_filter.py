@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document, Node
-from dld_tui.core.document.transactions import DocumentChange
 from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document import Document, Node
+from dld_tui.core.model.document.transactions import DocumentChange
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.parameters.descriptions import default_of
 from tests.support import models

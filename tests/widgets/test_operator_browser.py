@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input
 
-from dld_tui.core.document.operator_listing import Grouping, OperatorPalette, PaletteOperator
-from dld_tui.core.operators.schema import Formal, OperatorSchema
+from dld_tui.core.model.document.operator_listing import Grouping, OperatorPalette, PaletteOperator
+from dld_tui.core.model.operators.schema import Formal, OperatorSchema
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser, OperatorRows
 from dld_tui.widgets.dialogs.wiring import AddNode
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text

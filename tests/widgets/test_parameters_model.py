@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document, Node, Scope
-from dld_tui.core.document.summary import summarise
+from dld_tui.core.model.document import Document, Node, Scope
+from dld_tui.core.model.document.summary import summarise
 from dld_tui.widgets.parameters.descriptions import (
     DEFAULTS,
     DOCUMENTATION,

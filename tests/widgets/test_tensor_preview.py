@@ -10,8 +10,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.document import Document
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.widgets.parameters.edit_bar import value_text
 from dld_tui.widgets.tensors.side import TensorPreview, preview_rows
 

@@ -7,7 +7,7 @@ import numpy as np
 from onnx import numpy_helper
 
 import dld_tui
-from dld_tui.core.tensors.tensor import Tensor, tensor_statistics
+from dld_tui.core.model.tensors.tensor import Tensor, tensor_statistics
 from dld_tui.widgets.tensors.side import (
     SideState,
     TensorSide,

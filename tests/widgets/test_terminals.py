@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document, Node
+from dld_tui.core.model.document import Document, Node
 from dld_tui.widgets.dialogs.dialogs import text_editor
 from dld_tui.widgets.parameters.descriptions import ParameterRow
 from dld_tui.widgets.parameters.terminals import takes_more, terminal_at, terminals_of

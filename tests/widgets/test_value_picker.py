@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dld_tui.core.document import Document
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.widgets.dialogs.wiring import ValuePicker
 from tests.support import models
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text, until

@@ -18,7 +18,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import Event, Finished, Log, Progress, result_of
-from dld_tui.core.inputs.guessed_input import GuessedInput
+from dld_tui.core.model.inputs.guessed_input import GuessedInput
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import to_json
 from dld_tui.core.report.startup import Stage
@@ -28,9 +28,9 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.builder import BuiltEngine
     from dld_tui.backends.tensorrt.library import Library
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.identity import ModelIdentity
-    from dld_tui.core.document.metadata import Profile
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.identity import ModelIdentity
+    from dld_tui.core.model.document.metadata import Profile
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
 
 
 def _identity(model: Path, document: Document) -> ModelIdentity:
-    from dld_tui.core.document.identity import identify
+    from dld_tui.core.model.document.identity import identify
 
     return result_of(identify(model, document))
 
@@ -160,9 +160,9 @@ def _record(
     built: BuiltEngine,
 ) -> None:
     """Write how the engine was built."""
-    from dld_tui.core.document.metadata import profiles_json
     from dld_tui.core.files.writer import write_pieces
     from dld_tui.core.machine.environment import environment
+    from dld_tui.core.model.document.metadata import profiles_json
 
     facts = library.facts
     record: dict[str, JSON] = {

@@ -44,11 +44,11 @@ from dld_tui.core.compare.requirements import (
     judge,
     parse_requirement,
 )
-from dld_tui.core.cost.memory import MemoryPlan
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Finished, Progress, events_of, result_of
 from dld_tui.core.files.temporary import temporary_folder
+from dld_tui.core.model.cost.memory import MemoryPlan
 from dld_tui.core.params import like, param, settings_of, to_json
 from dld_tui.core.types import JSON
 
@@ -446,8 +446,8 @@ def _least(values: Sequence[float | None]) -> Figures:
 
 def _figures_of_file(model: Path) -> dict[str, Figures]:
     """Return what needs no run: the bytes of the model's file and data files, and counts."""
-    from dld_tui.core.document.summary import summarise
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.document.summary import summarise
 
     with contextlib.closing(open_document(model)) as document:
         summary = summarise(document)

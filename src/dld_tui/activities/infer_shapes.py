@@ -3,8 +3,8 @@
 ONNX Runtime infers the outputs of its own operators, if it is installed.
 
 The model file may be a temporary one: the unsaved state of a document without its
-payloads (:mod:`dld_tui.core.document.serialise`). Payloads are not read, except for small ones in
-external data, from which sizes are computed.
+payloads (:mod:`dld_tui.core.model.document.serialise`). Payloads are not read, except for small
+ones in external data, from which sizes are computed.
 
 The types are sent as parts (:class:`InferredPart`); the result holds what the onnx package refuses.
 """
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.checks.findings import ToolFinding, complaints_of
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.locations import Place
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Event, Finished, Part, Progress
+from dld_tui.core.model.document.locations import Place
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.params import param
-from dld_tui.core.tensors.value_types import ValueType
 
 if TYPE_CHECKING:
     import onnx
@@ -52,14 +52,14 @@ class InferredPart:
     """Types of values of one graph; equal types are there once."""
 
     place: Place
-    """As in :mod:`dld_tui.core.document.locations`."""
+    """As in :mod:`dld_tui.core.model.document.locations`."""
     kinds: list[ValueType]
     types: dict[str, int]
     """The number of its kind, from 0, by the name of a value."""
     variant: int | None = None
     """For which calls of the function around the graph; None for all of them."""
     called: dict[str, int] = field(default_factory=dict)
-    """As in :class:`~dld_tui.core.shapes.inference.BodyTypes`."""
+    """As in :class:`~dld_tui.core.model.shapes.inference.BodyTypes`."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def run(request: Request) -> Iterator[Event]:
         InputError: The model cannot be opened.
     """
     from dld_tui.backends.onnxruntime.types import contrib_types
-    from dld_tui.core.document.locations import bodies
-    from dld_tui.core.shapes.inference import (
+    from dld_tui.core.model.document.locations import bodies
+    from dld_tui.core.model.shapes.inference import (
         function_types,
         in_file_order,
         infer,
@@ -113,7 +113,7 @@ def _broken_demands(model: onnx.ModelProto) -> list[ToolFinding]:
     import onnx
 
     from dld_tui.core.checks.demands import broken_demands
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -126,8 +126,8 @@ def _read(request: Request) -> onnx.ModelProto:
     from google.protobuf.message import DecodeError
 
     if not request.snapshot:
-        from dld_tui.core.document.serialise import skeleton_bytes
         from dld_tui.core.llm.folder import open_document
+        from dld_tui.core.model.document.serialise import skeleton_bytes
 
         with contextlib.closing(open_document(request.model)) as document:
             return onnx.ModelProto.FromString(skeleton_bytes(document))
@@ -139,7 +139,7 @@ def _read(request: Request) -> onnx.ModelProto:
 
 def _parts(place: Place, graph: onnx.GraphProto, variant: int | None = None) -> Iterator[Part]:
     from dld_tui.core.files.proto_fields import text_of
-    from dld_tui.core.tensors.value_types import value_type_of
+    from dld_tui.core.model.tensors.value_types import value_type_of
 
     types: dict[str, int] = {}
     kinds: dict[ValueType, int] = {}

@@ -19,7 +19,7 @@ from dld_tui.core.accuracy.engine_settings import PAGE, is_engine
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.report.load import LoadPoint, LoadResult, point_of
 from dld_tui.core.report.sweep import parse_values
@@ -28,8 +28,8 @@ from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
-    from dld_tui.core.document.document import Document
     from dld_tui.core.llm.folder import GenaiConfig
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.report.latency import TimeCalls
 
 Result = LoadResult
@@ -224,8 +224,8 @@ def _with_session(
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming
     from dld_tui.backends.onnxruntime.runtime import errors_of, version
     from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.core.inputs.feeds import input_feeds
-    from dld_tui.core.inputs.guess import specs_for
+    from dld_tui.core.model.inputs.feeds import input_feeds
+    from dld_tui.core.model.inputs.guess import specs_for
 
     if settings.providers == ("CPU",):
         limit_trials(document, shapes=request.shape)
@@ -264,8 +264,8 @@ def _with_decoder(
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.core.inputs.guess import specs_for
     from dld_tui.core.llm.feeds import Decoder, KeptFeeds
+    from dld_tui.core.model.inputs.guess import specs_for
     from dld_tui.core.statistics import median
 
     if settings.providers == ("CPU",):

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.activities.profile.onnxruntime import Request as Profile
-from dld_tui.core.cost.memory import MemoryPlan
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.cost.memory import MemoryPlan
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.inputs.guess import Guess
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.inputs.guess import Guess
 
 Result = MemoryPlan
 _STAGES = 4
@@ -60,11 +60,11 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.limits import limit_trials, naming, with_node
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.inputs.guess import guess_inputs, specs_for
-    from dld_tui.core.inputs.shapes import parse_shapes
     from dld_tui.core.llm.folder import open_document
-    from dld_tui.core.operators.native import too_wide
+    from dld_tui.core.model.document.serialise import skeleton_bytes
+    from dld_tui.core.model.inputs.guess import guess_inputs, specs_for
+    from dld_tui.core.model.inputs.shapes import parse_shapes
+    from dld_tui.core.model.operators.native import too_wide
 
     settings = replace(
         Profile(
@@ -123,13 +123,13 @@ def _plan(path: Path, guess: Guess) -> MemoryPlan:
     import onnx
 
     from dld_tui.backends.onnxruntime.types import contrib_types
-    from dld_tui.core.cost.memory import memory_plan
-    from dld_tui.core.cost.nodes import ModelCosts
-    from dld_tui.core.document.serialise import snapshot
-    from dld_tui.core.edits.inputs_outputs import declare_inputs
     from dld_tui.core.llm.folder import open_document
-    from dld_tui.core.shapes.inference import infer, store_types
-    from dld_tui.core.shapes.noting import follow_shapes
+    from dld_tui.core.model.cost.memory import memory_plan
+    from dld_tui.core.model.cost.nodes import ModelCosts
+    from dld_tui.core.model.document.serialise import snapshot
+    from dld_tui.core.model.edits.inputs_outputs import declare_inputs
+    from dld_tui.core.model.shapes.inference import infer, store_types
+    from dld_tui.core.model.shapes.noting import follow_shapes
 
     with contextlib.closing(open_document(path)) as document:
         for scope in document.scopes():  # declared for any size, and now there are numbers

@@ -43,7 +43,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Finished, Log, Progress, result_of
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, output_path, param, settings_of, to_json
 from dld_tui.core.process.paths import unused
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.compare.gate import GateRow
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.tune.regions import Regions
 
 Result = PlacementResult
@@ -268,7 +268,7 @@ def _feeds(request: Request, document: Document) -> Sequence[Mapping[str, Any]]:
     """Return the inputs that are compared, the first of which are also timed."""
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.inputs.feeds import load_input_sets, set_folders
+    from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders
 
     with TensorRunner(document, SessionSettings(quiet=True)) as runner:
         specs = runner.inputs
@@ -492,8 +492,8 @@ def _shares(model: onnx.ModelProto) -> dict[str, float]:
     Args:
         model: With the types of all tensors; inference has named its nodes.
     """
-    from dld_tui.core.cost.nodes import ModelCosts
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.cost.nodes import ModelCosts
+    from dld_tui.core.model.document.document import Document
 
     with contextlib.closing(Document(model)) as document:
         costs = ModelCosts(document)

@@ -12,7 +12,7 @@ from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.operators.provider_tables import (
+from dld_tui.core.model.operators.provider_tables import (
     Cause,
     ProviderTable,
     Support,
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from onnx import ModelProto
 
     from dld_tui.core.checks.providers import TableReader
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.locations import Labels
-    from dld_tui.core.document.node import Node
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.locations import Labels
+    from dld_tui.core.model.document.node import Node
 
 Result = ProvidersResult
 _SUFFIX = "ExecutionProvider"
@@ -126,9 +126,9 @@ def run(request: Request) -> Iterator[Event]:
         ActivityError: The calls of functions in the model cannot be replaced by their nodes.
     """
     from dld_tui.core.checks.providers import TableReader
-    from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.files.model_set import discard_view, external_view
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.document.serialise import skeleton_bytes
 
     providers = _providers(request)
     yield Progress(0, None, stage="Inferring types")
@@ -187,11 +187,11 @@ def _plain(view: Path, document: Document) -> _Plain:
     from onnx import ModelProto
 
     from dld_tui.backends.onnxruntime.types import contrib_types
-    from dld_tui.core.document.inlining import inline_local_functions
-    from dld_tui.core.document.locations import Labels, node_at
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.document.inlining import inline_local_functions
+    from dld_tui.core.model.document.locations import Labels, node_at
+    from dld_tui.core.model.shapes.inference import infer, inline_small_data, store_types
     from dld_tui.core.process.child import CrashError, LimitError, RefusedError
-    from dld_tui.core.shapes.inference import infer, inline_small_data, store_types
 
     outer = Labels.of_file(view)
     model = ModelProto.FromString(view.read_bytes())

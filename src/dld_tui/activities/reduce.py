@@ -41,8 +41,8 @@ from dld_tui.core.trials import (
 )
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
 
 _TAIL = 4000
 _NO_MATTER = ("output", "again", "limit")
@@ -164,8 +164,8 @@ def _typed(document: Document, path: Path) -> Iterator[Event]:
     """Infer types, which the inputs of parts have to declare; without, parts may not load."""
     import onnx
 
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.shapes.inference import infer_types, store_types
+    from dld_tui.core.model.document.serialise import skeleton_bytes
+    from dld_tui.core.model.shapes.inference import infer_types, store_types
 
     yield Progress(0, None, stage="Inferring shapes")
     try:
@@ -246,7 +246,7 @@ class _Reducing:
     def _write(self, part: Sequence[Node], path: Path) -> bool:
         """Write nodes as a model; return whether that can be."""
         from dld_tui.core.conversion.reduction import extract_kept
-        from dld_tui.core.document.serialise import save
+        from dld_tui.core.model.document.serialise import save
 
         extraction = extract_kept(self._document, set(part))
         if extraction is None:

@@ -258,7 +258,7 @@ ACTIVITIES: tuple[Activity, ...] = (
         "memory",
         "Predict memory",
         "Predict and measure the memory of a run: weights, peak of activations, live tensors.",
-        result="dld_tui.core.cost.memory:MemoryPlan",
+        result="dld_tui.core.model.cost.memory:MemoryPlan",
         command=Command(("memory",), show="dld_tui.cli.jobs.results:show_memory"),
         result_view="dld_tui.screens.results.table:of_memory",
         synonyms=("peak", "activations", "out of memory", "arena", "footprint"),

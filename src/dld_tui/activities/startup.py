@@ -12,7 +12,7 @@ from pathlib import Path
 from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.report.startup import SessionStartup, Stage
 
@@ -63,9 +63,9 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.runtime import version
     from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.backends.onnxruntime.startup import node_placements, stages
-    from dld_tui.core.inputs.feeds import input_feeds
-    from dld_tui.core.inputs.guess import specs_for
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.inputs.feeds import input_feeds
+    from dld_tui.core.model.inputs.guess import specs_for
 
     asked = Profile(
         model=request.model, provider=request.provider, device_id=request.device_id

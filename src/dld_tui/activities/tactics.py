@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dld_tui.backends.accuracy.tactic_trials import ExpectedOutputs, TacticTrials
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.accuracy.tactics import Build, Isolation
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.metadata import Profile
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.metadata import Profile
     from dld_tui.core.tensorrt.facts import LibraryFacts
     from dld_tui.core.tensorrt.tactics import Tactic
 
@@ -247,8 +247,8 @@ def _expected(request: Request, document: Document, profiles: list[Profile]) -> 
     from dld_tui.backends.onnxruntime.runtime import find_provider
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.inputs.feeds import input_feeds
-    from dld_tui.core.inputs.guess import specs_for
+    from dld_tui.core.model.inputs.feeds import input_feeds
+    from dld_tui.core.model.inputs.guess import specs_for
     from dld_tui.core.tensorrt.profiles import shape_inputs
 
     tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)

@@ -165,9 +165,9 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.activities.profile.onnxruntime import plan_of, require_memory
     from dld_tui.backends.onnxruntime.profiling import ProfilingRun
     from dld_tui.backends.onnxruntime.session_options import processor_times_compare
-    from dld_tui.core.document.summary import summarise
     from dld_tui.core.llm.folder import open_document
     from dld_tui.core.machine.environment import environment, waited_percent
+    from dld_tui.core.model.document.summary import summarise
 
     sides = request.sides()
     freeze()  # what the imports made need not be collected before each measurement

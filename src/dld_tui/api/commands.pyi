@@ -36,9 +36,9 @@ from dld_tui.core.conversion.result import (
     StrippedModel,
     TensorLosses,
 )
-from dld_tui.core.cost.memory import MemoryPlan
-from dld_tui.core.document import Document
 from dld_tui.core.machine.health import SelfTest
+from dld_tui.core.model.cost.memory import MemoryPlan
+from dld_tui.core.model.document import Document
 from dld_tui.core.report.load import LoadResult
 from dld_tui.core.report.provider_support import ProvidersResult
 from dld_tui.core.report.startup import SessionStartup

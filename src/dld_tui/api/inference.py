@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 from dld_tui.activities.infer_shapes import InferredPart, Result
 from dld_tui.core.checks.findings import INFERENCE, Finding, ToolFinding, findings_of
 from dld_tui.core.codec import decode
-from dld_tui.core.document.locations import scope_at
-from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import ActivityError, CancelledError, DldError
 from dld_tui.core.events import Event, Part
 from dld_tui.core.files.temporary import temporary_folder
+from dld_tui.core.model.document.locations import scope_at
+from dld_tui.core.model.document.serialise import snapshot
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.targets import registry
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 LOG = logging.getLogger("dld_tui")
 LIMIT_S = 120.0

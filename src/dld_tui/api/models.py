@@ -32,25 +32,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.api.requests import in_python_words, opened, request_of
-from dld_tui.core import document as core
 from dld_tui.core.checks import check as _check
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.compare.diff import ModelDiff, diff_documents
-from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.errors import EditError, InputError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.source import read_text
+from dld_tui.core.model import document as core
+from dld_tui.core.model.document.new_model import NewModel
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from dld_tui.core.document.scripting.scripts import ReplayResult
-    from dld_tui.core.document.summary import ModelSummary
-    from dld_tui.core.edits.rewriting import RewriteResult
-    from dld_tui.core.graph.pictures.drawing import Picture
-    from dld_tui.core.rewrite.matcher import Hit
+    from dld_tui.core.model.document.scripting.scripts import ReplayResult
+    from dld_tui.core.model.document.summary import ModelSummary
+    from dld_tui.core.model.edits.rewriting import RewriteResult
+    from dld_tui.core.model.graph.pictures.drawing import Picture
+    from dld_tui.core.model.rewrite.matcher import Hit
 
 __all__ = ["Document", "check", "diff", "edits", "new_model", "open_model"]
 
@@ -113,7 +113,7 @@ class Document(core.Document):
 
     def summary(self) -> ModelSummary:
         """Return inputs, outputs, operators, opsets and weights."""
-        from dld_tui.core.document.summary import summarise
+        from dld_tui.core.model.document.summary import summarise
 
         return summarise(self)
 
@@ -147,7 +147,7 @@ class Document(core.Document):
         Raises:
             UsageError: The query is malformed.
         """
-        from dld_tui.core.rewrite.query import parse_query
+        from dld_tui.core.model.rewrite.query import parse_query
 
         wanted = parse_query(query)
         if wanted.needs_types:
@@ -160,8 +160,8 @@ class Document(core.Document):
         Raises:
             UsageError: The pattern is malformed.
         """
-        from dld_tui.core.rewrite.matcher import Matcher
-        from dld_tui.core.rewrite.pattern import parse_pattern
+        from dld_tui.core.model.rewrite.matcher import Matcher
+        from dld_tui.core.model.rewrite.pattern import parse_pattern
 
         wanted = parse_pattern(pattern)
         if wanted.needs_types:
@@ -178,8 +178,8 @@ class Document(core.Document):
         Raises:
             UsageError: A rule is malformed.
         """
-        from dld_tui.core.edits.rewriting import preview as preview_of
-        from dld_tui.core.rewrite.rule import rules_of, text_of_rules
+        from dld_tui.core.model.edits.rewriting import preview as preview_of
+        from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
 
         wanted = rules_of(rules)
         if any(rule.needs_types for rule in wanted):
@@ -213,7 +213,7 @@ class Document(core.Document):
         Raises:
             UsageError: There is no such thing, or nothing is named.
         """
-        from dld_tui.core.document.parts.extraction import extract_part
+        from dld_tui.core.model.document.parts.extraction import extract_part
 
         if not (nodes or inputs or outputs or subgraph or function):
             raise UsageError(
@@ -237,7 +237,7 @@ class Document(core.Document):
         Raises:
             InputError: A line is not JSON, or the file cannot be read.
         """
-        from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
+        from dld_tui.core.model.document.scripting.scripts import locate_files, parse_script, replay
 
         is_file = isinstance(script, Path) or ("\n" not in script and not script.startswith("{"))
         path = Path(script) if is_file else None
@@ -259,8 +259,8 @@ class Document(core.Document):
             UsageError: The file exists, or a new model has no path.
             SaveError: It could not be written; the old file is unchanged.
         """
-        from dld_tui.core.document.serialise import save
-        from dld_tui.core.edits.late_types import declare_late
+        from dld_tui.core.model.document.serialise import save
+        from dld_tui.core.model.edits.late_types import declare_late
 
         target = None if path is None else Path(path)
         if target is not None and (self.path is None or target.resolve() != self.path.resolve()):
@@ -301,10 +301,10 @@ class Document(core.Document):
             UsageError: There is no such node, graph, format or scheme, the picture is too large for
                 its format, or the file exists.
         """
-        from dld_tui.core.document.parts.extraction import body_at
         from dld_tui.core.files.writer import write_bytes
-        from dld_tui.core.graph.pictures import style
-        from dld_tui.core.graph.pictures.drawing import kind_of
+        from dld_tui.core.model.document.parts.extraction import body_at
+        from dld_tui.core.model.graph.pictures import style
+        from dld_tui.core.model.graph.pictures.drawing import kind_of
         from dld_tui.core.reading.model_pictures import Drawing, lacks_types, picture_of_scope
 
         if scheme not in style.SCHEMES:
@@ -413,7 +413,7 @@ def _ref(node: str | core.Node) -> str:
 
 
 def _table() -> Mapping[str, Callable[..., str]]:
-    from dld_tui.core.document.edit_registry import known_edits
+    from dld_tui.core.model.document.edit_registry import known_edits
 
     return known_edits()
 
@@ -440,7 +440,7 @@ def new_model(**settings: Any) -> Document:
     Raises:
         UsageError: A setting is wrong.
     """
-    from dld_tui.core.edits.new_document import new_document
+    from dld_tui.core.model.edits.new_document import new_document
 
     with in_python_words(NewModel), request_of(NewModel, settings) as request:
         document = new_document(request)

@@ -19,13 +19,13 @@ from typing import Any
 
 from dld_tui.activities import registry
 from dld_tui.api.reports import Report
-from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.events import Event, Log
 from dld_tui.core.events import Progress as ProgressEvent
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.model.document import Document
 from dld_tui.core.params import Setting, settings_of, to_json, validate, written_files
 from dld_tui.targets import registry as targets
 
@@ -168,7 +168,7 @@ def _value(setting: Setting, value: Any, values: Mapping[str, Any], stack: ExitS
 @contextlib.contextmanager
 def file_of(document: Document) -> Iterator[Path]:
     """Yield a file with the present state of a document: its own, where nothing was edited."""
-    from dld_tui.core.document.serialise import loadable_view
+    from dld_tui.core.model.document.serialise import loadable_view
 
     if document.path is not None and not document.dirty:
         yield document.path

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.operator_listing import ListedOperator
+    from dld_tui.core.model.document.operator_listing import ListedOperator
 
 
 def records(rows: Iterable[Any]) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def operators(
     Raises:
         UsageError: There is no such operator, operator set, or version of it.
     """
-    from dld_tui.core.document import operator_listing as listing
+    from dld_tui.core.model.document import operator_listing as listing
 
     every = listing.all_operators(domain, opset)
     found = every if name is None else listing.find(name, domain, opset)

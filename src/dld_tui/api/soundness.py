@@ -15,8 +15,8 @@ from dld_tui.core.types import JSON
 from dld_tui.targets import registry
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.transactions import Edit
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.transactions import Edit
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def original(document: Document, model: Path, output: Path) -> Iterator[Path]:
         model: Its file.
         output: The file to write.
     """
-    from dld_tui.core.document.serialise import loadable_view
+    from dld_tui.core.model.document.serialise import loadable_view
     from dld_tui.core.params import is_same_file
 
     if not output.exists() or not is_same_file(model, output):
@@ -56,9 +56,9 @@ def write_edited(
         script: The script to write.
         tell: Takes what is found.
     """
-    from dld_tui.core.document.scripting.arguments import entry_of
-    from dld_tui.core.document.serialise import save
     from dld_tui.core.files.writer import write_text
+    from dld_tui.core.model.document.scripting.arguments import entry_of
+    from dld_tui.core.model.document.serialise import save
 
     with original(document, model, output) as before:
         is_changed = bool(document.apply(edit).primitives)

@@ -16,7 +16,7 @@ from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.params import from_json
-from dld_tui.core.preview import ago
+from dld_tui.core.reading.preview import ago
 from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import (
     Connection,

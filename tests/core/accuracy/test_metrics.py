@@ -26,7 +26,7 @@ from dld_tui.core.accuracy.metrics import (
 from dld_tui.core.accuracy.scores import DatasetScores, Interval, Score, score_lines
 from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.model.inputs.shapes import InputSpec
 
 X = [InputSpec("x", "float32", ("n", 2))]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.checks import check
-from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
+from dld_tui.core.model.document import Document
 from dld_tui.core.text import visible
 
 FOUND = {

@@ -11,7 +11,7 @@ import onnx.helper as oh
 import pytest
 
 from dld_tui.core.checks import check
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support import models
 
 

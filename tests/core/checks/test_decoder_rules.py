@@ -17,8 +17,8 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.backends.conversion.soundness import errors_of
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import DECODER_RULES
-from dld_tui.core.document import Document
-from dld_tui.core.rewrite import rule as rules
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.rewrite import rule as rules
 from tests.support import decoders
 from tests.support.runtime import needs_onnxruntime
 

@@ -9,7 +9,7 @@ import onnxruntime
 import pytest
 
 from dld_tui.core.checks.demands import broken_demands
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support import models
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]> '

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.checks.providers import TableReader, partitions
-from dld_tui.core.document import Document
-from dld_tui.core.document.node import Node
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.operators.provider_tables import Cause, Support, Verdict, tables
-from dld_tui.core.shapes.inference import infer, store_types
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.operators.provider_tables import Cause, Support, Verdict, tables
+from dld_tui.core.model.shapes.inference import infer, store_types
 from tests.support.models import PLAIN_BRANCHES, write
 
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from dld_tui.core.checks.findings import ToolFinding, findings_of, located_finding
-from dld_tui.core.document import Document
-from dld_tui.core.document.locations import LocatedMessage
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.locations import LocatedMessage
 from tests.support import models
 
 

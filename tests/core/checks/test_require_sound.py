@@ -12,10 +12,10 @@ from dld_tui.backends.conversion import soundness
 from dld_tui.backends.conversion.soundness import errors_of, require_sound
 from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import LOAD, ToolFinding
-from dld_tui.core.document import Document
-from dld_tui.core.document.locations import LocatedMessage
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.locations import LocatedMessage
+from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import decoders, models
 from tests.support.conversions import REFUSED_WHEN_OPTIMIZED
 

@@ -6,9 +6,9 @@ import onnx
 import pytest
 
 from dld_tui.core.checks.rewrites import rewrite_steps
-from dld_tui.core.document.document import Document
-from dld_tui.core.shapes.inference import infer_types, store_types
-from tests.core.rewrite.test_library import CASES, HEAD
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.shapes.inference import infer_types, store_types
+from tests.core.model.rewrite.test_library import CASES, HEAD
 from tests.support.models import parse
 
 

@@ -23,14 +23,14 @@ from dld_tui.core.checks.findings import (
     repair_steps,
     settled,
 )
-from dld_tui.core.document import Document
-from dld_tui.core.document.transactions import Transaction
-from dld_tui.core.edits.nodes import remove_records
-from dld_tui.core.edits.repairs import repair_of
 from dld_tui.core.errors import DldError, InputError
-from dld_tui.core.operators.native import infer_shapes
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.transactions import Transaction
+from dld_tui.core.model.edits.nodes import remove_records
+from dld_tui.core.model.edits.repairs import repair_of
+from dld_tui.core.model.operators.native import infer_shapes
+from dld_tui.core.model.shapes.inference import infer_types, store_types
 from dld_tui.core.process.child import RefusedError
-from dld_tui.core.shapes.inference import infer_types, store_types
 from tests.core.checks import test_checks
 from tests.core.checks.test_checks import opened
 from tests.support import models
@@ -334,7 +334,7 @@ def test_many_unused_nodes_are_one_finding(tmp_path: Path) -> None:
 
 
 def test_inferred_types_count_until_they_are_stale(tmp_path: Path) -> None:
-    from dld_tui.core.tensors.value_types import ValueType
+    from dld_tui.core.model.tensors.value_types import ValueType
 
     document = opened(tmp_path, models.parse(models.CHAIN))
     document.main.inferred = {"a": ValueType("int64", ("N", 4)), "y": ValueType("float32", (7, 4))}

@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.core.checks import Finding, checker, state
 from dld_tui.core.checks.checker import Checker
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support import models
 from tests.support.sessions import bytes_of
 

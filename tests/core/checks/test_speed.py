@@ -12,11 +12,11 @@ import pytest
 from dld_tui.core.checks import Finding
 from dld_tui.core.checks.findings import SPEED_RULES, repair_steps
 from dld_tui.core.checks.speed import speed_findings
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.edits.repairs import repair_of
 from dld_tui.core.errors import EditError
-from dld_tui.core.shapes.inference import infer_types, store_types
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.edits.repairs import repair_of
+from dld_tui.core.model.shapes.inference import infer_types, store_types
 from tests.support import models
 from tests.support.sessions import bytes_of, run
 

@@ -8,9 +8,9 @@ import onnx
 import pytest
 
 from dld_tui.core.checks import check
-from dld_tui.core.document import Document
-from dld_tui.core.edits.links import exposed_type
-from dld_tui.core.shapes.inference import infer_types, store_types
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.edits.links import exposed_type
+from dld_tui.core.model.shapes.inference import infer_types, store_types
 from tests.oracles.edited_models import loads
 from tests.support import models
 from tests.support.sessions import bytes_of

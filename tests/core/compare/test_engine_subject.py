@@ -8,8 +8,8 @@ import pytest
 
 from dld_tui.core.compare.comparison import Comparison, open_subject
 from dld_tui.core.compare.engine_subject import plan_subject
-from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
+from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import is_plan

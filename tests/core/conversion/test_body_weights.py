@@ -26,9 +26,9 @@ from dld_tui.core.conversion.body_weights import (
     reason_lines,
     without_channels,
 )
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
 
 onnxruntime: Any = pytest.importorskip("onnxruntime")
 RANDOM = np.random.default_rng(3)

@@ -11,9 +11,9 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.activities.convert.dequantize import Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.dequantize import dequantize
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished
+from dld_tui.core.model.document.document import Document
 from tests.support import decoders, models
 
 

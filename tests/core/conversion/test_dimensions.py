@@ -18,7 +18,7 @@ from dld_tui.core.conversion.dimensions import (
 from dld_tui.core.conversion.freed_dimensions import declare_outputs, free_dimensions
 from dld_tui.core.conversion.regrouping import Factor, regrouped
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.shapes.size import Size, product, symbol
+from dld_tui.core.model.shapes.size import Size, product, symbol
 from tests.support import models
 
 N, T = symbol("N"), symbol("T")

@@ -21,7 +21,7 @@ from dld_tui.core.conversion.error_attribution import (
     nodes_to_keep,
 )
 from dld_tui.core.conversion.result import ComparedValues, NotCompared, OutputError, values_lines
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support import models
 
 GOOD = np.array([1.0, 2.0])

@@ -14,11 +14,11 @@ from onnx.reference import ReferenceEvaluator
 from dld_tui.core.conversion.accuracy_criteria import FP16
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps, redeclare
 from dld_tui.core.conversion.result import range_lines
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import events_of, result_of
 from dld_tui.core.files.wire import splice
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from tests.support import models
 from tests.support.conversions import MIXED
 

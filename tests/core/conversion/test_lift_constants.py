@@ -8,8 +8,8 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.conversion.copies import copy_of, lift_constants
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from tests.support import models
 
 

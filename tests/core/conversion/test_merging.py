@@ -14,11 +14,11 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.core.conversion.copies import infer
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.parts.extraction import declare_inferred, extract_nodes
-from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import DldError, EditError
-from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, input_specs
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.parts.extraction import declare_inferred, extract_nodes
+from dld_tui.core.model.document.serialise import save
+from dld_tui.core.model.inputs.guess import candidate_guesses, first_that_runs, input_specs
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.conversions import FIRST, SECOND

@@ -17,12 +17,12 @@ from dld_tui.core.conversion.reduction import (
     node_labels,
     reached,
 )
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.locations import bodies_of, nested_nodes
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.events import Event, result_of
-from dld_tui.core.shapes.inference import infer_types, store_types
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.locations import bodies_of, nested_nodes
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.shapes.inference import infer_types, store_types
 from dld_tui.core.trials import (
     Answer,
     Journal,

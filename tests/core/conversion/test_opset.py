@@ -14,9 +14,9 @@ from dld_tui.core.conversion.opset import (
     known_versions,
 )
 from dld_tui.core.conversion.result import conversion_notes
-from dld_tui.core.document import Document
-from dld_tui.core.document.locations import bodies
-from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.locations import bodies
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.notes import texts
 from tests.support import models
 from tests.support.conversions import OLD

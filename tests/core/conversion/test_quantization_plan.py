@@ -17,7 +17,7 @@ from dld_tui.core.conversion.quantization_plan import (
     quantized_nodes,
 )
 from dld_tui.core.conversion.quantization_switches import quantization_switches
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support import models
 from tests.support.sessions import run
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import onnx
 
 from dld_tui.core.conversion.reduction import extract_kept, reached
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.shapes.inference import infer_types, store_types
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.shapes.inference import infer_types, store_types
 from tests.support.body_models import LOOP, SHAPES
 from tests.support.models import parse
 

@@ -7,9 +7,9 @@ import onnx
 import pytest
 
 from dld_tui.core.conversion.copies import copy_of, open_model, restore_dropped
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.files.model_set import discard_view, external_view
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from tests.support import models
 from tests.support.conversions import model_file
 

@@ -18,9 +18,9 @@ from dld_tui.core.conversion.retyping import (
     retyped,
     switchable,
 )
-from dld_tui.core.document import Document, Node
-from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document import Document, Node
+from dld_tui.core.model.document.metadata import precision_of
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of, opened, run

@@ -10,8 +10,8 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.conversion.error_attribution import rounded_copy
-from dld_tui.core.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from tests.support import models
 
 HALVES = """

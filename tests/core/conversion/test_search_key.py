@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from dld_tui.core.conversion.search_key import search_facts
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
 from tests.support import models
 

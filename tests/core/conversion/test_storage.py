@@ -26,9 +26,9 @@ from dld_tui.core.conversion.storage import (
     restore_weights,
     strip_weights,
 )
-from dld_tui.core.document import Document
 from dld_tui.core.errors import InputError
 from dld_tui.core.events import Finished
+from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.conversions import model_file

@@ -10,9 +10,9 @@ from onnx import numpy_helper
 
 from dld_tui.core.conversion.result import ConversionResult, loss_lines, write_result
 from dld_tui.core.conversion.tensor_casting import CastSelection, convert_tensors, losses
-from dld_tui.core.document import Document
 from dld_tui.core.errors import EditError
-from dld_tui.core.tensors.elements import element_type
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.tensors.elements import element_type
 from tests.core.conversion.test_fp16 import run
 from tests.support import models
 

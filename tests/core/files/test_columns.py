@@ -14,11 +14,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from onnx import helper
 
-from dld_tui.core.document import Document
-from dld_tui.core.document import document as document_module
-from dld_tui.core.document.index import LinkIndex, NodeIndex
-from dld_tui.core.document.node import Node, NodeTexts, columns_of
-from dld_tui.core.document.serialise import save, skeleton_bytes, snapshot
 from dld_tui.core.errors import CorruptFileError, DldError
 from dld_tui.core.files import columns
 from dld_tui.core.files.columns import (
@@ -30,6 +25,11 @@ from dld_tui.core.files.columns import (
     split_model,
 )
 from dld_tui.core.files.source import FileContent
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document import document as document_module
+from dld_tui.core.model.document.index import LinkIndex, NodeIndex
+from dld_tui.core.model.document.node import Node, NodeTexts, columns_of
+from dld_tui.core.model.document.serialise import save, skeleton_bytes, snapshot
 from tests.support import models
 
 NODE_TEXTS = (1, 2, 3, 4, 7)

@@ -9,14 +9,14 @@ import pytest
 from google.protobuf.message import Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, helper
 
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.files import source as source_module
 from dld_tui.core.files.blobs import BlobTable
 from dld_tui.core.files.columns import ModelParts, NodeParts
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.metadata import precision_of
 from tests.support.payloads import cut_file, everything, raw_tensor
 
 LONG = 1 << 20

@@ -9,11 +9,11 @@ import onnx
 import pytest
 from onnx.serialization import registry
 
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import DldError, InputError, SaveError
 from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.text_model import MOST_TEXT, TextFormat
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.serialise import save
 
 MODEL = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[N, 600] x) => (float[N, 600] y) <float[600] w = {VALUES}> {

@@ -10,9 +10,9 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.document import Document
 from dld_tui.core.llm.agreement import folder_findings
 from dld_tui.core.llm.folder import find_decoder
+from dld_tui.core.model.document import Document
 from tests.support import decoders
 
 

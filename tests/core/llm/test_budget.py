@@ -12,15 +12,15 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.backends.onnxruntime.types import contrib_types
-from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
-from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of, device_of
 from dld_tui.core.llm.feeds import Decoder
 from dld_tui.core.machine.peaks import FP16_SUMS, MemoryLevel, Peaks
-from dld_tui.core.shapes.inference import infer_types, store_types
-from dld_tui.core.shapes.noting import follow_shapes
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.inputs.guess import input_specs
+from dld_tui.core.model.shapes.inference import infer_types, store_types
+from dld_tui.core.model.shapes.noting import follow_shapes
+from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import decoders, models
 
 LAYERS = 2

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError, InputError
-from dld_tui.core.inputs.guess import input_specs
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.llm.folder import find_decoder, open_document, read_config
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.inputs.guess import input_specs
 from tests.support import decoders
 
 

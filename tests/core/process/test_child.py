@@ -120,12 +120,12 @@ KINDS = {
         go(lambda: ask([python, f"{folder}/spin.py"], 60))
     """,
     "the previewer": """
-        from dld_tui.core.preview import Previewer
+        from dld_tui.core.reading.preview import Previewer
         it = Previewer()
         it.preview(f"{folder}/spin.py", "model", lambda: False)
     """,
     "the arranger of a graph": """
-        from dld_tui.core.graph.layout_process import LayoutProcess
+        from dld_tui.core.model.graph.layout_process import LayoutProcess
         it = LayoutProcess()
     """,
     "the command of a connection": """

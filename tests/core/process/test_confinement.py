@@ -10,14 +10,14 @@ import pytest
 
 from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.reduce import Request as Reduce
-from dld_tui.core.document.scripting.scripts import locate_files
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.writer import move, write_text
+from dld_tui.core.model.document.scripting.scripts import locate_files
+from dld_tui.core.model.rewrite.rule import rules_of
 from dld_tui.core.params import validate
 from dld_tui.core.process import plugins
 from dld_tui.core.process.confinement import confined_to, is_confined, require_allowed
-from dld_tui.core.rewrite.rule import rules_of
 from dld_tui.core.types import JSON
 from tests.support import toy_package
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.document import Document
 from dld_tui.core.errors import UsageError
-from dld_tui.core.graph.pictures.drawing import Picture
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.graph.pictures.drawing import Picture
 from dld_tui.core.reading import model_pictures
 from dld_tui.core.reading.model_pictures import Drawing, picture_of_scope
 from tests.support import models

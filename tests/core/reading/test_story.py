@@ -16,6 +16,7 @@ import pytest
 from dld_tui.activities.tune import Request
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.model.rewrite.rule import rules_of
 from dld_tui.core.params import from_json, rerun_command, settings_of
 from dld_tui.core.reading.card import card_lines, card_svg, write_card
 from dld_tui.core.reading.first_lines import first_lines, headline
@@ -23,7 +24,6 @@ from dld_tui.core.reading.story import NextStep, advice_json, next_steps, reques
 from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.rewrite.rule import rules_of
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
 from tests.support.gpu_reports import CUDA, gpu_writer

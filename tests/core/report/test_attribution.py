@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.report.formats.import_ort import Attribution
 from dld_tui.core.report.formats.ort_profile import Kernel
 from dld_tui.core.report.records import Confidence

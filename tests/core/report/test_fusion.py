@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dld_tui.core.document import Document
-from dld_tui.core.document.node import Node
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.node import Node
 from dld_tui.core.report.formats.import_ort import FusionTracer, NodeFinder
 from tests.support import models
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.model.document import Document
 from dld_tui.core.reading.first_lines import doubts
 from dld_tui.core.report.formats.import_ort import add_ort_profile, report_from_ort_profile
 from dld_tui.core.report.groups import time_title

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.codec import encode
-from dld_tui.core.inputs.guess import guess_inputs
-from dld_tui.core.inputs.guessed_input import INPUTS
-from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.model.inputs.guess import guess_inputs
+from dld_tui.core.model.inputs.guessed_input import INPUTS
+from dld_tui.core.model.inputs.shapes import InputSpec
 from dld_tui.core.reading.export import report_json, report_page
 from dld_tui.core.report.measured_facts import input_lines, report_inputs
 from dld_tui.core.report.report import Report

@@ -10,7 +10,7 @@ import numpy as np
 import onnx.numpy_helper
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.report import Report
 from tests.support import models

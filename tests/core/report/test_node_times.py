@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dld_tui.core.document.document import Document
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.report.node_times import function_callers, node_times
 from dld_tui.core.report.records import Layer, NodeLink
 from tests.support.models import parse

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dld_tui.core.operators.provider_tables import Cause, Support
+from dld_tui.core.model.operators.provider_tables import Cause, Support
 from dld_tui.core.report.provider_support import (
     Basis,
     NodeSupport,

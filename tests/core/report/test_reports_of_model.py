@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.report.reports_of_model import newest_profile, reports_of, times_by_node
 from tests.support import models
 from tests.support.compared import timed

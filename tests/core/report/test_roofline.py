@@ -8,8 +8,8 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.core.document.document import Document
 from dld_tui.core.machine.peaks import MemoryLevel, Peaks
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.report.formats.ort_profile import Kernel
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.roofline import (

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dld_tui.core.document import Document
-from dld_tui.core.document.metadata import Profile, Range
 from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.metadata import Profile, Range
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from, shape_inputs
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models

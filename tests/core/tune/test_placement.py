@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.compare.gate import GateRow, Verdict, judge
-from dld_tui.core.document.document import Document
 from dld_tui.core.events import Event, result_of
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.trials import Answer, Journal, LimitReachedError, Limits, Trials, Words
 from dld_tui.core.tune.placement import (
     Comparison,

@@ -14,7 +14,7 @@ import pytest
 
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
-from dld_tui.core.document.document import Document
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import (
     CHANGES,

@@ -17,8 +17,8 @@ from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress
-from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from dld_tui.backends.accuracy.runs import Comparison, OutputSource
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
-    from dld_tui.core.document.document import Document
     from dld_tui.core.files.recognise import EngineHeader
-    from dld_tui.core.inputs.feeds import Feeds
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.inputs.feeds import Feeds
 
 
 _LEVELS = ("disabled", "basic", "extended", "layout", "all")
@@ -435,8 +435,8 @@ def _session(provider: str, level: str, other: str, options: Sequence[str]) -> S
 
 
 def _feeds(request: Request, comparison: Comparison) -> Feeds:
-    from dld_tui.core.inputs.feeds import input_feeds
-    from dld_tui.core.inputs.guess import specs_for
+    from dld_tui.core.model.inputs.feeds import input_feeds
+    from dld_tui.core.model.inputs.guess import specs_for
 
     specs, document = comparison.inputs, comparison.document
     if document is not None:

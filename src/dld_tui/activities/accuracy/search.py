@@ -22,8 +22,8 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.settings import InputSettings
 from dld_tui.core.machine import providers
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.accuracy.search import PrecisionEdit, SearchEstimate
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
     from dld_tui.core.trials import Found, Outcome, Subset, Trials
     from dld_tui.core.types import JSON
 
@@ -253,7 +253,7 @@ def _quantization_trials(
     from dld_tui.core.accuracy.statistics import Tolerances
     from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
     from dld_tui.core.conversion.request import QuantizationSettings
-    from dld_tui.core.inputs.feeds import load_input_sets, set_folders
+    from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders
 
     is_told = request.tolerance or (request.atol, request.rtol) != _DEFAULT_TOLERANCE
     tolerances, criteria = Tolerances(QUANTIZED.tolerance), None if is_told else QUANTIZED
@@ -282,8 +282,8 @@ def _quantization_trials(
 def _trials(request: Request, document: Document) -> Generator[Event, None, PrecisionTrials]:
     from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.inputs.feeds import input_feeds
-    from dld_tui.core.inputs.guess import specs_for
+    from dld_tui.core.model.inputs.feeds import input_feeds
+    from dld_tui.core.model.inputs.guess import specs_for
 
     tolerances = parse_tolerances(request.tolerance, request.atol, request.rtol)
     settings = _settings(request)

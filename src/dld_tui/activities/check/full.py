@@ -4,7 +4,7 @@ Each runs in a separate process with a time limit. They get a small view of the 
 weights in place (:mod:`dld_tui.core.files.model_set`), in which every node has a label as
 its name, so that messages lead to a node, named or not.
 
-Places are those of :mod:`dld_tui.core.document.locations`.
+Places are those of :mod:`dld_tui.core.model.document.locations`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dld_tui.core.process.installation import install_command
 
 if TYPE_CHECKING:
     from dld_tui.backends.processes import ToolEnd
-    from dld_tui.core.document.locations import Labels
+    from dld_tui.core.model.document.locations import Labels
 
 LIMIT_S = 120.0
 """The default time limit of each check."""
@@ -84,7 +84,7 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         InputError: The model cannot be opened.
     """
-    from dld_tui.core.document.locations import Labels
+    from dld_tui.core.model.document.locations import Labels
 
     findings: list[ToolFinding] = []
     answer = None
@@ -121,9 +121,9 @@ def _view(request: Request) -> Generator[Path]:
     if request.view:
         yield request.model
         return
-    from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.files.model_set import discard_view, external_view
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.document.serialise import skeleton_bytes
 
     with contextlib.closing(open_document(request.model)) as document:
         path = external_view(
@@ -156,8 +156,8 @@ def _tool(
 
 def _guessed_shapes(path: Path) -> list[str]:
     """Return shapes of the inputs, as Polygraphy takes them: its own would be of ones."""
-    from dld_tui.core.inputs.guess import guess_inputs, input_specs
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.inputs.guess import guess_inputs, input_specs
 
     try:
         with contextlib.closing(open_document(path)) as document:
@@ -189,7 +189,7 @@ def _lint(
     path: Path, report: Path, labels: Labels, limit_s: float
 ) -> Generator[Event, None, list[ToolFinding]]:
     from dld_tui.backends import model_checkers
-    from dld_tui.core.document.locations import LocatedMessage
+    from dld_tui.core.model.document.locations import LocatedMessage
 
     absent = model_checkers.missing_for_lint()
     if absent:
@@ -211,7 +211,7 @@ def _lint(
 
 def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
     from dld_tui.backends.model_checkers import last_words
-    from dld_tui.core.document.locations import LocatedMessage
+    from dld_tui.core.model.document.locations import LocatedMessage
     from dld_tui.core.text import clip, visible
 
     if end.timed_out:

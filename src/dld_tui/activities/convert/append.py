@@ -15,8 +15,8 @@ from dld_tui.core.params import param, when
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.transactions import Edit, Transaction
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.transactions import Edit, Transaction
 
 _IS_NMS = when("step", "nms")
 
@@ -90,7 +90,7 @@ class Request(EditRequest):
 
     def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
         """Return the edit that does it."""
-        from dld_tui.core.edits.processing import append_processing
+        from dld_tui.core.model.edits.processing import append_processing
 
         return append_processing(
             step=self.step, output=self.source, scores=self.scores, axis=self.axis, k=self.k,
@@ -110,7 +110,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.in_turn import Changed, Stage, write_changed
     from dld_tui.core.conversion.copies import infer
-    from dld_tui.core.edits.processing import append_into
+    from dld_tui.core.model.edits.processing import append_into
 
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]

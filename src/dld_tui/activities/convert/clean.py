@@ -10,9 +10,9 @@ from typing import Any
 
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.transactions import Edit
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.model.document.transactions import Edit
 from dld_tui.core.params import OneOf, param
 from dld_tui.core.types import JSON
 
@@ -79,7 +79,7 @@ class Request(EditRequest):
 
     def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
         """Return the edit that does the same."""
-        from dld_tui.core.edits import cleaning
+        from dld_tui.core.model.edits import cleaning
 
         return cleaning.clean(passes=[*self.passes()])
 
@@ -98,8 +98,8 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.conversion.verification import same_arithmetic, verified
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.result import CleanedModel
-    from dld_tui.core.document.transactions import Transaction
-    from dld_tui.core.edits.cleaning import cleaned
+    from dld_tui.core.model.document.transactions import Transaction
+    from dld_tui.core.model.edits.cleaning import cleaned
 
     request.require()
     yield Progress(0, None, stage="Opening the model")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.transactions import Edit
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.model.document.transactions import Edit
 from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
@@ -35,7 +35,7 @@ class Request(EditRequest):
 
     def as_edit(self, keep: Callable[[Path], JSON]) -> Edit:
         """Return the edit that does the same."""
-        from dld_tui.core.edits.folding import fold_nodes
+        from dld_tui.core.model.edits.folding import fold_nodes
 
         return fold_nodes(nodes=[[[*self.scope], name] for name in self.node])
 

@@ -16,7 +16,7 @@ from dld_tui.core.params import param
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Verifier
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 
 @dataclass(frozen=True)

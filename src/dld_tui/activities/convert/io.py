@@ -15,9 +15,9 @@ from dld_tui.core.params import param, put_once
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.transactions import Edit, Transaction
-    from dld_tui.core.edits.terminals import ChangedTerminal
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.transactions import Edit, Transaction
+    from dld_tui.core.model.edits.terminals import ChangedTerminal
 
 _KEEP = "keep"
 _FROM = {
@@ -100,7 +100,7 @@ class Request(EditRequest):
         Raises:
             UsageError: Something is no pair.
         """
-        from dld_tui.core.edits.terminals import convert_terminals
+        from dld_tui.core.model.edits.terminals import convert_terminals
 
         types: dict[str, str] = {}
         for to in (self.integers, self.floats):
@@ -136,7 +136,7 @@ def run(request: Request) -> Iterator[Event]:
     """
     from dld_tui.backends.conversion.in_turn import Changed, write_changed
     from dld_tui.core.conversion.copies import infer
-    from dld_tui.core.edits.terminals import changed_values, convert_into
+    from dld_tui.core.model.edits.terminals import changed_values, convert_into
 
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]
@@ -155,7 +155,7 @@ def _stage(document: Any, changed: list[ChangedTerminal]) -> Any:
     import numpy as np
 
     from dld_tui.backends.conversion.in_turn import Stage
-    from dld_tui.core.inputs.shapes import numpy_dtype
+    from dld_tui.core.model.inputs.shapes import numpy_dtype
 
     by_name = {one.name: one for one in changed}
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from dld_tui.core.conversion.request import EditRequest
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.transactions import Edit
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.model.document.transactions import Edit
 from dld_tui.core.params import param, put_once, split_pair
 from dld_tui.core.types import JSON
 
@@ -133,7 +133,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.edits.merging import merge_into
     from dld_tui.core.conversion.result import MergedModel
-    from dld_tui.core.document.transactions import Transaction
+    from dld_tui.core.model.document.transactions import Transaction
 
     request.require()
     yield Progress(0, None, stage="Opening the models")

@@ -13,7 +13,7 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 _HINT = "--no-verify writes it without verification"
 
@@ -59,8 +59,8 @@ def _converted(request: Request, document: Document) -> Iterator[Event]:
     from dld_tui.core.conversion.copies import copy_of, make_dense
     from dld_tui.core.conversion.opset import ConversionError, convert_opset
     from dld_tui.core.conversion.result import ConvertedOpset
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.serialise import skeleton_bytes
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.serialise import skeleton_bytes
 
     yield Progress(0, None, stage="Converting")
     source = document

@@ -16,8 +16,8 @@ from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.transactions import Edit, Transaction
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.transactions import Edit, Transaction
 
 _KEEP = "keep"
 
@@ -120,7 +120,7 @@ class Request(EditRequest):
         Raises:
             UsageError: Something is no number.
         """
-        from dld_tui.core.edits.processing import prepend_processing
+        from dld_tui.core.model.edits.processing import prepend_processing
 
         return prepend_processing(
             input=self.input,
@@ -160,7 +160,7 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.backends.conversion.in_turn import Changed, Stage, write_changed
-    from dld_tui.core.edits.processing import prepend_into
+    from dld_tui.core.model.edits.processing import prepend_into
 
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from dld_tui.backends.conversion.quantizer import QuantizedCopy, Quantizer
     from dld_tui.backends.conversion.verification import VerificationOutcome, Verifier
     from dld_tui.core.conversion.error_attribution import FailingNode
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
     from dld_tui.core.trials import Limits, Subset
 
 _MATRICES = ("MatMul", "Gemm", "Gather", "Attention", "LSTM", "EmbedLayerNormalization")

@@ -34,7 +34,7 @@ from dld_tui.core.text import visible
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Verifier
     from dld_tui.core.conversion.result import SimplifierTrial
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 BEST = "best"
 _LIBRARIES = ("onnxsim", "onnxslim", "Polygraphy", "rules")
@@ -149,7 +149,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.backends.onnxruntime.limits import folding_excess
     from dld_tui.core.conversion.copies import copy_of, open_model
     from dld_tui.core.conversion.result import SanitizedModel
-    from dld_tui.core.shapes.inference import left_out
+    from dld_tui.core.model.shapes.inference import left_out
 
     libraries = _installed(request.by)
     yield Progress(0, None, stage="Opening the model")
@@ -209,10 +209,10 @@ def put_back_inputs(original: Document, result: Document) -> None:
     """
     import onnx
 
-    from dld_tui.core.document.opset_imports import ensure_ir
-    from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS
-    from dld_tui.core.document.transactions import Splice, Transaction
     from dld_tui.core.files.proto_fields import text_of
+    from dld_tui.core.model.document.opset_imports import ensure_ir
+    from dld_tui.core.model.document.scope import INITIALIZERS_WITHOUT_INPUTS
+    from dld_tui.core.model.document.transactions import Splice, Transaction
 
     main, kept = result.main, 0
     if any(name not in main.inputs for name in main.named("initializer")):
@@ -271,8 +271,8 @@ class _Search:
 
     def run(self, libraries: list[str]) -> Iterator[Event]:
         """Try each on the best result, until that changes nothing."""
-        from dld_tui.core.document.serialise import skeleton_bytes
-        from dld_tui.core.operators.native import trial_limits
+        from dld_tui.core.model.document.serialise import skeleton_bytes
+        from dld_tui.core.model.operators.native import trial_limits
 
         size = len(skeleton_bytes(self.original))
         self.limit_s = trial_limits(size, _weight_bytes(self.original)).seconds

@@ -17,7 +17,7 @@ from dld_tui.core.params import param
 
 if TYPE_CHECKING:
     from dld_tui.core.conversion.tensor_casting import CastSelection
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 _HINT = "Leave out what causes it: --filter takes names, --from types, --least-bytes sizes"
 
@@ -90,7 +90,7 @@ class Request(Verification, PreviewedRequest):
             InputError: The type is unknown.
         """
         from dld_tui.core.conversion.tensor_casting import KINDS
-        from dld_tui.core.tensors.elements import element_type
+        from dld_tui.core.model.tensors.elements import element_type
 
         super().require()
         if unknown := sorted(set(self.kinds) - set(KINDS)):
@@ -113,7 +113,7 @@ def run(request: Request) -> Iterator[Event]:
     from dld_tui.core.conversion.copies import open_model
     from dld_tui.core.conversion.result import TensorLosses
     from dld_tui.core.conversion.tensor_casting import KINDS, CastSelection, losses
-    from dld_tui.core.tensors.elements import element_type
+    from dld_tui.core.model.tensors.elements import element_type
 
     request.require()
     dtype = element_type(request.to)

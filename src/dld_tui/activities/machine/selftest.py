@@ -98,9 +98,9 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         SaveError: The output cannot be written.
     """
-    from dld_tui.core.document.samples import write_demo_models
     from dld_tui.core.files.writer import write_text
     from dld_tui.core.machine.environment import environment
+    from dld_tui.core.model.document.samples import write_demo_models
 
     steps: list[HealthStep] = []
     with temporary_folder("selftest") as folder:

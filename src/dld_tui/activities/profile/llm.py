@@ -22,8 +22,8 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.inputs.roles import writes_in_place
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.inputs.roles import writes_in_place
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json, whole_numbers
 from dld_tui.core.report.generation import GENERATION, SHARED_BUFFER, GenerationFigures
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from dld_tui.backends.machine.meters import Energy, RunEnergy
     from dld_tui.backends.onnxruntime.generation import Generator, Timed
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
-    from dld_tui.core.document.document import Document
     from dld_tui.core.llm.feeds import Decoder, StepFeeds
     from dld_tui.core.llm.folder import GenaiConfig
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.report.store import ReportWriter
 
 
@@ -217,12 +217,12 @@ class _Run:
         from dld_tui.backends.onnxruntime.runtime import version
         from dld_tui.backends.onnxruntime.session import Session
         from dld_tui.backends.onnxruntime.session_options import with_genai_options
-        from dld_tui.core.document.identity import identify
-        from dld_tui.core.inputs.guess import specs_for
-        from dld_tui.core.inputs.guessed_input import INPUTS
         from dld_tui.core.llm.feeds import Decoder, StepFeeds
         from dld_tui.core.llm.folder import CONFIG, GenaiConfig
         from dld_tui.core.machine.environment import CpuWatch, peak_memory
+        from dld_tui.core.model.document.identity import identify
+        from dld_tui.core.model.inputs.guess import specs_for
+        from dld_tui.core.model.inputs.guessed_input import INPUTS
         from dld_tui.core.process.paths import report_path
         from dld_tui.core.report.store import ReportWriter
 

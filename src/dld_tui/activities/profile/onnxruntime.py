@@ -15,8 +15,8 @@ from dld_tui.core.codec import optional
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
-from dld_tui.core.inputs.settings import FOLDER_HELP, InputSettings
 from dld_tui.core.machine import providers
+from dld_tui.core.model.inputs.settings import FOLDER_HELP, InputSettings
 from dld_tui.core.params import FIRST_PAGE, like, param, rerun_command, to_json
 from dld_tui.core.process.paths import report_path
 from dld_tui.core.report.latency import LatencyFigures
@@ -25,7 +25,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.profiling import ProfileJob
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.report.latency import StopCondition
 
 _LARGE = 1 << 30
@@ -388,7 +388,7 @@ def require_memory(document: Document, facts: Mapping[str, JSON]) -> Iterator[Ev
     Raises:
         UsageError: They are more than its memory.
     """
-    from dld_tui.core.document.summary import summarise
+    from dld_tui.core.model.document.summary import summarise
 
     needed = summarise(document).weight_bytes
     memory = facts.get("memory_bytes")

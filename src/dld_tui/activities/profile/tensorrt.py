@@ -24,9 +24,9 @@ from dld_tui.core.tensorrt.run_settings import RunSettings
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.backends.tensorrt.profiling import EngineProfileJob
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.identity import ModelIdentity
-    from dld_tui.core.inputs.guess import Guess
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.identity import ModelIdentity
+    from dld_tui.core.model.inputs.guess import Guess
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def run(request: Request) -> Iterator[Event]:
         document = None
         identity = None
         if request.onnx is not None:
-            from dld_tui.core.document.identity import identify
+            from dld_tui.core.model.document.identity import identify
 
             yield Progress(0, None, stage="Reading the model")
             document = stack.enter_context(contextlib.closing(open_document(request.onnx)))

@@ -25,7 +25,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import from_json, like, param, to_json
 from dld_tui.core.report.latency import settled_s
 from dld_tui.core.report.sweep import (
@@ -50,8 +50,8 @@ from dld_tui.core.tune.result import CandidateState, Exclusion
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
     from dld_tui.core.llm.folder import GenaiConfig
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.tune.journal import Journal
 
 Result = Sweep
@@ -300,7 +300,7 @@ def run(request: Request) -> Iterator[Event]:
 
 def _require_dimensions(document: Document, axes: list[SweepAxis]) -> None:
     """Refuse names that no input has."""
-    from dld_tui.core.inputs.guess import input_specs
+    from dld_tui.core.model.inputs.guess import input_specs
 
     known = {
         dim for spec in input_specs(document) for dim in spec.dims or () if isinstance(dim, str)

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.generation import Timed
     from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.inputs.guess import Guess
-    from dld_tui.core.inputs.shapes import InputSpec
     from dld_tui.core.llm.folder import GenaiConfig
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.inputs.guess import Guess
+    from dld_tui.core.model.inputs.shapes import InputSpec
 
 _KEPT = 1 << 28
 """Bytes of inputs that stay between turns; those of other points are made anew for each."""
@@ -98,7 +98,7 @@ class Passes:
         shape: Sequence[str], seed: int,
     ) -> None:  # fmt: skip
         from dld_tui.backends.onnxruntime.session import Session
-        from dld_tui.core.inputs.guess import specs_for
+        from dld_tui.core.model.inputs.guess import specs_for
 
         self._model, self._settings, self._document = model, settings, document
         self._shape, self._seed = shape, seed
@@ -110,7 +110,7 @@ class Passes:
 
     def runner(self, sizes: Mapping[str, int]) -> Runner:
         """See :class:`Setup`."""
-        from dld_tui.core.inputs.guess import first_that_runs
+        from dld_tui.core.model.inputs.guess import first_that_runs
 
         session = self._session
         guess, _ = first_that_runs(
@@ -145,8 +145,8 @@ class Passes:
 def _guesses(
     specs: Sequence[InputSpec], document: Document, shape: Sequence[str], sizes: Mapping[str, int]
 ) -> Iterator[Guess]:
-    from dld_tui.core.inputs.guess import candidate_guesses
-    from dld_tui.core.inputs.shapes import parse_shapes
+    from dld_tui.core.model.inputs.guess import candidate_guesses
+    from dld_tui.core.model.inputs.shapes import parse_shapes
 
     dims = {name: size for name, size in sizes.items() if name != BATCH}
     batch = sizes.get(BATCH)
@@ -207,8 +207,8 @@ class Generation:
         from dld_tui.backends.onnxruntime.generation import Generator
         from dld_tui.backends.onnxruntime.session import Session
         from dld_tui.backends.onnxruntime.session_options import with_genai_options
-        from dld_tui.core.inputs.guess import specs_for
         from dld_tui.core.llm.feeds import Decoder
+        from dld_tui.core.model.inputs.guess import specs_for
 
         settings, _ = with_genai_options(settings, config.session if config is not None else {})
         session = Session(model, settings)

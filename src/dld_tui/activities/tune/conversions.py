@@ -22,7 +22,7 @@ from dld_tui.core.tune.result import NOTHING, CandidateState, Exclusion, no_time
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.tune.journal import Journal
 
 

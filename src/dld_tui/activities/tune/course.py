@@ -26,7 +26,7 @@ from dld_tui.core.tune.changes import CHANGES, Setup, TuneChange, combinations
 from dld_tui.core.tune.result import CandidateState, no_time, ratios_of
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 
 _PROOFS = 2

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
     from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.core.compare.gate import RunFigures
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.inputs.feeds import Feeds
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.inputs.feeds import Feeds
 
 
 _SETS = 3
@@ -83,7 +83,7 @@ class OriginalModel:
     @functools.cached_property
     def weight_bytes(self) -> int:
         """The bytes of its weights."""
-        from dld_tui.core.document.summary import summarise
+        from dld_tui.core.model.document.summary import summarise
 
         return summarise(self.document).weight_bytes
 
@@ -116,8 +116,8 @@ class OriginalModel:
     def make_inputs(self) -> None:
         """Load and run the model: make inputs and their outputs, and note the times."""
         from dld_tui.backends.onnxruntime.session import Session
-        from dld_tui.core.inputs.feeds import input_feeds
-        from dld_tui.core.inputs.guess import specs_for
+        from dld_tui.core.model.inputs.feeds import input_feeds
+        from dld_tui.core.model.inputs.guess import specs_for
 
         asked = self.request
         with self.budget.doing("loading"):
@@ -152,7 +152,7 @@ class OriginalModel:
 
     def _grown(self, times: int) -> dict[str, tuple[int, ...]]:
         """Return the shapes of inputs of so many items."""
-        from dld_tui.core.inputs.guess import guess_inputs
+        from dld_tui.core.model.inputs.guess import guess_inputs
 
         guess = guess_inputs(self._specs, self.document, None, batch=times)
         return {name: tuple(shape) for name, shape in guess.shapes.items()}

@@ -36,8 +36,8 @@ _PAIR_IMPORTS = (
     "onnxruntime",
     "dld_tui.activities.time_pair",
     "dld_tui.backends.onnxruntime.profiling",
-    "dld_tui.core.inputs.feeds",
-    "dld_tui.core.inputs.guess",
+    "dld_tui.core.model.inputs.feeds",
+    "dld_tui.core.model.inputs.guess",
 )
 """Modules whose imports take most of the time that a process for a pair takes to start."""
 

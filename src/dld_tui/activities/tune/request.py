@@ -10,7 +10,7 @@ from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.accuracy.statistics import ToleranceSettings
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import like, param, settings_of
 from dld_tui.core.process.paths import unused
 from dld_tui.core.tune.changes import DEFAULT_LIMIT

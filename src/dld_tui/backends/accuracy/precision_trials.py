@@ -36,16 +36,16 @@ from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.retyping import RetypedModel, assigned, in_lower_precision, switchable
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.locations import bodies_of, names_used, nested_nodes
-from dld_tui.core.document.node import Node
-from dld_tui.core.edits.casting import Relink, SwitchedCopy
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress, result_of
 from dld_tui.core.files import permission
 from dld_tui.core.files.temporary import discard, hold_folder
-from dld_tui.core.inputs.shapes import AnyArray
-from dld_tui.core.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.locations import bodies_of, names_used, nested_nodes
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.edits.casting import Relink, SwitchedCopy
+from dld_tui.core.model.inputs.shapes import AnyArray
+from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import visible

@@ -45,20 +45,20 @@ from dld_tui.core.accuracy.result import (
 from dld_tui.core.accuracy.statistics import Tolerances, compare, lost_channels
 from dld_tui.core.conversion.accuracy_criteria import packed_caches
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Log, Progress, events_of
 from dld_tui.core.files import permission
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.files.temporary import discard, hold_folder
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec, numpy_dtype
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, numpy_dtype
+from dld_tui.core.model.shapes.inference import infer_types, inline_small_data
+from dld_tui.core.model.tensors.value_types import ValueType, value_type_of
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.shapes.inference import infer_types, inline_small_data
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
-from dld_tui.core.tensors.value_types import ValueType, value_type_of
 from dld_tui.core.text import clip, visible
 
 Feeds: TypeAlias = "Sequence[Mapping[str, Any]]"

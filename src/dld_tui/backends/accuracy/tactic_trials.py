@@ -15,13 +15,13 @@ from dld_tui.backends.tensorrt.tactics import CacheEditor, TacticSelection
 from dld_tui.core.accuracy.statistics import Tolerances, compare
 from dld_tui.core.accuracy.tactics import Build, TacticPlan
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_pieces
-from dld_tui.core.inputs.shapes import AnyArray
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.metadata import Profile
+from dld_tui.core.model.inputs.shapes import AnyArray
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import REPLAY, Choices, Tactic, measured_tactics, replay_text
 from dld_tui.core.text import visible

@@ -34,9 +34,6 @@ from dld_tui.core.conversion.result import (
     figures,
 )
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.parts.merging import Added
-from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -45,9 +42,12 @@ from dld_tui.core.errors import (
     UsageError,
 )
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.inputs.feeds import load_input_sets, set_folders
-from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, specs_for
-from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.parts.merging import Added
+from dld_tui.core.model.document.transactions import Transaction
+from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders
+from dld_tui.core.model.inputs.guess import candidate_guesses, first_that_runs, specs_for
+from dld_tui.core.model.inputs.shapes import parse_shapes
 
 Values = Mapping[str, Any]
 _DEFAULT = SessionSettings(quiet=True)
@@ -189,7 +189,7 @@ def _compared(
     names: Mapping[str, str],
     inner: Collection[str],
 ) -> VerificationSummary:
-    from dld_tui.core.edits import inputs_outputs
+    from dld_tui.core.model.edits import inputs_outputs
 
     with contextlib.ExitStack() as stack:
         if inner:

@@ -19,14 +19,14 @@ from dld_tui.backends.processes import run_tool
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.copies import copy_of, open_model, restore_dropped
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, TimeLimitError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.operators.native import trial_limits
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.document.summary import summarise
+from dld_tui.core.model.operators.native import trial_limits
 from dld_tui.core.process.child import free_memory
 from dld_tui.core.process.installation import install_hint
 from dld_tui.core.text import clip, visible

@@ -20,9 +20,9 @@ from onnx import numpy_helper
 from dld_tui.backends.conversion.library_file import step_file
 from dld_tui.core.codec import decode
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.locations import bodies, bodies_of, names_used
-from dld_tui.core.inputs.feeds import load_input_sets, set_folders
-from dld_tui.core.inputs.shapes import InputSpec
+from dld_tui.core.model.document.locations import bodies, bodies_of, names_used
+from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders
+from dld_tui.core.model.inputs.shapes import InputSpec
 
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile",
             "distribution": "Distribution"}  # fmt: skip

@@ -47,27 +47,27 @@ from dld_tui.core.conversion.opset import convert_opset
 from dld_tui.core.conversion.quantization_plan import Point, QuantizationPlan
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.opset_imports import ensure_ir
-from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.transactions import SetLinks, SetText, Splice, Transaction
-from dld_tui.core.document.traversal import nodes_called, topological_order
-from dld_tui.core.edits.casting import FreshNames
-from dld_tui.core.edits.nodes import free_node_name
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.inputs.feeds import InputSet, load_input_sets, set_folders
-from dld_tui.core.inputs.shapes import InputSpec
-from dld_tui.core.operators import registry
-from dld_tui.core.operators.categories import REARRANGING
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.opset_imports import ensure_ir
+from dld_tui.core.model.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.document.transactions import SetLinks, SetText, Splice, Transaction
+from dld_tui.core.model.document.traversal import nodes_called, topological_order
+from dld_tui.core.model.edits.casting import FreshNames
+from dld_tui.core.model.edits.nodes import free_node_name
+from dld_tui.core.model.inputs.feeds import InputSet, load_input_sets, set_folders
+from dld_tui.core.model.inputs.shapes import InputSpec
+from dld_tui.core.model.operators import registry
+from dld_tui.core.model.operators.categories import REARRANGING
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.value_types import type_proto_of
 from dld_tui.core.process.confinement import require_allowed
 from dld_tui.core.process.installation import install_hint
-from dld_tui.core.tensors.tensor import Tensor
-from dld_tui.core.tensors.value_types import type_proto_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import UNNAMED
 

@@ -36,10 +36,10 @@ from dld_tui.core.conversion.result import (
     figures,
 )
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.inputs.guess import (
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.inputs.guess import (
     Guess,
     InputGuess,
     candidate_guesses,
@@ -47,7 +47,7 @@ from dld_tui.core.inputs.guess import (
     input_specs,
     specs_for,
 )
-from dld_tui.core.inputs.shapes import InputSpec, parse_shapes
+from dld_tui.core.model.inputs.shapes import InputSpec, parse_shapes
 from dld_tui.core.notes import texts
 
 _HINT = (

@@ -17,12 +17,12 @@ from onnx import numpy_helper
 
 from dld_tui.core.accuracy.statistics import compare
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.inputs.roles import cache_pairs, is_token_ids
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec
+from dld_tui.core.model.inputs.roles import cache_pairs, is_token_ids
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.scope import Scope
 
 _MIXTURES = ("MoE", "QMoE")
 _LEAST_TOKENS = 8

@@ -65,11 +65,11 @@ def _rules(source: str, target: str, options: Options) -> None:
     """Apply the rules of ``dld rewrite`` that reduce the number of nodes."""
     import onnx
 
-    from dld_tui.core.document import Document
-    from dld_tui.core.document.serialise import save, skeleton_bytes
-    from dld_tui.core.edits import rewriting
-    from dld_tui.core.rewrite.rule import rules_of, text_of_rules
-    from dld_tui.core.shapes.inference import infer_types, store_types
+    from dld_tui.core.model.document import Document
+    from dld_tui.core.model.document.serialise import save, skeleton_bytes
+    from dld_tui.core.model.edits import rewriting
+    from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
+    from dld_tui.core.model.shapes.inference import infer_types, store_types
 
     document = Document.open(Path(source))
     model = onnx.ModelProto.FromString(skeleton_bytes(document))

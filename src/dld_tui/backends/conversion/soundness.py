@@ -47,16 +47,16 @@ from dld_tui.core.checks.findings import (
     name_of,
 )
 from dld_tui.core.conversion.result import ConversionResult, write_result
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.local_functions import key_of
-from dld_tui.core.document.locations import Labels
-from dld_tui.core.document.serialise import loadable_view, skeleton_bytes
-from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, DldError, TimeLimitError, UnavailableError
 from dld_tui.core.events import Event, Progress
-from dld_tui.core.operators.registry import DEFAULT_OPSET, OLDEST_OPSET, known_domains
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.local_functions import key_of
+from dld_tui.core.model.document.locations import Labels
+from dld_tui.core.model.document.serialise import loadable_view, skeleton_bytes
+from dld_tui.core.model.document.summary import summarise
+from dld_tui.core.model.operators.registry import DEFAULT_OPSET, OLDEST_OPSET, known_domains
+from dld_tui.core.model.shapes.inference import infer, inline_small_data, store_types
 from dld_tui.core.process.child import says_no_memory
-from dld_tui.core.shapes.inference import infer, inline_small_data, store_types
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
 

@@ -49,22 +49,22 @@ from dld_tui.core.conversion.fp16 import largest
 from dld_tui.core.conversion.tensor_casting import CastSelection, candidates
 from dld_tui.core.conversion.widening import widen
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import (
     DldError,
 )
 from dld_tui.core.files.model_set import discard_view, external_view
-from dld_tui.core.inputs.feeds import Feeds, load_input_sets, set_folders
-from dld_tui.core.inputs.guess import (
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.inputs.feeds import Feeds, load_input_sets, set_folders
+from dld_tui.core.model.inputs.guess import (
     candidate_guesses,
     first_that_runs,
     guess_inputs,
     specs_for,
 )
-from dld_tui.core.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
-from dld_tui.core.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.model.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
+from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
 
 UNOPTIMIZED = SessionSettings(
     optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}

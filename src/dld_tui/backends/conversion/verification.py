@@ -71,9 +71,6 @@ from dld_tui.core.conversion.result import (
     figures,
 )
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -85,19 +82,22 @@ from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files.external import payload_length
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.inputs.feeds import load_input_sets, set_folders
-from dld_tui.core.inputs.guess import (
+from dld_tui.core.machine.environment import CpuWatch
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders
+from dld_tui.core.model.inputs.guess import (
     Guess,
     candidate_guesses,
     first_that_runs,
     input_specs,
     specs_for,
 )
-from dld_tui.core.inputs.shapes import parse_shapes
-from dld_tui.core.machine.environment import CpuWatch
+from dld_tui.core.model.inputs.shapes import parse_shapes
+from dld_tui.core.model.operators.native import too_wide
+from dld_tui.core.model.tensors.value_types import value_type_of
 from dld_tui.core.notes import Note, NoteKind, texts
-from dld_tui.core.operators.native import too_wide
-from dld_tui.core.tensors.value_types import value_type_of
 from dld_tui.core.text import visible
 from dld_tui.core.trials import Answer, Outcome
 

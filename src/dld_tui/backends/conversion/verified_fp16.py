@@ -19,10 +19,10 @@ from dld_tui.core.conversion.request import HalfRequest
 from dld_tui.core.conversion.result import OwnHalfModel
 from dld_tui.core.conversion.search_key import search_facts
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
 from dld_tui.core.notes import texts
 from dld_tui.core.params import to_json
 from dld_tui.core.text import clip, visible

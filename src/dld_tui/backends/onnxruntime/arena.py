@@ -11,10 +11,10 @@ from typing import Any, TypeAlias
 from dld_tui.backends.onnxruntime.runtime import version
 from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.core.cost.memory import MeasuredMemory
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.inputs.shapes import AnyArray
+from dld_tui.core.model.cost.memory import MeasuredMemory
+from dld_tui.core.model.inputs.shapes import AnyArray
 from dld_tui.core.report.formats.json_stream import ArrayReader
 
 _KERNEL = "_kernel_time"

@@ -18,7 +18,7 @@ from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.startup import node_placements
 from dld_tui.backends.onnxruntime.verdict import external_bytes
 from dld_tui.core.errors import ActivityError, DldError
-from dld_tui.core.operators.native import trial_limits
+from dld_tui.core.model.operators.native import trial_limits
 from dld_tui.core.process.child import CrashError, LimitError, Limits, RefusedError, compute
 
 _BUILDERS = ("Tensorrt", "NvTensorRTRTX")

@@ -1,6 +1,6 @@
 """Computes the outputs of a model without inputs, in the process of this module.
 
-:mod:`dld_tui.core.edits.folding` starts it.
+:mod:`dld_tui.core.model.edits.folding` starts it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from dld_tui.backends.onnxruntime.limits import limit_trials, naming, with_node
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import DldError
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.types import JSON
 
 

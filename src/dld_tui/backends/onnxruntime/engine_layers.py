@@ -24,7 +24,7 @@ from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.report.store import ReportWriter
 
 PROVIDERS = ("Tensorrt", "NvTensorRTRTX")

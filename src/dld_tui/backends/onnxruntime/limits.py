@@ -23,7 +23,7 @@ from dld_tui.backends.processes import MOST_LOAD
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, CancelledError, DldError, TimeLimitError
-from dld_tui.core.inputs.shapes import parse_shapes
+from dld_tui.core.model.inputs.shapes import parse_shapes
 from dld_tui.core.process.child import (
     CrashError,
     LimitError,
@@ -38,10 +38,10 @@ from dld_tui.core.process.child import (
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.cost.forecast import Excess
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.inputs.shapes import Shape
+    from dld_tui.core.model.cost.forecast import Excess
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.inputs.shapes import Shape
 
 _T = TypeVar("_T")
 
@@ -250,9 +250,9 @@ def limit_trials(
     Raises:
         UsageError: A shape is malformed.
     """
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.document.summary import summarise
-    from dld_tui.core.operators.native import trial_limits
+    from dld_tui.core.model.document.serialise import skeleton_bytes
+    from dld_tui.core.model.document.summary import summarise
+    from dld_tui.core.model.operators.native import trial_limits
 
     if not is_child():
         return
@@ -346,7 +346,7 @@ def folding_excess(document: Document) -> str:
 
     Empty if they do not: they can be folded.
     """
-    from dld_tui.core.cost.forecast import TYPICAL, Forecast
+    from dld_tui.core.model.cost.forecast import TYPICAL, Forecast
 
     if excess_of(document) is None:
         return ""
@@ -362,7 +362,7 @@ def _place(path: Path | str | None, node: Node | None) -> str | None:
 
 def _excess(document: Document, trials: _Trials) -> Excess | None:
     """Return what of a model goes beyond the limits of trials."""
-    from dld_tui.core.cost.forecast import TYPICAL, Forecast
+    from dld_tui.core.model.cost.forecast import TYPICAL, Forecast
 
     forecast = Forecast(document, trials.shapes)
     excess = forecast.beyond(trials.limits)
@@ -377,8 +377,8 @@ def _limit_of_fork(document: Document, trials: _Trials) -> str:
     """Load and run a model in a fork; return which limit it exceeds, empty if none."""
     from dld_tui.backends.onnxruntime.session import Session
     from dld_tui.backends.onnxruntime.session_options import SessionSettings
-    from dld_tui.core.document.serialise import loadable_view
-    from dld_tui.core.inputs.guess import candidate_guesses, first_that_runs, specs_for
+    from dld_tui.core.model.document.serialise import loadable_view
+    from dld_tui.core.model.inputs.guess import candidate_guesses, first_that_runs, specs_for
 
     def tried(view: Path) -> bytes:
         try:
@@ -427,7 +427,7 @@ _SEARCH = 2.0
 def _find_node(document: Document, error: ActivityError) -> None:
     """Say in an error at which node a trial went beyond its limits, if it is found soon."""
     from dld_tui.backends.onnxruntime.verdict import node_at_limit
-    from dld_tui.core.cost.forecast import TYPICAL, Forecast
+    from dld_tui.core.model.cost.forecast import TYPICAL, Forecast
 
     limits = _trials[-1].limits
     with contextlib.suppress(DldError, OSError):
@@ -448,8 +448,8 @@ def memory_error(where: str) -> ActivityError:
     Args:
         where: What to name where there is none.
     """
-    from dld_tui.core.cost.forecast import TYPICAL, Forecast
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.cost.forecast import TYPICAL, Forecast
+    from dld_tui.core.model.document.document import Document
 
     if not _trials:
         return ActivityError("out of memory", where=where, hint=RAISE_LIMITS)

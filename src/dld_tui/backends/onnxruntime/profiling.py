@@ -40,18 +40,18 @@ from dld_tui.backends.onnxruntime.session_options import (
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.identity import ModelIdentity, identify
-from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import ActivityError, SaveError, UsageError
 from dld_tui.core.events import Event, Log, Metric, Progress, result_of
 from dld_tui.core.files.temporary import temporary_folder
-from dld_tui.core.inputs.feeds import load_input_sets
-from dld_tui.core.inputs.guess import Guess, candidate_guesses, first_that_runs, specs_for
-from dld_tui.core.inputs.guessed_input import INPUTS
-from dld_tui.core.inputs.shapes import check_dimensions, parse_shapes
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.identity import ModelIdentity, identify
+from dld_tui.core.model.document.summary import summarise
+from dld_tui.core.model.inputs.feeds import load_input_sets
+from dld_tui.core.model.inputs.guess import Guess, candidate_guesses, first_that_runs, specs_for
+from dld_tui.core.model.inputs.guessed_input import INPUTS
+from dld_tui.core.model.inputs.shapes import check_dimensions, parse_shapes
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.formats.ort_profile import Kernel, ProfilePass
@@ -85,7 +85,7 @@ class ProfileJob:
     """Replaced if it exists."""
     session: SessionSettings
     shapes: tuple[str, ...]
-    """As :func:`dld_tui.core.inputs.shapes.parse_shapes` takes them."""
+    """As :func:`dld_tui.core.model.inputs.shapes.parse_shapes` takes them."""
     inputs: Path | None
     """A folder of data; None for random ones."""
     seed: int

@@ -51,7 +51,7 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.files.writer import put_in_place
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, is_extended
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.text import visible
 

@@ -19,15 +19,15 @@ import onnx
 from dld_tui.backends.onnxruntime.runtime import errors_of, load
 from dld_tui.backends.onnxruntime.session import Feed, Session, has_text
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.local_functions import instances, key_of
-from dld_tui.core.document.locations import names_used
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.model_set import discard_view, external_view
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec, is_extended, numpy_dtype
-from dld_tui.core.tensors.elements import element_type, payload_bytes
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.local_functions import instances, key_of
+from dld_tui.core.model.document.locations import names_used
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, is_extended, numpy_dtype
+from dld_tui.core.model.tensors.elements import element_type, payload_bytes
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck
 
@@ -147,7 +147,7 @@ class TensorRunner:
 
         Args:
             names: Tensors of the main graph.
-            feeds: Values by input, as from :func:`dld_tui.core.inputs.fills.random_inputs`.
+            feeds: Values by input, as from :func:`dld_tui.core.model.inputs.fills.random_inputs`.
 
         Raises:
             ActivityError: The model cannot be run; names the node if ONNX Runtime does.
@@ -379,7 +379,7 @@ def groups(
 
 def _size(known: ValueType | None) -> int:
     from dld_tui.core.files.external import element_bits
-    from dld_tui.core.tensors.value_types import dtype_number
+    from dld_tui.core.model.tensors.value_types import dtype_number
 
     if known is None or known.dims is None or not known.dtype:
         return _UNKNOWN_BYTES

@@ -9,13 +9,13 @@ import importlib.util
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.locations import bodies_of
 from dld_tui.core.files.proto_fields import set_text, text_of
-from dld_tui.core.operators.native import MOST_NODES, expansion, limits_for
-from dld_tui.core.operators.registry import onnx_operators, onnx_versions
+from dld_tui.core.model.document.locations import bodies_of
+from dld_tui.core.model.operators.native import MOST_NODES, expansion, limits_for
+from dld_tui.core.model.operators.registry import onnx_operators, onnx_versions
+from dld_tui.core.model.shapes.inference import forget_generated
+from dld_tui.core.model.tensors.value_types import ValueType, dtype_of, type_proto_of
 from dld_tui.core.process.child import CrashError, LimitError, RefusedError, compute
-from dld_tui.core.shapes.inference import forget_generated
-from dld_tui.core.tensors.value_types import ValueType, dtype_of, type_proto_of
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:

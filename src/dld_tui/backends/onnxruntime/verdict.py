@@ -45,10 +45,16 @@ from dld_tui.core.checks.findings import (
     RuntimeAnswer,
     ToolFinding,
 )
-from dld_tui.core.cost.forecast import TYPICAL, Excess, Forecast
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.locations import (
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.events import result_of
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.external import dense_tensors, is_external, payload_length
+from dld_tui.core.files.model_set import binary_file, discard_view, external_view
+from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.model.cost.forecast import TYPICAL, Excess, Forecast
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.locations import (
     Labels,
     Place,
     bodies,
@@ -56,15 +62,10 @@ from dld_tui.core.document.locations import (
     names_used,
     scope_at,
 )
-from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.events import result_of
-from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.external import dense_tensors, is_external, payload_length
-from dld_tui.core.files.model_set import binary_file, discard_view, external_view
-from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.operators.native import MOST_NODES, call_size, expansion, trial_limits
+from dld_tui.core.model.document.scope import INITIALIZERS_WITHOUT_INPUTS
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.operators.native import MOST_NODES, call_size, expansion, trial_limits
+from dld_tui.core.model.shapes.inference import sorted_positions
 from dld_tui.core.process.child import (
     CrashError,
     LimitError,
@@ -74,13 +75,12 @@ from dld_tui.core.process.child import (
     says_no_memory,
 )
 from dld_tui.core.reach import reached
-from dld_tui.core.shapes.inference import sorted_positions
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.inputs.guess import Guess
-    from dld_tui.core.inputs.shapes import AnyArray, InputSpec
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.inputs.guess import Guess
+    from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec
 
 _NOT_ASKED = ("Tensorrt", "NvTensorRTRTX", "Azure")
 """Providers that build an engine for minutes, or ask a server."""
@@ -601,8 +601,8 @@ def _run_fault(path: Path) -> Fault | None:
     Raises:
         ActivityError: No inputs can be guessed.
     """
-    from dld_tui.core.inputs.free_sizes import shape_text
-    from dld_tui.core.inputs.guess import candidate_guesses, specs_for
+    from dld_tui.core.model.inputs.free_sizes import shape_text
+    from dld_tui.core.model.inputs.guess import candidate_guesses, specs_for
 
     session = Session(path, SessionSettings(providers=tuple(asked_providers()), quiet=True))
     if any(spec.container for spec in session.inputs):

@@ -35,8 +35,6 @@ from dld_tui.backends.tensorrt.network import (
 )
 from dld_tui.backends.tensorrt.tactics import TacticSelection, conclude, selection_for, selector_of
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.local_functions import recursive
-from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
@@ -47,6 +45,8 @@ from dld_tui.core.errors import (
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_pieces
+from dld_tui.core.model.document.local_functions import recursive
+from dld_tui.core.model.document.metadata import Profile
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.startup import Stage
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     import tensorrt as trt
 
     from dld_tui.backends.tensorrt.cuda import Cuda
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 else:
     from dld_tui.backends.tensorrt.library import trt
 

@@ -17,11 +17,11 @@ from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.runtime import dtype_name, sizes_of
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.metadata import Profile
 from dld_tui.core.errors import DldError, InputError, UnavailableError, UsageError
 from dld_tui.core.files.writer import write_bytes
-from dld_tui.core.inputs.feeds import load_input_sets
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec
+from dld_tui.core.model.document.metadata import Profile
+from dld_tui.core.model.inputs.feeds import load_input_sets
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.text import visible
 

@@ -16,8 +16,8 @@ from dld_tui.core.types import NodePlace
 if TYPE_CHECKING:
     import tensorrt as trt
 
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
 
 _LONGEST = 8_000
 _NAME_CELLS = 80

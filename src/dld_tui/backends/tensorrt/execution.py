@@ -18,9 +18,9 @@ from dld_tui.backends.tensorrt.runtime import Binding, Engine, buffer_bytes, fai
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
-from dld_tui.core.inputs.feeds import load_input_sets
-from dld_tui.core.inputs.guess import guess_inputs
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, parse_shapes
+from dld_tui.core.model.inputs.feeds import load_input_sets
+from dld_tui.core.model.inputs.guess import guess_inputs
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape, parse_shapes
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
 from dld_tui.core.text import visible
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import tensorrt as trt
 
     from dld_tui.backends.tensorrt.cuda import Cuda
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 else:
     from dld_tui.backends.tensorrt.library import trt
 

@@ -17,17 +17,17 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.model.tensors.value_types import PLACEHOLDERS
 from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts, newest_opset
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
-from dld_tui.core.tensors.value_types import PLACEHOLDERS
 from dld_tui.core.text import quoted
 
 if TYPE_CHECKING:
     import tensorrt as trt
 
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.scope import Scope
 else:
     from dld_tui.backends.tensorrt.library import trt
 
@@ -94,8 +94,8 @@ def model_file(document: Document) -> Iterator[Path]:
     if path is not None and not tied and _can_be_parsed(document, path):
         yield path
         return
-    from dld_tui.core.document.serialise import skeleton_bytes
     from dld_tui.core.files.model_set import discard_view, external_view
+    from dld_tui.core.model.document.serialise import skeleton_bytes
 
     skeleton = skeleton_bytes(document)
     view = external_view(
@@ -192,7 +192,7 @@ def parse(
         ActivityError: An operator is not supported, or the model is not valid; names the node.
         InputError: The file cannot be read.
     """
-    from dld_tui.core.document.local_functions import key_of
+    from dld_tui.core.model.document.local_functions import key_of
 
     facts = library.facts
     strong = is_strong(settings, facts)
@@ -261,7 +261,7 @@ def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, 
     Raises:
         UsageError: A precision cannot be read.
     """
-    from dld_tui.core.document.metadata import PRECISIONS, precision_of
+    from dld_tui.core.model.document.metadata import PRECISIONS, precision_of
 
     wanted = {}
     for scope in document.scopes():
@@ -281,7 +281,7 @@ def wanted_precisions(document: Document, settings: BuildSettings) -> dict[str, 
 
 def _qualified(name: str, scope: Scope) -> str:
     """Return what :func:`node_names` calls a node of a scope."""
-    from dld_tui.core.document.local_functions import enclosing_function, key_of
+    from dld_tui.core.model.document.local_functions import enclosing_function, key_of
 
     function = enclosing_function(scope)
     return name if function is None else f"{name} ({key_of(function)[1]})"

@@ -25,7 +25,7 @@ from dld_tui.backends.tensorrt.network import Network, layers, load_plugins, mod
 from dld_tui.backends.tensorrt.runtime import Binding, Engine
 from dld_tui.core.accuracy.result import as_type
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
-from dld_tui.core.inputs.shapes import AnyArray, Shape, numpy_dtype
+from dld_tui.core.model.inputs.shapes import AnyArray, Shape, numpy_dtype
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.tensorrt.availability import require_driver
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -34,7 +34,7 @@ from dld_tui.core.text import visible
 if TYPE_CHECKING:
     import tensorrt as trt
 
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 else:
     from dld_tui.backends.tensorrt.library import trt
 

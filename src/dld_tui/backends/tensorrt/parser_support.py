@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.backends.tensorrt.errors import parser_problems, short
 from dld_tui.backends.tensorrt.library import find_library
-from dld_tui.core.document.locations import names_used
 from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.operators.native import trial_limits
+from dld_tui.core.model.document.locations import names_used
+from dld_tui.core.model.operators.native import trial_limits
 from dld_tui.core.process.child import CrashError, LimitError, RefusedError, compute
 from dld_tui.core.text import visible
 

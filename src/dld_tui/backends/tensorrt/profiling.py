@@ -32,10 +32,10 @@ from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.guess import Guess
-from dld_tui.core.inputs.guessed_input import INPUTS
-from dld_tui.core.inputs.shapes import Shape
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
+from dld_tui.core.model.inputs.guess import Guess
+from dld_tui.core.model.inputs.guessed_input import INPUTS
+from dld_tui.core.model.inputs.shapes import Shape
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.params import root_name
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
@@ -54,7 +54,7 @@ from dld_tui.core.types import JSON, Facts
 
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 if TYPE_CHECKING:
     import tensorrt as trt

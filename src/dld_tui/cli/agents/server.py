@@ -288,7 +288,7 @@ def _failed(line: str) -> types.CallToolResult:
 
 def _edits() -> str:
     """Return all edits with their arguments and what each does, a line each."""
-    from dld_tui.core.document.edit_registry import known_edits
+    from dld_tui.core.model.document.edit_registry import known_edits
 
     lines = []
     for name, function in sorted(known_edits().items()):

@@ -11,9 +11,9 @@ from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.cli.reports.report import print_report
 from dld_tui.cli.tui import has_terminal, open_paths
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.samples import CLASSIFIER_NAME, TRANSFORMER_NAME, write_demo_models
 from dld_tui.core.errors import SaveError
 from dld_tui.core.files import permission
+from dld_tui.core.model.document.samples import CLASSIFIER_NAME, TRANSFORMER_NAME, write_demo_models
 from dld_tui.core.params import param
 from dld_tui.core.process.paths import cache_dir, ensure
 from dld_tui.core.text import visible

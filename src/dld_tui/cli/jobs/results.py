@@ -42,11 +42,11 @@ from dld_tui.core.conversion.result import (
     report_notes,
 )
 from dld_tui.core.conversion.tensor_casting import TensorLoss
-from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table, plan_json
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.fmt import milliseconds
 from dld_tui.core.machine.health import FAILED, PASSED, SelfTest, selftest_lines, step_table
+from dld_tui.core.model.cost.memory import MemoryPlan, memory_lines, memory_table, plan_json
 from dld_tui.core.params import written_files
 from dld_tui.core.reading.first_lines import text_lines
 from dld_tui.core.report.generation import generation_story, generation_table

@@ -32,7 +32,6 @@ from dld_tui.core.checks.findings import (
 from dld_tui.core.checks.rules import check_size
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import (
     CancelledError,
     DldError,
@@ -43,6 +42,7 @@ from dld_tui.core.errors import (
 )
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.params import param
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -223,7 +223,7 @@ def _repair(
     document: Document, findings: list[Finding], rules: Sequence[str], level: Level, speed: bool
 ) -> int:
     """Apply all safe fixes, or all of the rules that were asked for; return their number."""
-    from dld_tui.core.edits import repairs
+    from dld_tui.core.model.edits import repairs
 
     repaired = 0
     for _ in range(_MOST_ROUNDS):
@@ -243,7 +243,7 @@ def _repair(
 
 
 def _save(document: Document, output: Path) -> None:
-    from dld_tui.core.document.serialise import save
+    from dld_tui.core.model.document.serialise import save
 
     save(document, output)
 

@@ -9,22 +9,8 @@ from pathlib import Path
 from dld_tui.api.inference import infer
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
-from dld_tui.core.cost.memory import (
-    MemoryPlan,
-    memory_lines,
-    memory_plan,
-    memory_table,
-    plan_json,
-)
-from dld_tui.core.cost.nodes import ModelCosts, cost_json, cost_lines, cost_table
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.summary import ModelSummary
-from dld_tui.core.edits.inputs_outputs import declare_inputs
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.guess import input_specs
-from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.llm.budget import (
     Budget,
     budget_of,
@@ -35,7 +21,21 @@ from dld_tui.core.llm.budget import (
 )
 from dld_tui.core.llm.feeds import Decoder
 from dld_tui.core.llm.folder import find_decoder, open_document
-from dld_tui.core.shapes.noting import follow_shapes
+from dld_tui.core.model.cost.memory import (
+    MemoryPlan,
+    memory_lines,
+    memory_plan,
+    memory_table,
+    plan_json,
+)
+from dld_tui.core.model.cost.nodes import ModelCosts, cost_json, cost_lines, cost_table
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.summary import ModelSummary
+from dld_tui.core.model.edits.inputs_outputs import declare_inputs
+from dld_tui.core.model.inputs.guess import input_specs
+from dld_tui.core.model.inputs.shapes import parse_shapes
+from dld_tui.core.model.shapes.noting import follow_shapes
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import json_of
 from dld_tui.core.types import JSON

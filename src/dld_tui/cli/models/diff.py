@@ -18,10 +18,10 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.diff import ModelDiff, diff_documents
 from dld_tui.core.compare.diff.text import Part, lines, summary
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import CancelledError, DldError, ExitStatus, InputError, UsageError
 from dld_tui.core.events import Progress
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.model.document.summary import summarise
 from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.text import visible

@@ -13,10 +13,10 @@ from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.files.permission import require_free
-from dld_tui.core.graph.folding import Overview
-from dld_tui.core.graph.pictures import style
-from dld_tui.core.graph.pictures.content import folded_content
-from dld_tui.core.graph.pictures.drawing import picture_of, rows_text, text_picture
+from dld_tui.core.model.graph.folding import Overview
+from dld_tui.core.model.graph.pictures import style
+from dld_tui.core.model.graph.pictures.content import folded_content
+from dld_tui.core.model.graph.pictures.drawing import picture_of, rows_text, text_picture
 from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.reading.model_pictures import Drawing, lacks_types, picture_of_scope
@@ -25,9 +25,9 @@ from dld_tui.core.tensorrt.plan.mapping import map_plan, node_paths
 from dld_tui.core.tensorrt.plan.reader import open_plan
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
-    from dld_tui.core.graph.pictures.drawing import Picture
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.scope import Scope
+    from dld_tui.core.model.graph.pictures.drawing import Picture
 
 SCHEMES = ("light", "dark", "colour-blind", "mono")
 _FORMATS = {"svg": "svg", "html": "html", "png": "png", "jpg": "jpeg", "txt": "text"}
@@ -150,8 +150,8 @@ def command(asked: Request) -> None:
 
 def _picture(kind: str, asked: Request) -> tuple[Picture, int]:
     """Return the picture and its number of nodes or layers."""
-    from dld_tui.core.document.parts.extraction import body_at
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.document.parts.extraction import body_at
     from dld_tui.core.tensorrt.plan.reader import is_plan
 
     model = asked.model
@@ -173,7 +173,7 @@ def _is_pipe(output: Path) -> bool:
 
 def _kind(asked: Request) -> str:
     """Return the format; reject conflicting options."""
-    from dld_tui.core.graph.pictures.drawing import kind_of
+    from dld_tui.core.model.graph.pictures.drawing import kind_of
 
     if asked.kind is not None:
         kind = _FORMATS[asked.kind]

@@ -18,18 +18,18 @@ from dld_tui.cli.command import (
 )
 from dld_tui.cli.output import narrate, write, write_json
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.serialise import DataMode
 from dld_tui.core.errors import ExitStatus, InputError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.source import read_text
 from dld_tui.core.fmt import count
+from dld_tui.core.model.document.serialise import DataMode
 from dld_tui.core.params import param
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.diff.relocation import Relocation
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 
 @dataclass(frozen=True)
@@ -72,10 +72,10 @@ def command(asked: Request) -> int:
     from dld_tui.api.soundness import original, unsound
     from dld_tui.cli.models.diff import print_diff
     from dld_tui.core.compare.diff import diff_documents
-    from dld_tui.core.document.scripting.scripts import locate_files, parse_script, replay
-    from dld_tui.core.document.serialise import save
-    from dld_tui.core.edits.late_types import declare_late
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.document.scripting.scripts import locate_files, parse_script, replay
+    from dld_tui.core.model.document.serialise import save
+    from dld_tui.core.model.edits.late_types import declare_late
 
     written = written_file(asked.output, asked.preview)
     require_free([written], asked.force)
@@ -165,7 +165,7 @@ def _relocation(document: Document, model: Path, base: Path | None) -> Iterator[
 
 
 def _named_base(text: str, folder: Path) -> Path | None:
-    from dld_tui.core.document.scripting.scripts import base_file
+    from dld_tui.core.model.document.scripting.scripts import base_file
 
     try:
         return base_file(text, folder)

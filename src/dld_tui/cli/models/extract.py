@@ -16,9 +16,9 @@ from dld_tui.core.params import param, split_pair
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.parts.extraction import Extraction
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.parts.extraction import Extraction
+    from dld_tui.core.model.document.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,11 @@ def command(asked: Request) -> int:
     """
     from dld_tui.api.inference import infer
     from dld_tui.api.soundness import original, unsound
-    from dld_tui.core.document.parts.extraction import declare_inferred
-    from dld_tui.core.document.scope import Scope
-    from dld_tui.core.document.serialise import save
-    from dld_tui.core.edits import renaming
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.document.parts.extraction import declare_inferred
+    from dld_tui.core.model.document.scope import Scope
+    from dld_tui.core.model.document.serialise import save
+    from dld_tui.core.model.edits import renaming
 
     require_free([asked.output], asked.force)
     document = open_document(asked.model)
@@ -136,8 +136,8 @@ def command(asked: Request) -> int:
 
 
 def _extract(document: Document, asked: Request) -> Extraction:
-    from dld_tui.core.document.parts.extraction import extract_part
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.parts.extraction import extract_part
+    from dld_tui.core.model.document.scope import Scope
 
     return extract_part(
         document,
@@ -151,7 +151,7 @@ def _extract(document: Document, asked: Request) -> Extraction:
 
 
 def _extract_context(document: Document, name: str, output: Path, as_json: bool) -> None:
-    from dld_tui.core.document.parts.ep_context import extract_context
+    from dld_tui.core.model.document.parts.ep_context import extract_context
 
     context = extract_context(document, name, output)
     if as_json:
@@ -198,7 +198,7 @@ def _split(
 def _print(
     extraction: Extraction, output: Path, remarks: Sequence[str], problem: str, as_json: bool
 ) -> None:
-    from dld_tui.core.document.summary import summarise
+    from dld_tui.core.model.document.summary import summarise
 
     summary = summarise(extraction.document, constants=False)
     if as_json:

@@ -15,13 +15,13 @@ from dld_tui.core.checks import Finding, check
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.requirement_files import RequirementState, requirement_states
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.summary import GraphTensor, ModelSummary, summarise
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.llm.folder import FolderContents, contents_of, open_document
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.summary import GraphTensor, ModelSummary, summarise
 from dld_tui.core.params import param, whole_numbers
 from dld_tui.core.tables.table import COUNT, Column, Table
 from dld_tui.core.tensorrt.engine_cache import cached_engine
@@ -29,7 +29,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.parts.ep_context import EpContext
+    from dld_tui.core.model.document.parts.ep_context import EpContext
 
 _MOST_FINDINGS = 20
 """Maximum number of findings to print."""
@@ -283,7 +283,7 @@ def _contexts(document: Document, summary: ModelSummary) -> list[EpContext]:
     """Return the parts compiled by an execution provider."""
     if "EPContext" not in summary.op_types:
         return []
-    from dld_tui.core.document.parts.ep_context import contexts_of
+    from dld_tui.core.model.document.parts.ep_context import contexts_of
 
     return contexts_of(document)
 

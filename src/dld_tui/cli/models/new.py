@@ -10,16 +10,16 @@ import click
 from dld_tui.cli.command import Command
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import write, write_json
-from dld_tui.core.document.new_model import NewModel
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.fmt import plural
+from dld_tui.core.model.document.new_model import NewModel
 from dld_tui.core.params import validate
 from dld_tui.core.text import visible
 
 
 def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
-    from dld_tui.core.document.serialise import save
-    from dld_tui.core.edits.new_document import new_document
+    from dld_tui.core.model.document.serialise import save
+    from dld_tui.core.model.edits.new_document import new_document
 
     request: NewModel = request_from(NewModel, values)
     validate(request)
@@ -37,7 +37,7 @@ def _new(output: Path, force: bool, as_json: bool, **values: Any) -> None:
             "outputs": list(document.main.outputs),
         })  # fmt: skip
     else:
-        from dld_tui.core.document.operator_listing import domain_title
+        from dld_tui.core.model.document.operator_listing import domain_title
 
         imports = document.opset_imports.items()
         counts = (len(document.main.inputs), "input"), (len(document.main.outputs), "output")

@@ -8,7 +8,7 @@ import sys
 from dld_tui.cli.command import command_for, json_flag
 from dld_tui.cli.output import write, write_json, write_table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import operator_listing
+from dld_tui.core.model.document import operator_listing
 from dld_tui.core.params import param
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.types import JSON

@@ -77,9 +77,9 @@ def command(asked: Request) -> int:
     valid.
     """
     from dld_tui.api.soundness import write_edited
-    from dld_tui.core.edits import pattern_renaming
-    from dld_tui.core.edits.pattern_renaming import KINDS, NewNames, Renamed, renamed
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.edits import pattern_renaming
+    from dld_tui.core.model.edits.pattern_renaming import KINDS, NewNames, Renamed, renamed
     from dld_tui.core.tables.table import Column, Table
     from dld_tui.core.text import visible
 

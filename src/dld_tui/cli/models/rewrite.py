@@ -22,25 +22,25 @@ from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import Node
 from dld_tui.core.errors import ExitStatus, UsageError
 from dld_tui.core.files.permission import require_free
 from dld_tui.core.files.source import read_text
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.rewrite.expression import TYPED, Expression
+from dld_tui.core.model.rewrite.matcher import Hit, Matcher
+from dld_tui.core.model.rewrite.pattern import parse_pattern
+from dld_tui.core.model.rewrite.query import parse_columns, parse_query, shown_value
+from dld_tui.core.model.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
+from dld_tui.core.model.rewrite.views import NodeView
 from dld_tui.core.params import param
 from dld_tui.core.process.confinement import require_allowed
-from dld_tui.core.rewrite.expression import TYPED, Expression
-from dld_tui.core.rewrite.matcher import Hit, Matcher
-from dld_tui.core.rewrite.pattern import parse_pattern
-from dld_tui.core.rewrite.query import parse_columns, parse_query, shown_value
-from dld_tui.core.rewrite.rule import RULES, known_rules, rules_of, text_of_rules
-from dld_tui.core.rewrite.views import NodeView
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.edits.rewriting import RewriteResult
+    from dld_tui.core.model.edits.rewriting import RewriteResult
 
 
 _MOST_REASONS = 10
@@ -94,8 +94,8 @@ def command(asked: RewriteRequest) -> int:
     """
     from dld_tui.api.inference import infer_missing
     from dld_tui.api.soundness import write_edited
-    from dld_tui.core.edits.rewriting import preview as preview_of
-    from dld_tui.core.edits.rewriting import rewrite
+    from dld_tui.core.model.edits.rewriting import preview as preview_of
+    from dld_tui.core.model.edits.rewriting import rewrite
 
     if asked.only_list:
         return _list_rules(asked.as_json)

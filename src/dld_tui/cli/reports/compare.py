@@ -45,7 +45,7 @@ from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Document
+    from dld_tui.core.model.document import Document
 
 _TOP = 25
 

@@ -49,7 +49,7 @@ from dld_tui.core.text import visible
 from dld_tui.core.text.names import cut_names
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
     from dld_tui.core.tensorrt.plan.lint import PlanFinding
     from dld_tui.core.tensorrt.plan.mapping import LayerNodes

@@ -17,8 +17,8 @@ import numpy as np
 from dld_tui.core.accuracy.metrics import Array
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
-from dld_tui.core.inputs.feeds import load_input_sets, set_folders
-from dld_tui.core.inputs.shapes import InputSpec, numpy_dtype
+from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders
+from dld_tui.core.model.inputs.shapes import InputSpec, numpy_dtype
 from dld_tui.core.text import visible
 
 Labels: TypeAlias = "Sequence[Any] | Array"

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.inputs.guessed_input import GuessedInput
+from dld_tui.core.model.inputs.guessed_input import GuessedInput
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import BAR, COUNT, NOTE, PLACE, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible

@@ -7,7 +7,7 @@ A new rule is a line in :mod:`.findings`, a few lines in the file for what it is
 from __future__ import annotations
 
 from dld_tui.core.checks.findings import RULES, Finding, Level
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.process.interpreter import collector_paused
 
 __all__ = ["RULES", "Finding", "Level", "check"]

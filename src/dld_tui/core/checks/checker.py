@@ -14,8 +14,8 @@ from dld_tui.core.checks.signatures import Root, called_operators, functions_of
 from dld_tui.core.checks.state import ScopeState, check_live, check_order
 from dld_tui.core.checks.value_rules import check_value
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document, Node, Scope
-from dld_tui.core.document.node import columns_of
+from dld_tui.core.model.document import Document, Node, Scope
+from dld_tui.core.model.document.node import columns_of
 from dld_tui.core.process.plugins import plugins, skip
 from dld_tui.core.text import visible
 

@@ -14,12 +14,12 @@ from dataclasses import replace
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
 from dld_tui.core.checks.rewrites import ATTENTION, NORM, ROTARY, fitting_rule
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.inputs.roles import CachePair, cache_pairs, words_of
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.inputs.roles import CachePair, cache_pairs, words_of
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.reach import reached
-from dld_tui.core.tensors.value_types import ValueType
 
 _NUMBER = re.compile(r"\d+")
 _HALVES = ("key", "value", "k", "v")
@@ -236,7 +236,7 @@ def _attention(node: Node) -> Iterator[Finding]:
 
 def _weights(node: Node) -> Iterator[Finding]:
     """Check packed weights, scales and zero points against each other and the attributes."""
-    from dld_tui.core.document.packed_weights import misfits  # lazy: it needs numpy
+    from dld_tui.core.model.document.packed_weights import misfits  # lazy: it needs numpy
 
     if node.op_type == "MatMulNBits" and node.domain == "com.microsoft":
         yield from _block_kernel(node)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dld_tui.core.checks.findings import OPERANDS, ToolFinding, name_of
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.locations import LocatedMessage, place_of
-from dld_tui.core.document.node import Node
-from dld_tui.core.inputs.guess import input_specs
-from dld_tui.core.shapes.evaluation import Evaluation
-from dld_tui.core.shapes.size import size_of, sizes_text
-from dld_tui.core.shapes.value import Value
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.locations import LocatedMessage, place_of
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.inputs.guess import input_specs
+from dld_tui.core.model.shapes.evaluation import Evaluation
+from dld_tui.core.model.shapes.size import size_of, sizes_text
+from dld_tui.core.model.shapes.value import Value
 
 
 def broken_demands(document: Document) -> list[ToolFinding]:

@@ -12,18 +12,18 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.locations import LocatedMessage, node_at, scope_at
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.transactions import Edit
-from dld_tui.core.rewrite import command_of
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.locations import LocatedMessage, node_at, scope_at
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.model.rewrite import command_of
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.shapes.inference import Inference
+    from dld_tui.core.model.shapes.inference import Inference
 
 Level: TypeAlias = Literal["error", "warning", "info"]
 
@@ -176,7 +176,7 @@ class Finding:
     def fix(self) -> Edit | None:
         """The edit that repairs it as of now, or None."""
         if self.repair is None and self.rules:
-            from dld_tui.core.rewrite.rule import rules_of, text_of_rules
+            from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
 
             return Edit("rewrite", {"rules": text_of_rules(rules_of(self.rules))})
         if self.repair is None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import onnx
 
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.inlining import defined_model, plain_call
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators import native
-from dld_tui.core.operators.categories import RANDOM_OPERATORS
-from dld_tui.core.operators.provider_tables import (
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.inlining import defined_model, plain_call
+from dld_tui.core.model.operators import native
+from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.model.operators.provider_tables import (
     Call,
     Cause,
     Operand,
@@ -26,15 +26,15 @@ from dld_tui.core.operators.provider_tables import (
     fits,
     judge,
 )
-from dld_tui.core.operators.registry import OLDEST_OPSET, newest_opset, schema_for
+from dld_tui.core.model.operators.registry import OLDEST_OPSET, newest_opset, schema_for
+from dld_tui.core.model.tensors.value_types import GENERATED, ValueType, type_proto_of
 from dld_tui.core.process.child import CrashError, LimitError, RefusedError
-from dld_tui.core.tensors.value_types import GENERATED, ValueType, type_proto_of
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
-    from dld_tui.core.operators.schema import Formal
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import Scope
+    from dld_tui.core.model.operators.schema import Formal
 
 _FEW = 16
 """Elements of constants whose values a table looks at."""

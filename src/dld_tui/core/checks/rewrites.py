@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterator, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding, speed_finding
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.rewrite.matcher import Ends, Hit, Matcher
-from dld_tui.core.rewrite.rule import Rule, own_rule
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.rewrite.matcher import Ends, Hit, Matcher
+from dld_tui.core.model.rewrite.rule import Rule, own_rule
 
 ATTENTION = ("attention", "attention-grouped", "attention-onnxruntime")
 ROTARY = ("rotary", "rotary-onnxruntime")

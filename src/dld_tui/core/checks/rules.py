@@ -24,9 +24,6 @@ from dld_tui.core.checks.tensor_rules import (
     attribute_problems,
 )
 from dld_tui.core.checks.value_rules import odd_name
-from dld_tui.core.document import Document, Node, Scope
-from dld_tui.core.document.data_files import external_tensors, unused_bytes
-from dld_tui.core.document.node import grouped_for_reading
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import (
     is_external,
@@ -41,12 +38,15 @@ from dld_tui.core.files.proto_fields import (
     crowd_of_value,
     text_of,
 )
-from dld_tui.core.reach import reached
-from dld_tui.core.tensors.value_types import (
+from dld_tui.core.model.document import Document, Node, Scope
+from dld_tui.core.model.document.data_files import external_tensors, unused_bytes
+from dld_tui.core.model.document.node import grouped_for_reading
+from dld_tui.core.model.tensors.value_types import (
     castable,
     shown,
     tensor_type,
 )
+from dld_tui.core.reach import reached
 from dld_tui.core.text import clip, visible
 
 LARGEST_FILE = 2**31 - 1
@@ -133,7 +133,7 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
     model = document.model
     newest_ir = int(onnx.IR_VERSION)
     if not model.ir_version:
-        from dld_tui.core.operators.registry import least_ir_version
+        from dld_tui.core.model.operators.registry import least_ir_version
 
         repair = _set_ir(max([4, *(least_ir_version({d: v}) for d, v in root.entries)]))
         level: Level = "warning" if model.HasField("ir_version") else "error"  # 0 is taken
@@ -170,7 +170,7 @@ def _set_ir(version: int) -> Repair:
 def _check_imports(roots: list[Root]) -> Iterator[Finding]:
     known: set[str] = set()
     if roots[0].operators:
-        from dld_tui.core.operators.registry import known_domains
+        from dld_tui.core.model.operators.registry import known_domains
 
         known.update(known_domains())
     counts: Counter[str] = Counter()
@@ -572,7 +572,7 @@ def _check_attributes(
 def _check_word(
     findings: list[Finding], state: ScopeState, node: Node, attribute: str, text: str
 ) -> None:
-    from dld_tui.core.operators.attribute_words import attribute_words, is_default_word
+    from dld_tui.core.model.operators.attribute_words import attribute_words, is_default_word
 
     domain, op_type = state.keys[node]
     words = attribute_words(op_type, domain, attribute)

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.checks.findings import Level, Repair, name_of
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document, Scope
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.model.document import Document, Scope
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
-    from dld_tui.core.operators.schema import Formal, OperatorSchema
+    from dld_tui.core.model.operators.schema import Formal, OperatorSchema
 
 Key = tuple[str, str]
 """The domain, ``""`` for ai.onnx, and the name of an operator."""
@@ -110,7 +110,7 @@ class Root:
         domain, op_type = key
         if not self.operators:
             return Signature(name_of(op_type), checked=False)
-        from dld_tui.core.operators.registry import known_domains, newest_opset, schema_for
+        from dld_tui.core.model.operators.registry import known_domains, newest_opset, schema_for
 
         title = name_of(op_type)
         function = self.functions.get(key)
@@ -146,7 +146,7 @@ class Root:
         return _signature(schema, title, problem)
 
     def _schema(self, key: Key, version: int) -> OperatorSchema | None:
-        from dld_tui.core.operators.registry import schema_for, standard_schema
+        from dld_tui.core.model.operators.registry import schema_for, standard_schema
 
         domain, op_type = key
         schema = schema_for(op_type, domain, version)
@@ -155,7 +155,7 @@ class Root:
 
     def _import_repair(self, key: Key) -> Repair | None:
         """Return the import to add, where only one version can be meant."""
-        from dld_tui.core.operators.registry import newest_opset
+        from dld_tui.core.model.operators.registry import newest_opset
 
         domain = key[0]
         if self.scope.is_function:

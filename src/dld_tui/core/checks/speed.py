@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import SPEED_RULES, Finding, Repair, name_of, speed_finding
 from dld_tui.core.checks.rewrites import rewrite_steps, rules_at
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node, permutation
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.operators.categories import REARRANGING
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node, permutation
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.operators.categories import REARRANGING
+from dld_tui.core.model.tensors.value_types import ValueType
 
 _WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 _PASSING = REARRANGING | {"MaxPool"}

@@ -8,10 +8,15 @@ from typing import Any
 
 from dld_tui.core.checks.findings import Finding, Repair, make_finding, name_of
 from dld_tui.core.checks.signatures import Key, Root
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.tensors.value_types import ValueType, tensor_type, type_of_proto, type_of_value
+from dld_tui.core.model.document import Node, Scope
+from dld_tui.core.model.tensors.value_types import (
+    ValueType,
+    tensor_type,
+    type_of_proto,
+    type_of_value,
+)
 
 _TYPED_LISTS = ("value_info", "output", "input")
 Types = tuple[bytes, "ValueType | None", bool]

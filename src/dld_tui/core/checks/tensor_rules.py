@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding, Level, make_finding, name_of
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.external import (
@@ -18,12 +17,13 @@ from dld_tui.core.files.external import (
 from dld_tui.core.files.proto_fields import (
     text_of,
 )
-from dld_tui.core.tensors.tensor import (
+from dld_tui.core.model.document import Node, Scope
+from dld_tui.core.model.tensors.tensor import (
     AmbiguousDataError,
     NoDataError,
     Tensor,
 )
-from dld_tui.core.tensors.value_types import (
+from dld_tui.core.model.tensors.value_types import (
     Dims,
 )
 from dld_tui.core.types import ELEMENT_BITS

@@ -15,14 +15,14 @@ from dld_tui.core.checks.tensor_rules import (
     inline_bytes,
     size_if_plain,
 )
-from dld_tui.core.document import Node, Scope
 from dld_tui.core.files.external import (
     is_external,
 )
-from dld_tui.core.tensors.tensor import (
+from dld_tui.core.model.document import Node, Scope
+from dld_tui.core.model.tensors.tensor import (
     MAX_DIMENSION_PRODUCT,
 )
-from dld_tui.core.tensors.value_types import (
+from dld_tui.core.model.tensors.value_types import (
     Dims,
     shown,
     tensor_type,

@@ -69,7 +69,7 @@ from dld_tui.core.tensorrt.plan.reader import is_plan
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.report.report import Report
 
 

@@ -14,7 +14,7 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.types import JSON, Foreign
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 
 

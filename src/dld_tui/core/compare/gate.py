@@ -669,8 +669,8 @@ def input_notes(base: Path, new: Path) -> tuple[str, ...]:
     """
     if is_same_file(base, new):
         return ()
-    from dld_tui.core.inputs.guess import input_specs
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.inputs.guess import input_specs
 
     try:
         with closing(open_document(base)) as old, closing(open_document(new)) as other:

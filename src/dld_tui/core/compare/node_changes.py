@@ -29,7 +29,7 @@ from dld_tui.core.report.records import NodeLink
 
 if TYPE_CHECKING:
     from dld_tui.core.compare.diff.model_diff import ScopeDiff
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.scope import Scope
     from dld_tui.core.report.measurement import FloatArray
 
 SEPARATOR = "\x1e"

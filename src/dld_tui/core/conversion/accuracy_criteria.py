@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.accuracy.statistics import TensorError, Tolerance, Tolerances
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.operators.categories import REARRANGING
+from dld_tui.core.model.operators.categories import REARRANGING
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
 
 OPTIMIZED = "as ONNX Runtime optimizes it for this processor"
 _LEAST_DB = 3.0

@@ -19,14 +19,14 @@ from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import relink
 from dld_tui.core.conversion.quantization_plan import Point
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node, node_proto
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.transactions import Splice, Transaction
-from dld_tui.core.edits.casting import FreshNames
-from dld_tui.core.edits.nodes import free_node_name
 from dld_tui.core.files.proto_fields import set_text
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node, node_proto
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.transactions import Splice, Transaction
+from dld_tui.core.model.edits.casting import FreshNames
+from dld_tui.core.model.edits.nodes import free_node_name
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.text import shortened, visible
 
 WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")

@@ -14,10 +14,10 @@ from dld_tui.core.conversion.copies import copy_of, inline_calls
 from dld_tui.core.conversion.dimensions import Dimension, find_dimensions, set_dimension
 from dld_tui.core.conversion.freed_dimensions import declare_outputs, free_dimensions
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import InputError
-from dld_tui.core.shapes.inference import inline_small_data
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.shapes.inference import inline_small_data
 
 _LARGEST_WEIGHT = 64 << 20
 """Bytes of a weight that is looked at to see whether its items are the same."""

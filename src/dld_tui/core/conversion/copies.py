@@ -15,24 +15,24 @@ from typing import Any
 import onnx
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.local_functions import function_of
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.opset_imports import raise_ir_version
-from dld_tui.core.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.transactions import SetLinks, Splice, Transaction
-from dld_tui.core.edits.cleaning import lift_scope
-from dld_tui.core.edits.functions import inline_function
-from dld_tui.core.edits.initializers import to_dense
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.external import dense_tensors, entries_of, is_external, set_inline
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.files.recognise import recognise
 from dld_tui.core.files.temporary import VIEW_PREFIX
 from dld_tui.core.llm.folder import open_document
-from dld_tui.core.operators.native import MOST_NODES, expansion
-from dld_tui.core.shapes.inference import (
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.local_functions import function_of
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.opset_imports import raise_ir_version
+from dld_tui.core.model.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.document.transactions import SetLinks, Splice, Transaction
+from dld_tui.core.model.edits.cleaning import lift_scope
+from dld_tui.core.model.edits.functions import inline_function
+from dld_tui.core.model.edits.initializers import to_dense
+from dld_tui.core.model.operators.native import MOST_NODES, expansion
+from dld_tui.core.model.shapes.inference import (
     TypeSource,
     infer_types,
     inline_small_data,
@@ -180,7 +180,7 @@ def infer(copy: Document, path: Path | None, extra_types: TypeSource | None = No
     Args:
         copy: The copy.
         path: The model's file, beside which its data files are.
-        extra_types: As for :func:`~dld_tui.core.shapes.inference.infer`.
+        extra_types: As for :func:`~dld_tui.core.model.shapes.inference.infer`.
     """
     model = onnx.ModelProto.FromString(skeleton_bytes(copy))
     if path is not None:
@@ -373,7 +373,7 @@ def _functions(original: Document, result: Document) -> None:
         (node.proto.domain, node.op_type) for scope in result.scopes() for node in scope.nodes
     }
     known = {(f.proto.domain, f.proto.name) for f in result.functions}  # type: ignore[union-attr]
-    from dld_tui.core.document.serialise import filled_scope
+    from dld_tui.core.model.document.serialise import filled_scope
 
     for function in original.functions:
         proto = function.proto

@@ -11,14 +11,14 @@ from collections.abc import Iterable, Sequence
 
 import onnx
 
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.inlining import defined_model, plain_call
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.operator_matching import mismatch
-from dld_tui.core.edits.casting import Changes
-from dld_tui.core.operators import native
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.inlining import defined_model, plain_call
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.operator_matching import mismatch
+from dld_tui.core.model.edits.casting import Changes
+from dld_tui.core.model.operators import native
+from dld_tui.core.model.tensors.value_types import ValueType, type_proto_of
 from dld_tui.core.process.child import CrashError, LimitError, RefusedError
-from dld_tui.core.tensors.value_types import ValueType, type_proto_of
 
 
 def unfit_definitions(changes: Iterable[tuple[Node, Changes]]) -> dict[str, str]:

@@ -15,9 +15,11 @@ from onnx import helper, numpy_helper
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import is_graph_output, working_copy
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.packed_weights import (
+from dld_tui.core.errors import InputError
+from dld_tui.core.files.proto_fields import set_text, set_texts, text_of
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.packed_weights import (
     BlockedWeight,
     base_of,
     blocked_weights,
@@ -26,15 +28,13 @@ from dld_tui.core.document.packed_weights import (
     weights_of,
     why_unread,
 )
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.transactions import Splice, Transaction
-from dld_tui.core.edits.casting import FreshNames
-from dld_tui.core.edits.tensors import location_of, put_payload, without_values
-from dld_tui.core.errors import InputError
-from dld_tui.core.files.proto_fields import set_text, set_texts, text_of
-from dld_tui.core.inputs.shapes import numpy_dtype
-from dld_tui.core.operators.categories import REARRANGING
-from dld_tui.core.tensors.elements import encode_elements, payload_bytes
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.transactions import Splice, Transaction
+from dld_tui.core.model.edits.casting import FreshNames
+from dld_tui.core.model.edits.tensors import location_of, put_payload, without_values
+from dld_tui.core.model.inputs.shapes import numpy_dtype
+from dld_tui.core.model.operators.categories import REARRANGING
+from dld_tui.core.model.tensors.elements import encode_elements, payload_bytes
 from dld_tui.core.text import visible
 
 _ENDINGS = ("_Q4", "_Q8", "_Q2", "_quantized", ".qweight")

@@ -9,8 +9,8 @@ from typing import Any
 import onnx
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.locations import weight_names
 from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document.locations import weight_names
 from dld_tui.core.text import visible
 
 _LENGTHS = ("seq", "time", "len", "frame", "step", "token", "sample", "word", "position")

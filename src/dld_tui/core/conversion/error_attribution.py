@@ -14,13 +14,20 @@ from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.conversion.accuracy_criteria import NarrowType
 from dld_tui.core.conversion.copies import infer, working_copy
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.transactions import Transaction
-from dld_tui.core.edits.casting import Cast, CastPlan, FreshNames, Relink, Unchangeable, changes_of
-from dld_tui.core.edits.nodes import carry_out
-from dld_tui.core.shapes.inference import TypeSource
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.transactions import Transaction
+from dld_tui.core.model.edits.casting import (
+    Cast,
+    CastPlan,
+    FreshNames,
+    Relink,
+    Unchangeable,
+    changes_of,
+)
+from dld_tui.core.model.edits.nodes import carry_out
+from dld_tui.core.model.shapes.inference import TypeSource
 
 
 @dataclass(frozen=True)
@@ -217,7 +224,7 @@ def rounded_copy(
         document: A model in 16 bits, in whole or in part; it stays as it is, and open until the
             copy is closed.
         narrow: ``float16`` or ``bfloat16``.
-        extra_types: As for :func:`~dld_tui.core.shapes.inference.infer`.
+        extra_types: As for :func:`~dld_tui.core.model.shapes.inference.infer`.
     """
     with working_copy(document) as copy:
         infer(copy, document.path, extra_types)

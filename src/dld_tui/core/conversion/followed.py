@@ -12,10 +12,10 @@ from onnx import numpy_helper
 
 from dld_tui.core.conversion.regrouping import Factor, Sizes
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.shapes.size import (
+from dld_tui.core.model.shapes.size import (
     Polynomial,
 )
-from dld_tui.core.shapes.value import MOST_ELEMENTS, Dims, Value, of_array
+from dld_tui.core.model.shapes.value import MOST_ELEMENTS, Dims, Value, of_array
 
 _PRIMES = (7, 11, 13, 17, 19, 23)
 

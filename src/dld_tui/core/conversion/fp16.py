@@ -1,7 +1,7 @@
 """A model in float16 or bfloat16: nodes compute in it, weights are converted, casts are added.
 
-:mod:`dld_tui.core.edits.casting` plans casts for all nodes that can compute in the type. Casts
-of weights are replaced by converted weights, and casts at inputs and outputs by new types of these.
+:mod:`dld_tui.core.model.edits.casting` plans casts for all nodes that can compute in the type.
+Casts of weights are replaced by converted weights, casts at inputs and outputs by their new types.
 Values keep their names where nothing needs them in the old type. As in ONNX Runtime's converter,
 weights out of range become the largest number of the type, and none becomes zero.
 """
@@ -30,14 +30,16 @@ from dld_tui.core.conversion.definition_types import unfit_definitions
 from dld_tui.core.conversion.tensor_casting import listed_numbers
 from dld_tui.core.conversion.widening import join_casts, widen
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.metadata import precision_of
-from dld_tui.core.document.node import Node, node_proto
-from dld_tui.core.document.operator_matching import schema_of
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
-from dld_tui.core.document.traversal import nodes_called
-from dld_tui.core.edits.casting import (
+from dld_tui.core.errors import UsageError
+from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.metadata import precision_of
+from dld_tui.core.model.document.node import Node, node_proto
+from dld_tui.core.model.document.operator_matching import schema_of
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.transactions import SetAttribute, Splice, Transaction
+from dld_tui.core.model.document.traversal import nodes_called
+from dld_tui.core.model.edits.casting import (
     Cast,
     CastBar,
     CastPlan,
@@ -49,17 +51,15 @@ from dld_tui.core.edits.casting import (
     plan_casts,
     type_text_of,
 )
-from dld_tui.core.edits.initializers import list_as_input
-from dld_tui.core.edits.nodes import carry_out, free_node_name, new_cast
-from dld_tui.core.edits.tensors import location_of, put_payload, without_values
-from dld_tui.core.errors import UsageError
-from dld_tui.core.files.proto_fields import set_text, text_of
-from dld_tui.core.inputs.shapes import numpy_dtype
-from dld_tui.core.operators.categories import SIZE_OPERATORS
-from dld_tui.core.operators.registry import schema_for
-from dld_tui.core.shapes.inference import TypeSource
-from dld_tui.core.tensors.elements import PART_ELEMENTS, Array, encode_elements
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.edits.initializers import list_as_input
+from dld_tui.core.model.edits.nodes import carry_out, free_node_name, new_cast
+from dld_tui.core.model.edits.tensors import location_of, put_payload, without_values
+from dld_tui.core.model.inputs.shapes import numpy_dtype
+from dld_tui.core.model.operators.categories import SIZE_OPERATORS
+from dld_tui.core.model.operators.registry import schema_for
+from dld_tui.core.model.shapes.inference import TypeSource
+from dld_tui.core.model.tensors.elements import PART_ELEMENTS, Array, encode_elements
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.text import visible
 
 _FLOATS = ("float32", "float64", "bfloat16")
@@ -449,7 +449,7 @@ class Fp16Options:
     narrow: NarrowType = FP16
     """The type."""
     extra_types: TypeSource | None = None
-    """As for :func:`~dld_tui.core.shapes.inference.infer`."""
+    """As for :func:`~dld_tui.core.model.shapes.inference.infer`."""
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Fixed dimensions of a model made dynamic, with the constants that hold their old size.
 
-Each node is evaluated twice (:mod:`dld_tui.core.shapes`): with the old sizes, and with names in
-their place, all of them at once. An element of a shape that has become a polynomial of the names is
+Each node is evaluated twice (:mod:`dld_tui.core.model.shapes`): with the old sizes, and with names
+in their place, all at once. An element of a shape that has become a polynomial of the names is
 what a constant must follow; a node whose demands do not hold any more, or that would spread the new
 size over other data, holds the old one.
 """
@@ -28,20 +28,20 @@ from dld_tui.core.conversion.followed import (
 )
 from dld_tui.core.conversion.regrouping import Factor, Sizes, regrouped
 from dld_tui.core.conversion.size_nodes import SizeNodes, Values
-from dld_tui.core.document.locations import names_used, weight_names
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import set_items
-from dld_tui.core.shapes.call import Call, Demands
-from dld_tui.core.shapes.evaluation import MALFORMED
-from dld_tui.core.shapes.rules import rule_of
-from dld_tui.core.shapes.size import (
+from dld_tui.core.model.document.locations import names_used, weight_names
+from dld_tui.core.model.shapes.call import Call, Demands
+from dld_tui.core.model.shapes.evaluation import MALFORMED
+from dld_tui.core.model.shapes.rules import rule_of
+from dld_tui.core.model.shapes.size import (
     Size,
     name_of,
     names_in,
     product,
     symbol,
 )
-from dld_tui.core.shapes.value import NOTHING, Dims, Value, of_array
+from dld_tui.core.model.shapes.value import NOTHING, Dims, Value, of_array
 from dld_tui.core.text import clip, shortened, visible
 from dld_tui.core.types import plain_domain
 

@@ -26,16 +26,16 @@ from dld_tui.core.conversion.opset_steps.step import (
     widen,
 )
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.inlining import inline_local_functions
-from dld_tui.core.document.locations import Body, bodies, bodies_of, scope_at
-from dld_tui.core.document.opset_imports import least_ir_of, raise_ir_version
 from dld_tui.core.errors import ActivityError, DldError
 from dld_tui.core.files.proto_fields import set_items, text_of
-from dld_tui.core.operators import native
-from dld_tui.core.operators.registry import OLDEST_OPSET
-from dld_tui.core.shapes.inference import import_used
-from dld_tui.core.shapes.value import Value
-from dld_tui.core.tensors.value_types import (
+from dld_tui.core.model.document.inlining import inline_local_functions
+from dld_tui.core.model.document.locations import Body, bodies, bodies_of, scope_at
+from dld_tui.core.model.document.opset_imports import least_ir_of, raise_ir_version
+from dld_tui.core.model.operators import native
+from dld_tui.core.model.operators.registry import OLDEST_OPSET
+from dld_tui.core.model.shapes.inference import import_used
+from dld_tui.core.model.shapes.value import Value
+from dld_tui.core.model.tensors.value_types import (
     dtype_number,
     dtype_of,
     shown,
@@ -47,10 +47,10 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
-    from dld_tui.core.shapes.evaluation import Evaluation
-    from dld_tui.core.tensors.tensor import Tensor
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.scope import Scope
+    from dld_tui.core.model.shapes.evaluation import Evaluation
+    from dld_tui.core.model.tensors.tensor import Tensor
 
 _DEFAULT = ("", "ai.onnx")
 _OF_EVERY_VERSION = ("LayerNormalization", "SimplifiedLayerNormalization")
@@ -191,8 +191,8 @@ class _Known:
     @cached_property
     def document(self) -> Document:
         """A copy with inferred types."""
-        from dld_tui.core.document.document import Document
-        from dld_tui.core.shapes.inference import infer_types, store_types
+        from dld_tui.core.model.document.document import Document
+        from dld_tui.core.model.shapes.inference import infer_types, store_types
 
         copy, typed = onnx.ModelProto(), onnx.ModelProto()
         copy.CopyFrom(self._model)
@@ -207,8 +207,8 @@ class _Known:
     @cached_property
     def shapes(self) -> Evaluation:
         """What the rules of shapes find in it."""
-        from dld_tui.core.shapes.evaluation import Evaluation
-        from dld_tui.core.shapes.size import size_of
+        from dld_tui.core.model.shapes.evaluation import Evaluation
+        from dld_tui.core.model.shapes.size import size_of
 
         main = self.document.main
         inputs = {}
@@ -246,7 +246,7 @@ class _LocalValues(Values):
         if found.dims is None:
             kind = scope.value_type(name)
             if kind is not None and kind.dims is not None and not kind.container:
-                from dld_tui.core.shapes.size import size_of
+                from dld_tui.core.model.shapes.size import size_of
 
                 return Value(tuple(map(size_of, kind.dims)))
         return found

@@ -19,8 +19,8 @@ from dld_tui.core.text import clip, shortened, visible
 from dld_tui.core.text.names import UNNAMED
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import Scope
 
 Key: TypeAlias = str
 """Where the scale of a tensor comes from: ``range:TENSOR`` (calibrated values), ``unit`` (0 to 1),

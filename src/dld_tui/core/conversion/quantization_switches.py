@@ -14,12 +14,12 @@ from onnx import helper
 
 from dld_tui.core.conversion.copies import infer, relink, working_copy
 from dld_tui.core.conversion.quantization_plan import Key, QuantizationPlan, Scale
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node, node_proto
-from dld_tui.core.document.transactions import Splice, Transaction
-from dld_tui.core.edits.casting import FreshNames, SwitchedCopy, choice
 from dld_tui.core.files.proto_fields import set_text
-from dld_tui.core.tensors.value_types import dtype_number
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node, node_proto
+from dld_tui.core.model.document.transactions import Splice, Transaction
+from dld_tui.core.model.edits.casting import FreshNames, SwitchedCopy, choice
+from dld_tui.core.model.tensors.value_types import dtype_number
 
 _FLOATS = ("float32", "float64")
 """Types that can be switched: those that ONNX Runtime's ``Where`` takes on a CPU."""

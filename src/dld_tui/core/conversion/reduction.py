@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import TypeAlias
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.local_functions import FunctionKey, call_of, key_of
-from dld_tui.core.document.locations import bodies_of, names_used, nested_nodes
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.extraction import (
+from dld_tui.core.events import Event
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.proto_fields import text_of, texts_of
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.local_functions import FunctionKey, call_of, key_of
+from dld_tui.core.model.document.locations import bodies_of, names_used, nested_nodes
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.parts.extraction import (
     Extraction,
     extract_nodes,
     imports_of,
     is_constant,
     typed_record,
 )
-from dld_tui.core.document.parts.fragment import defined_in, rename_links
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.traversal import topological_order
-from dld_tui.core.events import Event
-from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import text_of, texts_of
+from dld_tui.core.model.document.parts.fragment import defined_in, rename_links
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.document.traversal import topological_order
 from dld_tui.core.trials import Found, Order, Outcome, Subset, Trials
 from dld_tui.core.types import plain_domain
 

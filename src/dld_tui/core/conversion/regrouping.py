@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple, TypeAlias
 
-from dld_tui.core.shapes.size import (
+from dld_tui.core.model.shapes.size import (
     Polynomial,
     Size,
 )

@@ -9,9 +9,9 @@ from typing import Any
 
 from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.transactions import Edit
 from dld_tui.core.errors import UsageError
-from dld_tui.core.inputs.settings import VERIFIED_HELP, InputSettings
+from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.model.inputs.settings import VERIFIED_HELP, InputSettings
 from dld_tui.core.params import OneOf, like, param, when
 from dld_tui.core.types import JSON
 

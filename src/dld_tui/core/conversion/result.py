@@ -22,17 +22,17 @@ from dld_tui.core.conversion.quantization_plan import Point
 from dld_tui.core.conversion.retyping import CastFigures, CastLoss
 from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import SaveError
 from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.files.external import is_data_file, named_data_files, remove_unused
 from dld_tui.core.files.model_set import plan_model
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.document.summary import summarise
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.params import is_same_file
 from dld_tui.core.report.measured_facts import busy_text
-from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import clip, shortened, visible
 
 if TYPE_CHECKING:

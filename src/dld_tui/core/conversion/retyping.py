@@ -13,18 +13,20 @@ from typing import TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import infer, working_copy
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.local_functions import (
+from dld_tui.core.errors import EditError, InputError, UsageError
+from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.local_functions import (
     FunctionKey,
     called_by,
     enclosing_function,
     function_of,
     key_of,
 )
-from dld_tui.core.document.metadata import PRECISIONS, precision_of
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.traversal import nodes_called
-from dld_tui.core.edits.casting import (
+from dld_tui.core.model.document.metadata import PRECISIONS, precision_of
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.traversal import nodes_called
+from dld_tui.core.model.edits.casting import (
     Cast,
     CastPlan,
     FreshNames,
@@ -34,10 +36,8 @@ from dld_tui.core.edits.casting import (
     plan_rounding,
     precisions_of,
 )
-from dld_tui.core.errors import EditError, InputError, UsageError
-from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.tensors.elements import plan_conversion
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.elements import plan_conversion
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.text import shortened, visible
 from dld_tui.core.types import JSON
 
@@ -165,7 +165,7 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> RetypedModel:
     Runs onnx's shape inference: call it in a child process.
 
     Args:
-        document: The model; nodes may have precisions (:mod:`dld_tui.core.document.metadata`).
+        document: Its nodes may have precisions (:mod:`dld_tui.core.model.document.metadata`).
         specs: Further precisions as trtexec writes them, ``NAME:fp16``. With ``*`` for any
             characters, they apply to the nodes without a precision that support it.
 
@@ -335,7 +335,7 @@ def _marked_functions(copy: Document) -> set[FunctionKey]:
 
 def _inline_call(copy: Document, call: Node) -> None:
     """Replace one call; the nodes take over its precision where they have none."""
-    from dld_tui.core.edits import functions
+    from dld_tui.core.model.edits import functions
 
     home, precision = call.scope, precision_of(call)
     before = set(home.nodes)
@@ -347,7 +347,7 @@ def _inline_call(copy: Document, call: Node) -> None:
 
 def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
     """Set the precision of nodes."""
-    from dld_tui.core.edits import metadata
+    from dld_tui.core.model.edits import metadata
 
     if nodes:
         places: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
@@ -356,8 +356,8 @@ def assign(copy: Document, nodes: Sequence[Node], precision: str) -> None:
 
 def carry_out_casts(copy: Document, plan: CastPlan) -> None:
     """Make the changes of a plan."""
-    from dld_tui.core.document.transactions import Transaction
-    from dld_tui.core.edits.nodes import carry_out
+    from dld_tui.core.model.document.transactions import Transaction
+    from dld_tui.core.model.edits.nodes import carry_out
 
     carry_out(plan, Transaction("cast_to_precisions", {}))
 

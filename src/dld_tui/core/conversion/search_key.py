@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from dld_tui.core.conversion.storage import content_digest
-from dld_tui.core.document.document import Document
 from dld_tui.core.machine.environment import package_version
+from dld_tui.core.model.document.document import Document
 from dld_tui.core.trials import stamps
 from dld_tui.core.types import JSON
 

@@ -13,7 +13,7 @@ from onnx import helper, numpy_helper
 from dld_tui.core.conversion.followed import Followed
 from dld_tui.core.conversion.regrouping import Factor
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.shapes.size import Polynomial
+from dld_tui.core.model.shapes.size import Polynomial
 from dld_tui.core.text import visible
 
 Values: TypeAlias = "np.ndarray[Any, Any]"

@@ -10,18 +10,23 @@ import onnx
 
 from dld_tui.core.conversion.copies import copy_of, working_copy
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.extraction import is_constant
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.edits.tensors import belongs_inside, kept_inside, put_payload, without_values
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import dense_tensors
 from dld_tui.core.files.proto_fields import set_items, text_of
-from dld_tui.core.tensors.elements import raw_payload
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.parts.extraction import is_constant
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.edits.tensors import (
+    belongs_inside,
+    kept_inside,
+    put_payload,
+    without_values,
+)
+from dld_tui.core.model.tensors.elements import raw_payload
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.text import shortened, visible
 
 HASH_KEY = "dld.sha256"

@@ -14,19 +14,19 @@ import onnx
 
 from dld_tui.core.conversion.copies import relink, working_copy
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.transactions import Splice, Transaction
-from dld_tui.core.edits.attributes import find_attribute
-from dld_tui.core.edits.casting import FreshNames
-from dld_tui.core.edits.nodes import new_cast
-from dld_tui.core.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_fields import set_items, set_text
-from dld_tui.core.tensors.elements import converted_payload, plan_conversion, require_dtype
-from dld_tui.core.tensors.tensor import Tensor
-from dld_tui.core.tensors.value_types import dtype_number
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.transactions import Splice, Transaction
+from dld_tui.core.model.edits.attributes import find_attribute
+from dld_tui.core.model.edits.casting import FreshNames
+from dld_tui.core.model.edits.nodes import new_cast
+from dld_tui.core.model.edits.tensors import location_of, put_payload, without_values
+from dld_tui.core.model.tensors.elements import converted_payload, plan_conversion, require_dtype
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.value_types import dtype_number
 from dld_tui.core.text import shortened, visible
 
 KINDS = ("initializer", "constant", "list")

@@ -13,16 +13,16 @@ import numpy as np
 import onnx
 
 from dld_tui.core.conversion.copies import is_graph_output, make_dense, relink, relink_users
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.transactions import SetAttribute, Splice, Transaction
-from dld_tui.core.edits.casting import FreshNames
-from dld_tui.core.edits.initializers import list_as_input
-from dld_tui.core.edits.nodes import new_cast
-from dld_tui.core.edits.tensors import location_of, put_payload, without_values
 from dld_tui.core.files.proto_fields import set_text, text_of
-from dld_tui.core.tensors.elements import PART_ELEMENTS, encode_elements
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.transactions import SetAttribute, Splice, Transaction
+from dld_tui.core.model.edits.casting import FreshNames
+from dld_tui.core.model.edits.initializers import list_as_input
+from dld_tui.core.model.edits.nodes import new_cast
+from dld_tui.core.model.edits.tensors import location_of, put_payload, without_values
+from dld_tui.core.model.tensors.elements import PART_ELEMENTS, encode_elements
+from dld_tui.core.model.tensors.tensor import Tensor
 
 _HALF, _FLOAT = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT
 _TYPE_ATTRIBUTES = (

@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.inputs.guess import guess_inputs, input_specs
-from dld_tui.core.inputs.roles import cache_pairs, state_pairs
 from dld_tui.core.llm.folder import CONFIG, GenaiConfig, read_json
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.inputs.guess import guess_inputs, input_specs
+from dld_tui.core.model.inputs.roles import cache_pairs, state_pairs
 from dld_tui.core.text import visible
 
 RULE = "decoder:config"

@@ -11,26 +11,26 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from dld_tui.core.cost.memory import memory_plan
-from dld_tui.core.cost.nodes import ModelCosts
-from dld_tui.core.cost.operators import operator
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.summary import summarise
 from dld_tui.core.errors import UsageError
 from dld_tui.core.machine.environment import environment
 from dld_tui.core.machine.kernel_names import roof_of
 from dld_tui.core.machine.peaks import Peaks, gpu_peaks, kept_peaks
+from dld_tui.core.model.cost.memory import memory_plan
+from dld_tui.core.model.cost.nodes import ModelCosts
+from dld_tui.core.model.cost.operators import operator
+from dld_tui.core.model.document.summary import summarise
+from dld_tui.core.model.shapes.noting import follow_shapes, sizes_of
 from dld_tui.core.report.roofline import multiplies_integers, node_kind
-from dld_tui.core.shapes.noting import follow_shapes, sizes_of
 from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, SHORT, TEXT, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import ELEMENT_BITS
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.inputs.guess import Guess
     from dld_tui.core.llm.feeds import Decoder
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.inputs.guess import Guess
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.inputs.fills import random_inputs
-from dld_tui.core.inputs.guess import Guess, InputGuess, guess_inputs
-from dld_tui.core.inputs.roles import (
+from dld_tui.core.llm.folder import GenaiConfig
+from dld_tui.core.model.inputs.fills import random_inputs
+from dld_tui.core.model.inputs.guess import Guess, InputGuess, guess_inputs
+from dld_tui.core.model.inputs.roles import (
     CACHE_TYPES,
     CACHE_WORDS,
     TOKEN_WORDS,
@@ -28,11 +29,10 @@ from dld_tui.core.inputs.roles import (
     words_of,
     writes_in_place,
 )
-from dld_tui.core.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
-from dld_tui.core.llm.folder import GenaiConfig
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 _GROUPED = "GroupQueryAttention"
 """It writes into the memory of the past if the present has the same."""

@@ -14,7 +14,7 @@ from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, Foreign, ProgressCallback
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 CONFIG = "genai_config.json"
 _LARGEST = 16 << 20
@@ -256,13 +256,16 @@ def open_document(
 
     Args:
         path: The file or the folder.
-        progress: As for :meth:`~dld_tui.core.document.document.Document.open`, as are the others.
+        progress: As the others, it is that of
+            :meth:`~dld_tui.core.model.document.document.Document.open`.
 
     Raises:
         CancelledError: `cancelled` said so.
         InputError: See :func:`model_in`; or the model cannot be read.
     """
-    from dld_tui.core.document.document import Document  # lazy: others want the name of a file
+    from dld_tui.core.model.document.document import (
+        Document,  # lazy: others want the name of a file
+    )
 
     return Document.open(
         model_in(Path(path)), progress=progress, cancelled=cancelled, journaled=journaled

@@ -120,7 +120,7 @@ def card_png(report: Report) -> bytes:
             "PNG needs Pillow, which is not installed",
             hint=f"Run: {install_command('pictures')}, or write SVG",
         ) from None
-    from dld_tui.core.graph.pictures.drawing import font_for
+    from dld_tui.core.model.graph.pictures.drawing import font_for
 
     lines, bars = _content(report)
     image = Image.new("RGBA", (_WIDTH * _FINE, _HEIGHT * _FINE), "#00000000")

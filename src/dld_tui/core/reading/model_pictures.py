@@ -8,19 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.parts.extraction import nodes_at
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.graph.build import ScopeGraph, graph_of
-from dld_tui.core.graph.folding import Overview
-from dld_tui.core.graph.pictures import content as contents
-from dld_tui.core.graph.pictures.content import Content, types_of
-from dld_tui.core.graph.pictures.drawing import Picture, picture_of, rows_text, text_picture
-from dld_tui.core.graph.pictures.style import SCHEMES, Look
-from dld_tui.core.tensors.value_types import aliases_in
+from dld_tui.core.model.document.parts.extraction import nodes_at
+from dld_tui.core.model.graph.build import ScopeGraph, graph_of
+from dld_tui.core.model.graph.folding import Overview
+from dld_tui.core.model.graph.pictures import content as contents
+from dld_tui.core.model.graph.pictures.content import Content, types_of
+from dld_tui.core.model.graph.pictures.drawing import Picture, picture_of, rows_text, text_picture
+from dld_tui.core.model.graph.pictures.style import SCHEMES, Look
+from dld_tui.core.model.tensors.value_types import aliases_in
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.scope import Scope
 
 _TOO_MANY = 20_000
 """Number of nodes from which on the picture is folded without measuring it."""

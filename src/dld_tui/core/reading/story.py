@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.operators.categories import REARRANGING
+from dld_tui.core.model.operators.categories import REARRANGING
 from dld_tui.core.report.generation import generation_of, sharing_gain
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import HOST, are_launches, has_gpu_times, is_split

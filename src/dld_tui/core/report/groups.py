@@ -10,7 +10,7 @@ from functools import lru_cache
 from heapq import nlargest
 from typing import Protocol, TypeAlias, TypeVar
 
-from dld_tui.core.operators.categories import category_of, main_rank, onnx_operators
+from dld_tui.core.model.operators.categories import category_of, main_rank, onnx_operators
 from dld_tui.core.report.dla import kind_of_name
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.types import ELEMENT_BITS

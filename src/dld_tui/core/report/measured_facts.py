@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.inputs.guessed_input import INPUTS
 from dld_tui.core.machine.peaks import BUSY, rate_text
+from dld_tui.core.model.inputs.guessed_input import INPUTS
 from dld_tui.core.report.generation import GENERATION, generation_of
 from dld_tui.core.report.groups import HOST
 from dld_tui.core.report.roofline import (

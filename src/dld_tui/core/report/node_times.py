@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.local_functions import call_of, key_of
+from dld_tui.core.model.document.local_functions import call_of, key_of
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.scope import Scope
     from dld_tui.core.report.records import Layer
 
 _DEEPEST = 16

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.operators.provider_tables import Cause, Support
+from dld_tui.core.model.operators.provider_tables import Cause, Support
 from dld_tui.core.tables.table import NOTE, PERCENT, Column, Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import TextEnum

@@ -19,7 +19,7 @@ from dld_tui.core.report.records import (
 from dld_tui.core.report.report import Report
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Document, Node
+    from dld_tui.core.model.document import Document, Node
 
 _MOST_REPORTS = 20
 """The most reports that are examined for a model."""

@@ -12,20 +12,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.call_shapes import Shape, elements
-from dld_tui.core.cost.operators import PRODUCTS, operator, parts_read, work
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.machine.kernel_names import Roof, roof_of
+from dld_tui.core.model.cost.call_shapes import Shape, elements
+from dld_tui.core.model.cost.operators import PRODUCTS, operator, parts_read, work
+from dld_tui.core.model.shapes.call import Call
+from dld_tui.core.model.shapes.size import Count, byte_count
+from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched
 from dld_tui.core.report.records import Cost, Layer
-from dld_tui.core.shapes.call import Call
-from dld_tui.core.shapes.size import Count, byte_count
-from dld_tui.core.shapes.value import Value
 from dld_tui.core.types import ELEMENT_BITS
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
     from dld_tui.core.machine.peaks import Peaks
+    from dld_tui.core.model.document.node import Node
     from dld_tui.core.report.formats.ort_profile import Kernel
     from dld_tui.core.report.records import Dims
 

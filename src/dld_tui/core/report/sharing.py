@@ -13,15 +13,15 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from dld_tui.core.cost.operators import PRODUCTS, operator, work
-from dld_tui.core.shapes.call import Call
-from dld_tui.core.shapes.following import Following
-from dld_tui.core.shapes.value import Value
+from dld_tui.core.model.cost.operators import PRODUCTS, operator, work
+from dld_tui.core.model.shapes.call import Call
+from dld_tui.core.model.shapes.following import Following
+from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.types import ELEMENT_BITS
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import Scope
     from dld_tui.core.report.records import Layer, SharedBy
 
 _CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "QLinearConv", "ConvTranspose"})

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.metadata import (
+from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document.metadata import (
     KINDS,
     Profile,
     Range,
@@ -16,17 +17,16 @@ from dld_tui.core.document.metadata import (
     problem_of,
     profiles_of,
 )
-from dld_tui.core.errors import UsageError
-from dld_tui.core.inputs.guess import Guess, guess_inputs, input_specs
-from dld_tui.core.shapes.evaluation import Evaluation
-from dld_tui.core.shapes.following import declared_dims
-from dld_tui.core.shapes.value import Value
+from dld_tui.core.model.inputs.guess import Guess, guess_inputs, input_specs
+from dld_tui.core.model.shapes.evaluation import Evaluation
+from dld_tui.core.model.shapes.following import declared_dims
+from dld_tui.core.model.shapes.value import Value
+from dld_tui.core.model.tensors.value_types import Dims
 from dld_tui.core.tensorrt.trtexec_arguments import Shape, parse_profile_shapes
-from dld_tui.core.tensors.value_types import Dims
 from dld_tui.core.text import shortened, visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Document
+    from dld_tui.core.model.document import Document
     from dld_tui.core.tensorrt.settings import BuildSettings
 
 _INTEGERS = ("int32", "int64")

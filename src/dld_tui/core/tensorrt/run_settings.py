@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import like, param
 from dld_tui.core.process.paths import report_path
 from dld_tui.core.tensorrt.settings import BuildSettings, CommonSettings

@@ -19,7 +19,7 @@ from dld_tui.core.tune.result import CandidateState, Exclusion
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 _PACKAGES = (
     "dld-tui", "onnx", "onnxruntime", "onnxruntime-gpu", "onnxsim", "onnxslim", "tensorrt",

@@ -12,10 +12,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.traversal import topological_order
-from dld_tui.core.operators.categories import main_rank
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.traversal import topological_order
+from dld_tui.core.model.operators.categories import main_rank
 from dld_tui.core.text import visible
 from dld_tui.core.types import TextEnum
 

@@ -13,8 +13,8 @@ from dld_tui.core.events import Event, Finished, Progress
 from dld_tui.core.params import param
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.scope import Scope
     from dld_tui.core.types import JSON
 
 
@@ -42,8 +42,8 @@ def run(request: Request) -> Iterator[Event]:
     Raises:
         InputError: The report has no layers, or the model cannot be read.
     """
-    from dld_tui.core.cost.nodes import ModelCosts
     from dld_tui.core.llm.folder import open_document
+    from dld_tui.core.model.cost.nodes import ModelCosts
     from dld_tui.core.report.node_times import function_callers, node_times
     from dld_tui.core.report.report import open_report
     from dld_tui.extras.path.longest import critical_path
@@ -81,10 +81,10 @@ def _typed(document: Document, path: Path, shapes: JSON) -> dict[str, int]:
     import onnx
 
     from dld_tui.backends.onnxruntime.types import contrib_types
-    from dld_tui.core.document.serialise import skeleton_bytes
-    from dld_tui.core.edits.inputs_outputs import declare_inputs
-    from dld_tui.core.shapes.inference import infer_types, store_types
-    from dld_tui.core.shapes.noting import follow_shapes
+    from dld_tui.core.model.document.serialise import skeleton_bytes
+    from dld_tui.core.model.edits.inputs_outputs import declare_inputs
+    from dld_tui.core.model.shapes.inference import infer_types, store_types
+    from dld_tui.core.model.shapes.noting import follow_shapes
 
     given = {
         str(name): tuple(dims)

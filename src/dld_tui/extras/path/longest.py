@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
-from dld_tui.core.cost.memory import execution_order, used_values
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.local_functions import call_of, key_of
-from dld_tui.core.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.model.cost.memory import execution_order, used_values
+from dld_tui.core.model.document.local_functions import call_of, key_of
+from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import clip, visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import Scope
 
 _LEAST_SHARE = 0.25
 """A side of a cut that takes less is not worth a device."""

@@ -23,7 +23,7 @@ from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, Usag
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.inputs.settings import InputSettings
+from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import like, param, settings_of, to_json
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, route_text
 from dld_tui.core.tensorrt.run_settings import MeasureSettings
@@ -47,7 +47,7 @@ from dld_tui.extras.routes.search import (
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
     from dld_tui.core.compare.gate import GateRow
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 _PAGE = "Routes"
 

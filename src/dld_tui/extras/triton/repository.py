@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING
 from google.protobuf.text_encoding import CEscape
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.serialise import save
 from dld_tui.core.errors import InputError, SaveError, UsageError
 from dld_tui.core.files import permission
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.writer import write_pieces, write_text
+from dld_tui.core.model.document.serialise import save
+from dld_tui.core.model.tensors.value_types import PLACEHOLDERS, Dims
 from dld_tui.core.tensorrt.plan.json_text import layout_of
-from dld_tui.core.tensors.value_types import PLACEHOLDERS, Dims
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
     from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, EngineTensor
 
 KINDS = ("auto", "gpu", "cpu", "model")

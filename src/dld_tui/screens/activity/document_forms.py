@@ -12,16 +12,16 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.tensor_casting import KINDS, CastSelection, candidates
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.parts.merging import propose_links, why_unfit
 from dld_tui.core.errors import CancelledError, DldError, EditError, UsageError
 from dld_tui.core.events import Event, Failed, Finished, Log
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.temporary import discard, hold_folder
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.parts.merging import propose_links, why_unfit
+from dld_tui.core.model.tensors.elements import element_type
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.params import from_json, is_same_file, output_path
-from dld_tui.core.tensors.elements import element_type
-from dld_tui.core.tensors.value_types import ValueType
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.activity.form import ActivityBox, ActivityScreen, exists

@@ -20,13 +20,13 @@ from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings, needs_tensorrt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.metadata import profiles_of
 from dld_tui.core.errors import CancelledError, DldError, UsageError
-from dld_tui.core.inputs.guess import Guess, InputGuess, guess_inputs, input_specs
-from dld_tui.core.inputs.shapes import parse_shapes
 from dld_tui.core.llm.folder import open_document
 from dld_tui.core.machine import providers
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.metadata import profiles_of
+from dld_tui.core.model.inputs.guess import Guess, InputGuess, guess_inputs, input_specs
+from dld_tui.core.model.inputs.shapes import parse_shapes
 from dld_tui.core.params import (
     command_line,
     from_json,

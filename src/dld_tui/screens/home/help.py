@@ -11,7 +11,7 @@ from textual.widget import Widget
 
 from dld_tui.commands import in_scope
 from dld_tui.commands.key_names import key_name, with_keys
-from dld_tui.core.document.operator_listing import OperatorPalette, newest_opsets
+from dld_tui.core.model.document.operator_listing import OperatorPalette, newest_opsets
 from dld_tui.core.text import fit
 from dld_tui.screens.home.palette import PaletteEntry
 from dld_tui.styles import STYLES

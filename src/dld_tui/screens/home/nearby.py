@@ -9,8 +9,8 @@ from pathlib import Path
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.folder import FolderScan, in_order
-from dld_tui.core.preview import age_text
 from dld_tui.core.process.paths import distinct_names, relative_to_cwd
+from dld_tui.core.reading.preview import age_text
 from dld_tui.core.text import visible
 from dld_tui.screens.home.tabs import OPENERS
 from dld_tui.widgets.dialogs.dialogs import OpenPathDialog

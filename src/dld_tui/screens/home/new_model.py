@@ -8,10 +8,10 @@ from textual.app import App
 from textual.widget import Widget
 
 from dld_tui.commands.command import table
-from dld_tui.core.document.new_model import NewModel
-from dld_tui.core.edits.new_document import new_document
 from dld_tui.core.errors import DldError
-from dld_tui.core.operators.registry import known_versions, runtimes_for
+from dld_tui.core.model.document.new_model import NewModel
+from dld_tui.core.model.edits.new_document import new_document
+from dld_tui.core.model.operators.registry import known_versions, runtimes_for
 from dld_tui.core.params import command_line, from_json
 from dld_tui.core.text import clip
 from dld_tui.core.types import JSON

@@ -30,7 +30,7 @@ from dld_tui.widgets.tasks import on_thread
 if TYPE_CHECKING:
     from textual.widget import Widget
 
-    from dld_tui.core.document.new_model import NewModel
+    from dld_tui.core.model.document.new_model import NewModel
     from dld_tui.widgets.dialogs.dialogs import Dialog
 
     _Base = App[int]

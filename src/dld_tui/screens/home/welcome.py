@@ -25,8 +25,8 @@ from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.folder import FolderScan, FoundFile, in_order
-from dld_tui.core.preview import Preview, age_text, ago
 from dld_tui.core.process.paths import cache_dir, ensure, short
+from dld_tui.core.reading.preview import Preview, age_text, ago
 from dld_tui.core.settings.state import RecentFile
 from dld_tui.core.tables.table import BYTES, NOTE, Column, Table, Unit
 from dld_tui.core.text import cell_width, clip, fit
@@ -43,7 +43,7 @@ from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import on_loose_thread, on_thread, task
 
 if TYPE_CHECKING:
-    from dld_tui.core.preview import Previewer
+    from dld_tui.core.reading.preview import Previewer
 
 
 def this_folder() -> str:
@@ -333,7 +333,7 @@ class WelcomeScreen(Page):
 
     @task("preview", replace=True)
     async def _preview(self, path: str) -> None:
-        from dld_tui.core.preview import Previewer
+        from dld_tui.core.reading.preview import Previewer
 
         await asyncio.sleep(_REST_S)
         self._previewer = self._previewer or Previewer()
@@ -423,7 +423,7 @@ def _counted(files: Sequence[FoundFile]) -> str:
 
 
 def _write_demo() -> list[Path]:
-    from dld_tui.core.document.samples import write_demo_models
+    from dld_tui.core.model.document.samples import write_demo_models
 
     return write_demo_models(ensure(cache_dir() / "demo"))
 

@@ -14,8 +14,9 @@ from textual.widget import Widget
 
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
-from dld_tui.core.document import DocumentChange, Node, Scope, Transaction
-from dld_tui.core.document.local_functions import (
+from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.model.document import DocumentChange, Node, Scope, Transaction
+from dld_tui.core.model.document.local_functions import (
     FunctionAttribute,
     FunctionRow,
     function_attributes,
@@ -23,13 +24,12 @@ from dld_tui.core.document.local_functions import (
     key_of,
     operator_of_text,
 )
-from dld_tui.core.document.parts.extraction import imports_of, nodes_at
-from dld_tui.core.edits.attributes import SETTABLE_KINDS
-from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.operators.registry import schema_for
+from dld_tui.core.model.document.parts.extraction import imports_of, nodes_at
+from dld_tui.core.model.edits.attributes import SETTABLE_KINDS
+from dld_tui.core.model.operators.registry import schema_for
+from dld_tui.core.model.tensors.literals import format_string, infer_kind, split_list
+from dld_tui.core.model.tensors.value_types import parse_type
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
-from dld_tui.core.tensors.literals import format_string, infer_kind, split_list
-from dld_tui.core.tensors.value_types import parse_type
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.base_pages import ListPage
@@ -45,8 +45,8 @@ from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Edit
-    from dld_tui.core.operators.schema import OperatorSchema
+    from dld_tui.core.model.document import Edit
+    from dld_tui.core.model.operators.schema import OperatorSchema
     from dld_tui.screens.workspace.history import EditHistory
 
 MakeEdit: TypeAlias = "Callable[[Edit], object]"
@@ -57,7 +57,7 @@ _DECLARATION = re.compile(r"\s*([^\s:=]+)\s*(?::\s*(\w+)\s*=\s*(.+?)\s*)?$", re.
 
 def create_dialog(edit: MakeEdit) -> FieldsDialog:
     """Return the dialog that adds a function."""
-    from dld_tui.core.edits import functions
+    from dld_tui.core.model.edits import functions
 
     def accept(texts: list[str]) -> None:
         name, domain, inputs, outputs = (text.strip() for text in texts)
@@ -129,7 +129,7 @@ def make_dialog(
         name: The name that is offered.
         domain: The operator set that is offered.
     """
-    from dld_tui.core.edits import functions
+    from dld_tui.core.model.edits import functions
 
     def accept(texts: list[str]) -> None:
         edit(
@@ -170,7 +170,7 @@ def custom_dialog(
         inputs: What they take from outside.
         outputs: What others use of theirs.
     """
-    from dld_tui.core.edits import replacing
+    from dld_tui.core.model.edits import replacing
 
     own = name_editor(nodes_at(scope, nodes)[0].name) if len(nodes) == 1 else ("", str)
     offered = [", ".join(map(_shown_name, names)) for names in (inputs, outputs)]
@@ -274,7 +274,7 @@ def operator_dialog(
         nodes: Their refs.
         present: The operator that they call now, as ``domain.Name``.
     """
-    from dld_tui.core.edits.nodes import set_operator
+    from dld_tui.core.model.edits.nodes import set_operator
 
     def accept(texts: list[str]) -> None:
         domain, op_type = operator_of_text(texts[0])
@@ -315,7 +315,7 @@ _KINDS = {
 
 def attribute_dialog(edit: MakeEdit, node: Node) -> FieldsDialog:
     """Return the dialog that adds an attribute to a node, or changes the kind of one."""
-    from dld_tui.core.edits import attributes
+    from dld_tui.core.model.edits import attributes
 
     def accept(texts: list[str]) -> None:
         name, kind, text = texts[0].strip(), texts[1], texts[2]
@@ -400,7 +400,7 @@ class AttributesDialog(Dialog[None]):
         row = self._row
         if row is None:
             return
-        from dld_tui.core.edits.functions import remove_function_attribute
+        from dld_tui.core.model.edits.functions import remove_function_attribute
 
         path = self._function.path
         try:
@@ -410,7 +410,7 @@ class AttributesDialog(Dialog[None]):
         self._list()
 
     def _ask(self, text: str) -> None:
-        from dld_tui.core.edits.functions import set_function_attribute
+        from dld_tui.core.model.edits.functions import set_function_attribute
 
         def accept(texts: list[str]) -> None:
             name, kind, value = parse_declaration(texts[0])
@@ -641,7 +641,7 @@ class FunctionsScreen(ListPage[FunctionRow]):
         self.app.push_screen(create_dialog(self._edit))
 
     def action_rename(self) -> None:
-        from dld_tui.core.edits.functions import rename_function
+        from dld_tui.core.model.edits.functions import rename_function
 
         if self.row is not None:
             message = f"{fmt.plural(len(self.row.instances), 'instance')} of it will follow."
@@ -650,7 +650,7 @@ class FunctionsScreen(ListPage[FunctionRow]):
             )
 
     def action_duplicate(self) -> None:
-        from dld_tui.core.edits.functions import duplicate_function
+        from dld_tui.core.model.edits.functions import duplicate_function
 
         if self.row is not None:
             message = "Nothing calls the copy yet. Give it another name, domain or overload."
@@ -661,13 +661,13 @@ class FunctionsScreen(ListPage[FunctionRow]):
 
     def action_delete(self) -> None:
         """Delete the function; undo brings it back."""
-        from dld_tui.core.edits import functions
+        from dld_tui.core.model.edits import functions
 
         if self.row is not None:
             self._try(functions.delete_function(scope=self.row.scope.path))
 
     def action_inline_all(self) -> None:
-        from dld_tui.core.edits import functions
+        from dld_tui.core.model.edits import functions
 
         row = self.row
         if row is None:

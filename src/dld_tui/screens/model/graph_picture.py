@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.writer import write_bytes
-from dld_tui.core.graph.pictures import style
-from dld_tui.core.graph.pictures.content import Content, folded_content, part_content
-from dld_tui.core.graph.pictures.drawing import (
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.graph.pictures import style
+from dld_tui.core.model.graph.pictures.content import Content, folded_content, part_content
+from dld_tui.core.model.graph.pictures.drawing import (
     Picture,
     kind_of,
     picture_of,

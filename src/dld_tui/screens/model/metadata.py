@@ -12,8 +12,10 @@ from textual.widgets import Input
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document, Node, Scope
-from dld_tui.core.document.metadata import (
+from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.model.document import Document, Node, Scope
+from dld_tui.core.model.document.metadata import (
     KINDS,
     Profile,
     Range,
@@ -25,11 +27,9 @@ from dld_tui.core.document.metadata import (
     profiles_json,
     profiles_of,
 )
-from dld_tui.core.edits.metadata import MODEL_NUMBERS, MODEL_TEXTS
-from dld_tui.core.errors import DldError, InputError
-from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.model.edits.metadata import MODEL_NUMBERS, MODEL_TEXTS
+from dld_tui.core.model.tensors.value_types import Dims, format_type, parse_type, value_type_of
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
-from dld_tui.core.tensors.value_types import Dims, format_type, parse_type, value_type_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.workspace.history import EditHistory, PageEdits
@@ -46,7 +46,7 @@ from dld_tui.widgets.tasks import task
 if TYPE_CHECKING:
     import onnx
 
-    from dld_tui.core.document import DocumentChange
+    from dld_tui.core.model.document import DocumentChange
 
 
 _LABEL_CELLS = 26
@@ -326,7 +326,7 @@ class MetadataScreen(Page):
             self._write(row, text)
 
     def _write(self, row: MetadataRow, text: str | None) -> None:
-        from dld_tui.core.edits import metadata
+        from dld_tui.core.model.edits import metadata
 
         where = row.part.where
         if row.kind == "doc" and row.part.scope is not None:
@@ -340,7 +340,7 @@ class MetadataScreen(Page):
             self._write_type(row, text or "")
 
     def _write_type(self, row: MetadataRow, text: str) -> None:
-        from dld_tui.core.edits import inputs_outputs
+        from dld_tui.core.model.edits import inputs_outputs
 
         wanted = parse_type(text)
         dims = wanted.dims if wanted is not None else None
@@ -544,7 +544,7 @@ class ProfilesScreen(ListPage[RangeRow]):
         self.action_edit()
 
     def _set(self, profiles: list[Profile]) -> None:
-        from dld_tui.core.edits import metadata
+        from dld_tui.core.model.edits import metadata
 
         self.edits.workspace.try_edit(metadata.set_profiles(profiles=profiles_json(profiles)))
 

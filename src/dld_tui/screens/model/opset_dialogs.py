@@ -9,15 +9,15 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.operator_listing import domain_title
-from dld_tui.core.document.summary import OpsetImport, opset_imports
-from dld_tui.core.notes import Claim, Note, NoteKind
-from dld_tui.core.operators.registry import (
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.operator_listing import domain_title
+from dld_tui.core.model.document.summary import OpsetImport, opset_imports
+from dld_tui.core.model.operators.registry import (
     importable_version,
     known_domains,
     known_versions,
 )
+from dld_tui.core.notes import Claim, Note, NoteKind
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.screens.home.new_model import runtimes_text
 from dld_tui.widgets.dialogs.dialogs import (
@@ -315,7 +315,7 @@ class OpsetDialog(Dialog[None]):
         )
 
     def _ask_version(self, domain: str, present: str, *, changes: bool) -> None:
-        from dld_tui.core.edits import metadata
+        from dld_tui.core.model.edits import metadata
 
         known = known_versions(domain)
         message = f"Known versions: 1 to {known[-1]}." if known else "This operator set is unknown."
@@ -334,7 +334,7 @@ class OpsetDialog(Dialog[None]):
         )
 
     def action_remove(self) -> None:
-        from dld_tui.core.edits import metadata
+        from dld_tui.core.model.edits import metadata
 
         entry = self._entry
         if entry is None or entry.version is None:

@@ -40,9 +40,9 @@ from dld_tui.core.accuracy.tactics import (
     verdict_text,
 )
 from dld_tui.core.codec import encode
-from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.model.document import Document, Node
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
@@ -53,7 +53,7 @@ from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import NodeErrors, host
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Document
+    from dld_tui.core.model.document import Document
     from dld_tui.widgets.shell.page import Page
 
 

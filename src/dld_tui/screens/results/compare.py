@@ -16,11 +16,11 @@ from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, VIEWS, Comparis
 from dld_tui.core.compare.export import comparison_csv
 from dld_tui.core.compare.records import ComparisonRow, Subject
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.recognise import is_sweep
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.model.document import Document
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.process.paths import distinct_names
 from dld_tui.core.report.records import Layer, NodeLink

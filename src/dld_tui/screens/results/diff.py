@@ -29,9 +29,9 @@ from dld_tui.core.compare.diff.text import (
     title,
 )
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.transactions import Transaction
+from dld_tui.core.model.document.transactions import Transaction
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
@@ -17,7 +17,7 @@ from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Document
+    from dld_tui.core.model.document import Document
     from dld_tui.widgets.shell.page import CommandScreen, Page
 
 

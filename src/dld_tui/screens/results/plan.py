@@ -19,12 +19,12 @@ from textual import on
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document, Node
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.writer import write_bytes
-from dld_tui.core.graph.pictures import style
-from dld_tui.core.graph.pictures.drawing import Picture, kind_of, picture_of
 from dld_tui.core.llm.folder import open_document
+from dld_tui.core.model.document import Document, Node
+from dld_tui.core.model.graph.pictures import style
+from dld_tui.core.model.graph.pictures.drawing import Picture, kind_of, picture_of
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.report.groups import UNKNOWN, group_layers
 from dld_tui.core.report.layer_table import precision_style, short_precision

@@ -16,7 +16,7 @@ from textual import on
 
 from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document, Node
+from dld_tui.core.model.document import Document, Node
 from dld_tui.core.notes import Note
 from dld_tui.core.reading.card import card_lines, write_card
 from dld_tui.core.reading.export import export_report, formats

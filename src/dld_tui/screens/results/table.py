@@ -14,7 +14,6 @@ from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
 from dld_tui.core.compare.gate import gate_bars, gate_table, listed_nodes, more_nodes
 from dld_tui.core.compare.requirement_files import keep_verdict
 from dld_tui.core.compare.requirements import requirements_bars, requirements_table
-from dld_tui.core.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.health import (
     SelfTest,
@@ -24,6 +23,7 @@ from dld_tui.core.machine.health import (
     selftest_lines,
     step_table,
 )
+from dld_tui.core.model.cost.memory import MemoryPlan, memory_lines, memory_table
 from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
 from dld_tui.core.report.startup import SessionStartup, node_table, startup_lines

@@ -11,17 +11,17 @@ from textual.widget import Widget
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.node import LIST_DTYPES
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.files.external import element_bits
-from dld_tui.core.tensors.elements import (
+from dld_tui.core.model.document import Node, Scope
+from dld_tui.core.model.document.node import LIST_DTYPES
+from dld_tui.core.model.tensors.elements import (
     ConversionReport,
     prepare_conversion,
     require_convertible,
     require_dtype,
 )
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.history import PageEdits
@@ -223,7 +223,7 @@ class TensorConversion:
             self._convert([plan.place for plan in planned if plan.report is not None], dtype)
 
     def _convert(self, places: Sequence[TensorPlace], dtype: str) -> None:
-        from dld_tui.core.edits import tensors
+        from dld_tui.core.model.edits import tensors
 
         steps = [
             partial(
@@ -286,7 +286,7 @@ def external_entries_dialog(place: TensorPlace, edit: Callable[..., Any]) -> Fie
         place: The initializer.
         edit: Makes an edit; what is wrong with the entries it raises.
     """
-    from dld_tui.core.edits import initializers
+    from dld_tui.core.model.edits import initializers
 
     tensor = place.tensor
     if tensor is None or place.node is not None or not tensor.is_external:

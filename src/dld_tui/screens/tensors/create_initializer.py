@@ -13,13 +13,13 @@ from textual.widget import Widget
 
 from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document, Scope
 from dld_tui.core.errors import CancelledError, DldError, UsageError
+from dld_tui.core.model.document import Document, Scope
+from dld_tui.core.model.tensors.elements import payload_bytes, to_json
+from dld_tui.core.model.tensors.generate import uniform_range
+from dld_tui.core.model.tensors.literals import parse_literal
+from dld_tui.core.model.tensors.npy import import_npy
 from dld_tui.core.params import from_json, param, when
-from dld_tui.core.tensors.elements import payload_bytes, to_json
-from dld_tui.core.tensors.generate import uniform_range
-from dld_tui.core.tensors.literals import parse_literal
-from dld_tui.core.tensors.npy import import_npy
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.base_pages import FormPage
@@ -292,7 +292,7 @@ class CreateInitializer(FormPage):
         self.edits.work("Reading the values", task, ended)
 
     def _add(self, asked: NewTensor, values: NewValues) -> None:
-        from dld_tui.core.edits import initializers
+        from dld_tui.core.model.edits import initializers
 
         path = self.scope.path
         arguments: dict[str, Any] = {"dtype": values.dtype, "dims": values.dims}

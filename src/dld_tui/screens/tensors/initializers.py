@@ -13,9 +13,9 @@ from textual.widget import Widget
 
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
-from dld_tui.core.document import DocumentChange, Node, Scope
-from dld_tui.core.document.scope import Use
 from dld_tui.core.errors import DldError
+from dld_tui.core.model.document import DocumentChange, Node, Scope
+from dld_tui.core.model.document.scope import Use
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -46,7 +46,7 @@ from dld_tui.widgets.tensors.initializers import (
 )
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Edit
+    from dld_tui.core.model.document import Edit
     from dld_tui.screens.workspace.history import EditHistory
 
 
@@ -325,7 +325,7 @@ class InitializersScreen(Page):
         self.app.push_screen(CreateInitializer(self.edits.workspace, scope, made))
 
     def action_rename(self) -> None:
-        from dld_tui.core.edits import renaming
+        from dld_tui.core.model.edits import renaming
 
         row = self.row
         if row is None:
@@ -374,7 +374,7 @@ class InitializersScreen(Page):
             self._delete(rows, disconnect=False)
 
     def _delete(self, rows: Sequence[InitializerRow], *, disconnect: bool) -> None:
-        from dld_tui.core.edits.initializers import delete_initializers
+        from dld_tui.core.model.edits.initializers import delete_initializers
 
         self._for_scopes("Deleting", delete_initializers, rows, disconnect=disconnect)
 
@@ -397,7 +397,7 @@ class InitializersScreen(Page):
 
     @task()
     async def action_external(self) -> None:
-        from dld_tui.core.edits.initializers import set_external
+        from dld_tui.core.model.edits.initializers import set_external
 
         rows = self._initializers(self.chosen, "moved to a data file", dense=True)
         if not rows:
@@ -428,7 +428,7 @@ class InitializersScreen(Page):
             self.app.push_screen(dialog)
 
     def action_inline(self) -> None:
-        from dld_tui.core.edits.initializers import set_inline
+        from dld_tui.core.model.edits.initializers import set_inline
 
         rows = self._initializers(self.chosen, "external", dense=True)
         rows = [row for row in rows if row.tensor.is_external]
@@ -438,7 +438,7 @@ class InitializersScreen(Page):
             self.notify("It is already in the model file", timeout=3)
 
     def action_sparse(self) -> None:
-        from dld_tui.core.edits.initializers import to_dense, to_sparse
+        from dld_tui.core.model.edits.initializers import to_dense, to_sparse
 
         rows = self._initializers(self.chosen, "sparse")
         for kind, edit in ((DENSE, to_sparse), (SPARSE, to_dense)):
@@ -450,8 +450,8 @@ class InitializersScreen(Page):
     @task()
     async def edit_sparse(self, row: InitializerRow) -> None:
         """Edit type, dimensions, indices and values of a sparse initializer as text."""
-        from dld_tui.core.edits import initializers
-        from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
+        from dld_tui.core.model.edits import initializers
+        from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
         record = row.scope.named("sparse_initializer").first(row.name)
@@ -578,7 +578,7 @@ class InitializersScreen(Page):
             self._connect(use.node, use.index, "")
 
     def _connect(self, node: Node, index: int, value: str) -> None:
-        from dld_tui.core.edits import links
+        from dld_tui.core.model.edits import links
 
         is_connected = self.edits.try_edit(
             links.set_input(scope=node.scope.path, node=node.ref, index=index, value=value)

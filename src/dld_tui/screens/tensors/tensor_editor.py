@@ -16,19 +16,19 @@ from textual.widget import Widget
 
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
-from dld_tui.core.document import DocumentChange
-from dld_tui.core.document.packed_weights import (
+from dld_tui.core.errors import CancelledError, DldError, UsageError
+from dld_tui.core.model.document import DocumentChange
+from dld_tui.core.model.document.packed_weights import (
     BlockedWeight,
     WeightPart,
     WeightView,
     weight_views,
 )
-from dld_tui.core.errors import CancelledError, DldError, UsageError
-from dld_tui.core.tensors.elements import to_json
-from dld_tui.core.tensors.inspection import Histogram, TensorWindow
-from dld_tui.core.tensors.literals import parse_element
-from dld_tui.core.tensors.npy import NpyPayload, export_npy, import_npy, read_npy_header
-from dld_tui.core.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
+from dld_tui.core.model.tensors.elements import to_json
+from dld_tui.core.model.tensors.inspection import Histogram, TensorWindow
+from dld_tui.core.model.tensors.literals import parse_element
+from dld_tui.core.model.tensors.npy import NpyPayload, export_npy, import_npy, read_npy_header
+from dld_tui.core.model.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.tensors.conversion import (
@@ -370,7 +370,7 @@ class TensorScreen(Page):
 
     @task()
     async def action_dims(self) -> None:
-        from dld_tui.core.edits import tensors
+        from dld_tui.core.model.edits import tensors
 
         shape = self.tensor.shape
 
@@ -503,7 +503,7 @@ class TensorScreen(Page):
             self.dismiss(None)
 
     def _set(self, start: int, values: list[JSON]) -> None:
-        from dld_tui.core.edits import tensors
+        from dld_tui.core.model.edits import tensors
 
         self.edits.edit(
             tensors.set_elements(
@@ -580,7 +580,7 @@ class TensorScreen(Page):
         return first, max(1, min(last, view.count) - first)
 
     def _splice(self, start: int, **counts: Any) -> None:
-        from dld_tui.core.edits import tensors
+        from dld_tui.core.model.edits import tensors
 
         step = partial(
             self.edits.document.apply,
@@ -715,7 +715,7 @@ class TensorScreen(Page):
         self._replace(new)
 
     def _replace(self, new: NpyPayload) -> None:
-        from dld_tui.core.edits import tensors
+        from dld_tui.core.model.edits import tensors
 
         step = partial(
             self.edits.document.apply,

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from dld_tui.commands import Command
 from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import DocumentChange, Node
-from dld_tui.core.document.serialise import skeleton_bytes
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.temporary import discard, hold_folder
+from dld_tui.core.model.document import DocumentChange, Node
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.params import to_json
 from dld_tui.core.process import paths
 from dld_tui.core.process.paths import unused
@@ -111,7 +111,7 @@ class Activities(Controller):
 
         A decoder can be measured as it is used: tokens after tokens, with its cache.
         """
-        from dld_tui.core.inputs.roles import cache_pairs, state_pairs
+        from dld_tui.core.model.inputs.roles import cache_pairs, state_pairs
 
         activity: str | None = "profile_onnxruntime"
         if cache_pairs(self.document) or state_pairs(self.document):

@@ -18,9 +18,9 @@ from dld_tui.commands.command import table
 from dld_tui.commands.key_names import with_keys
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import DocumentChange, Node, Scope
-from dld_tui.core.document.local_functions import function_of
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.model.document import DocumentChange, Node, Scope
+from dld_tui.core.model.document.local_functions import function_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
@@ -39,7 +39,7 @@ from dld_tui.widgets.shell.command_dispatch import Commands, binding_of
 from dld_tui.widgets.shell.page import Page, host
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.parts.fragment import Fragment
+    from dld_tui.core.model.document.parts.fragment import Fragment
 
 COLUMNS, ROWS = 120, 40
 """Side by side from so many columns on, else one below the other from so many rows on."""
@@ -244,7 +244,7 @@ class BesidePane(Commands, Vertical):
 
     def action_copy(self) -> None:
         """Copy nodes; they are pasted into the model that has the tab, or any other."""
-        from dld_tui.core.document.parts.fragment import fragment_of
+        from dld_tui.core.model.document.parts.fragment import fragment_of
 
         nodes = outer_nodes(self._chosen)
         fragments: list[Fragment] = []

@@ -15,7 +15,7 @@ from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding, RuntimeAnswer, by_severity
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import DocumentChange
+from dld_tui.core.model.document import DocumentChange
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller, hears
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
     from dld_tui.core.checks.checker import Checker
     from dld_tui.core.checks.findings import RuntimeAnswer
-    from dld_tui.core.document import DocumentChange, Transaction
+    from dld_tui.core.model.document import DocumentChange, Transaction
 
 
 _BREAK_S = 0.002
@@ -52,7 +52,7 @@ _BEFORE = " (before the last edit)"
 
 def _checker_type() -> type[Checker]:
     from dld_tui.core.checks.checker import Checker
-    from dld_tui.core.operators.registry import known_domains
+    from dld_tui.core.model.operators.registry import known_domains
 
     known_domains()
     return Checker
@@ -284,7 +284,7 @@ class Checks(Controller):
 
     def _repair(self, findings: list[Finding]) -> None:
         from dld_tui.core.checks.findings import repair_steps
-        from dld_tui.core.edits import repairs
+        from dld_tui.core.model.edits import repairs
 
         if not self.is_checked:
             self.say("The model is still being checked")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.screen import Screen
 
-    from dld_tui.core.document import Document
+    from dld_tui.core.model.document import Document
 
 Answer = TypeVar("Answer")
 Option: TypeAlias = "tuple[str, str, Callable[[], None] | None]"

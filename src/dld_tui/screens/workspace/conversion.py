@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.local_functions import body_of
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.model.document.local_functions import body_of
+from dld_tui.core.model.tensors.payloads import scratch_folder
 from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.params import RequestData, from_json, settings_of
 from dld_tui.core.process import paths
 from dld_tui.core.process.paths import unused
-from dld_tui.core.tensors.payloads import scratch_folder
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from dld_tui.activities.registry import Modification
     from dld_tui.core.conversion.quantization_plan import Point
     from dld_tui.core.conversion.result import ConversionResult, Preview, VerifiedResult
-    from dld_tui.core.document import Document, Node, Scope, Transaction
-    from dld_tui.core.document.parts.extraction import Extraction as Extracted
-    from dld_tui.core.document.transactions import Edit
+    from dld_tui.core.model.document import Document, Node, Scope, Transaction
+    from dld_tui.core.model.document.parts.extraction import Extraction as Extracted
+    from dld_tui.core.model.document.transactions import Edit
 
 
 _AGAIN_S = 0.1
@@ -80,7 +80,7 @@ class Result:
         Raises:
             DldError: The result is not valid, or there is no room for it.
         """
-        from dld_tui.core.edits.model_swap import keep_model
+        from dld_tui.core.model.edits.model_swap import keep_model
 
         with scratch_folder() as folder:
             output = folder / (self._document.path or self.aside).name
@@ -94,7 +94,7 @@ class Result:
         Raises:
             EditError: It does not fit.
         """
-        from dld_tui.core.edits import model_swap
+        from dld_tui.core.model.edits import model_swap
 
         if self.edit is not None:
             return self._document.apply(self.edit)
@@ -106,7 +106,7 @@ class Result:
         Raises:
             DldError: It cannot be opened, or there is no room for it.
         """
-        from dld_tui.core.edits.model_swap import keep_model
+        from dld_tui.core.model.edits.model_swap import keep_model
 
         kept = keep_model(self._document, path, cancelled=cancelled)
         return {**kept, "name": path.name} if isinstance(kept, dict) else kept
@@ -117,7 +117,7 @@ class Result:
         Raises:
             DldError: It cannot be written.
         """
-        from dld_tui.core.edits.model_swap import write_kept
+        from dld_tui.core.model.edits.model_swap import write_kept
 
         target = unused(self.aside)
         write_kept(self._document, self.model, target)
@@ -372,7 +372,7 @@ class Conversion(Controller):
     @task()
     async def convert_opset(self) -> None:
         """Ask for a version, and show the form of the conversion."""
-        from dld_tui.core.operators.registry import newest_opset
+        from dld_tui.core.model.operators.registry import newest_opset
         from dld_tui.screens.model.opset_dialogs import VersionDialog
 
         present = self.document.opset_imports.get("")
@@ -485,7 +485,7 @@ class Conversion(Controller):
 
     def _extract_marked(self, nodes: list[Node], scope: Scope) -> None:
         """Extract marked nodes; ask whether with what lies between them, if anything does."""
-        from dld_tui.core.document.traversal import between
+        from dld_tui.core.model.document.traversal import between
 
         if len(nodes) < 2 or any(node.scope is not nodes[0].scope for node in nodes):
             self._extract(nodes, scope)
@@ -501,7 +501,7 @@ class Conversion(Controller):
 
     @task()
     async def _ask_between(self, nodes: list[Node], found: set[Node]) -> None:
-        from dld_tui.core.document.traversal import places
+        from dld_tui.core.model.document.traversal import places
 
         scope, chosen = nodes[0].scope, nodes
         if len(found) > len(nodes):
@@ -523,7 +523,7 @@ class Conversion(Controller):
 
     def _extract_context(self, node: Node) -> None:
         """Write what a provider compiled, such as a TensorRT engine; then offer to open it."""
-        from dld_tui.core.document.parts.ep_context import context_of, write_context
+        from dld_tui.core.model.document.parts.ep_context import context_of, write_context
 
         context = context_of(self.document, node)
         suffix = ".context.bin" if context.header is None else ".engine"
@@ -564,7 +564,7 @@ class Conversion(Controller):
     @task("await types")
     async def _extract(self, nodes: Sequence[Node], scope: Scope, call: Node | None = None) -> None:
         """Extract nodes, or the whole of a scope when there are none; then ask for the file."""
-        from dld_tui.core.document.parts.extraction import extract_body, extract_nodes
+        from dld_tui.core.model.document.parts.extraction import extract_body, extract_nodes
 
         await self.inference.typed(always=True)  # the new model's inputs and outputs need types
         document = self.document
@@ -607,7 +607,7 @@ class Conversion(Controller):
             self._write_extract(extracted, path, bool(replaced))
 
     def _write_extract(self, extracted: Extracted, path: Path, overwrite: bool) -> None:
-        from dld_tui.core.document.serialise import loadable_view, save
+        from dld_tui.core.model.document.serialise import loadable_view, save
 
         remarks: list[str] = []
         problems: list[str] = []
@@ -655,7 +655,7 @@ class Conversion(Controller):
 
     def export_script(self) -> None:
         """Write the edits of this session as a script."""
-        from dld_tui.core.document.scripting.scripts import export_script
+        from dld_tui.core.model.document.scripting.scripts import export_script
 
         path = self.document.path
         start = str(path.with_suffix(".edits.jsonl")) if path is not None else "edits.jsonl"

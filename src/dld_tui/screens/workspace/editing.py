@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.errors import DldError
+from dld_tui.core.model.document.metadata import PRECISIONS, precision_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller, Option, hears
@@ -26,8 +26,8 @@ from dld_tui.widgets.parameters.pane import Parameters
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Node, Scope
-    from dld_tui.core.document.node import Attribute
+    from dld_tui.core.model.document import Node, Scope
+    from dld_tui.core.model.document.node import Attribute
     from dld_tui.screens.tensors.conversion import TensorPlace
     from dld_tui.widgets.parameters.descriptions import ParameterRow
 
@@ -149,7 +149,7 @@ class Editing(Controller):
 
     def rename(self) -> None:
         """Rename the node, or the value of the link or under the cursor of the parameters pane."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         row = self.cursor.row
         subject = self.cursor.subject
@@ -165,7 +165,7 @@ class Editing(Controller):
             self.say("Nothing here has a name that can be changed")
 
     def _rename_node(self, node: Node) -> None:
-        from dld_tui.core.edits import renaming
+        from dld_tui.core.model.edits import renaming
         from dld_tui.widgets.parameters.edit_bar import EditBar, name_editor
 
         shown, read = name_editor(node.name)
@@ -177,7 +177,7 @@ class Editing(Controller):
         self.panes.mount_bar(EditBar("name", shown, accept, placeholder="no name"))
 
     def _rename_value(self, scope: Scope, value: str) -> None:
-        from dld_tui.core.edits import renaming
+        from dld_tui.core.model.edits import renaming
         from dld_tui.widgets.parameters.edit_bar import EditBar, name_editor
 
         shown, read = name_editor(value)
@@ -190,8 +190,8 @@ class Editing(Controller):
 
     def rename_many(self) -> None:
         """Ask for a pattern, and rename what matches: of the marked nodes, or of all."""
-        from dld_tui.core.edits import pattern_renaming
-        from dld_tui.core.edits.pattern_renaming import NewNames, renamed
+        from dld_tui.core.model.edits import pattern_renaming
+        from dld_tui.core.model.edits.pattern_renaming import NewNames, renamed
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
 
         marked = self.model.chosen_nodes if self.cursor.marks else None
@@ -244,15 +244,15 @@ class Editing(Controller):
 
     def edit_attribute(self) -> None:
         """Type the value of the attribute under the cursor."""
-        from dld_tui.core.document import Node
-        from dld_tui.core.document.opset_imports import versions_by_domain
-        from dld_tui.core.edits import attributes
-        from dld_tui.core.operators.attribute_words import (
+        from dld_tui.core.model.document import Node
+        from dld_tui.core.model.document.opset_imports import versions_by_domain
+        from dld_tui.core.model.edits import attributes
+        from dld_tui.core.model.operators.attribute_words import (
             attribute_words,
             integer_word,
             integer_words,
         )
-        from dld_tui.core.tensors.literals import LISTS, format_literal
+        from dld_tui.core.model.tensors.literals import LISTS, format_literal
         from dld_tui.widgets.parameters.descriptions import node_schema
         from dld_tui.widgets.parameters.edit_bar import EditBar, edit_value, editable_text
 
@@ -308,8 +308,8 @@ class Editing(Controller):
     @task()
     async def _edit_sparse(self, node: Node, attribute: Attribute) -> None:
         """Edit type, dimensions and elements of a sparse tensor as text."""
-        from dld_tui.core.edits import attributes
-        from dld_tui.core.tensors.sparse import read_sparse_lines, sparse_lines
+        from dld_tui.core.model.edits import attributes
+        from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
         from dld_tui.widgets.dialogs.dialogs import SPARSE_NOTE, TextDialog
 
         try:
@@ -334,8 +334,8 @@ class Editing(Controller):
 
     def revert(self) -> None:
         """Remove the attribute under the cursor, so that the default holds."""
-        from dld_tui.core.document import Node
-        from dld_tui.core.edits import attributes
+        from dld_tui.core.model.document import Node
+        from dld_tui.core.model.edits import attributes
 
         node, row = self.cursor.subject, self.cursor.row
         if row is None or not row.attribute or not isinstance(node, Node):
@@ -363,7 +363,7 @@ class Editing(Controller):
         self._ask_delete(nodes, uses)
 
     def _ask_delete(self, nodes: Sequence[Node], uses: int) -> None:
-        from dld_tui.core.edits.links import bypass_source
+        from dld_tui.core.model.edits.links import bypass_source
 
         many = uses > _MOST_COUNTED
         outputs = (
@@ -388,7 +388,7 @@ class Editing(Controller):
 
     def delete_nodes(self, nodes: Sequence[Node], *, reconnect: bool) -> None:
         """Delete nodes of any scopes in one step, without asking."""
-        from dld_tui.core.edits.nodes import delete_many
+        from dld_tui.core.model.edits.nodes import delete_many
 
         pairs: list[JSON] = [[list(node.scope.path), node.ref] for node in nodes]
         edit = partial(self.document.apply, delete_many(nodes=pairs, reconnect=reconnect))
@@ -398,8 +398,8 @@ class Editing(Controller):
     @task()
     async def _ask_outputs(self, nodes: Sequence[Node]) -> None:
         """Ask what outputs are called that are left when nodes are cut off."""
-        from dld_tui.core.edits import replacing
-        from dld_tui.core.edits.replacing import cut_values
+        from dld_tui.core.model.edits import replacing
+        from dld_tui.core.model.edits.replacing import cut_values
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
         from dld_tui.widgets.parameters.edit_bar import name_editor
 
@@ -457,7 +457,7 @@ class Editing(Controller):
     @task()
     async def edit_text(self) -> None:
         """Edit the doc string or metadata entry under the cursor."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
         from dld_tui.widgets.dialogs.dialogs import (
             TextDialog,  # lazy: a text area takes long to load
         )
@@ -474,7 +474,7 @@ class Editing(Controller):
             self._set_text(node, key, text)
 
     def _set_text(self, node: Node, key: str, text: str | None) -> None:
-        from dld_tui.core.edits import metadata
+        from dld_tui.core.model.edits import metadata
 
         where: dict[str, Any] = {"scope": node.scope.path, "nodes": [node.ref]}
         if key == DOC_STRING:
@@ -484,7 +484,7 @@ class Editing(Controller):
 
     def delete_text(self) -> None:
         """Remove the doc string or metadata entry of the node."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         key, node = self.cursor.text_key, self.cursor.subject
         if key is not None and isinstance(node, Node):
@@ -495,7 +495,7 @@ class Editing(Controller):
     @task()
     async def choose_precision(self) -> None:
         """Ask for the precision of the marked nodes, or of the one under the cursor."""
-        from dld_tui.core.edits import metadata
+        from dld_tui.core.model.edits import metadata
 
         nodes = self.model.chosen_nodes
         if not nodes:
@@ -536,7 +536,7 @@ class Editing(Controller):
 
     def edit_tensor(self) -> None:
         """Edit in its own page what is too large for one line, and initializers."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
         from dld_tui.widgets.parameters.edit_bar import editable_text
 
         row, subject = self.cursor.tensor_row, self.cursor.subject
@@ -556,7 +556,7 @@ class Editing(Controller):
             self.show_tensor(place)
 
     def _place_of(self, row: ParameterRow) -> TensorPlace | None:
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
         from dld_tui.screens.tensors.conversion import (
             TensorPlace,  # lazy: few sessions edit tensors
         )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.local_functions import enclosing_function, function_of
 from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.model.document.local_functions import enclosing_function, function_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
@@ -23,7 +23,7 @@ from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Edit, Node, Scope, Transaction
+    from dld_tui.core.model.document import Edit, Node, Scope, Transaction
     from dld_tui.widgets.dialogs.search import PickItem
 
 
@@ -144,7 +144,7 @@ class Functions(Controller):
     @task()
     async def show_list(self) -> None:
         """Show the list of local functions."""
-        from dld_tui.core.document import Node, Scope
+        from dld_tui.core.model.document import Node, Scope
         from dld_tui.screens.model.functions import (
             FunctionsScreen,  # lazy: few models have functions
         )
@@ -175,7 +175,7 @@ class Functions(Controller):
 
     def make(self) -> None:
         """Make a function of the chosen nodes, and call it in their place."""
-        from dld_tui.core.edits.functions import NEW_DOMAIN, unused_key
+        from dld_tui.core.model.edits.functions import NEW_DOMAIN, unused_key
         from dld_tui.screens.model.functions import make_dialog
 
         if (chosen := self._one_scope()) is None:
@@ -189,8 +189,8 @@ class Functions(Controller):
 
     def replace_by_custom(self) -> None:
         """Put one custom node in the place of the chosen nodes."""
-        from dld_tui.core.document.parts.extraction import nodes_at
-        from dld_tui.core.edits.nodes import boundary, file_order
+        from dld_tui.core.model.document.parts.extraction import nodes_at
+        from dld_tui.core.model.edits.nodes import boundary, file_order
         from dld_tui.screens.model.functions import custom_dialog
 
         if (chosen := self._one_scope()) is not None:
@@ -216,7 +216,7 @@ class Functions(Controller):
 
     def inline(self) -> None:
         """Replace the chosen calls by the nodes of their functions."""
-        from dld_tui.core.edits import functions
+        from dld_tui.core.model.edits import functions
 
         node_functions = [(node, function_of(node)) for node in self.model.chosen_nodes]
         calls = [node for node, function in node_functions if function is not None]
@@ -248,7 +248,7 @@ class Functions(Controller):
 
     def _show(self, transaction: Transaction) -> None:
         """Show what an edit did, and go to the first node that it added."""
-        from dld_tui.core.document.transactions import Splice
+        from dld_tui.core.model.document.transactions import Splice
 
         added = [
             node
@@ -263,7 +263,7 @@ class Functions(Controller):
 
     def _attribute_inside(self, cursor: Cursor) -> tuple[Node, str, Scope] | None:
         """Return the attribute under the cursor, and the function that it is inside."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         row, node = cursor.row, cursor.subject
         if row is None or not row.attribute or not isinstance(node, Node):
@@ -292,7 +292,7 @@ class Functions(Controller):
             self._refer(node, name, reference)
 
     def _refer(self, node: Node, name: str, reference: str) -> None:
-        from dld_tui.core.edits import functions
+        from dld_tui.core.model.edits import functions
 
         kind = _kind_of(node, name) if node.attribute(name) is None else None
         self.history.try_edit(
@@ -307,8 +307,8 @@ class Functions(Controller):
 
     def _declare(self, node: Node, name: str, function: Scope) -> None:
         """Declare an attribute of the function, and refer to it."""
-        from dld_tui.core.document.local_functions import function_attributes
-        from dld_tui.core.edits import functions
+        from dld_tui.core.model.document.local_functions import function_attributes
+        from dld_tui.core.model.edits import functions
         from dld_tui.screens.model.functions import parse_declaration
         from dld_tui.widgets.dialogs.dialogs import FieldsDialog, FieldSpec
 
@@ -333,7 +333,7 @@ class Functions(Controller):
     @task()
     async def show_menu(self) -> None:
         """Ask what is to be done with the bodies of the node."""
-        from dld_tui.core.edits import subgraphs
+        from dld_tui.core.model.edits import subgraphs
 
         node = self.cursor.node
         if node is None:
@@ -363,7 +363,7 @@ class Functions(Controller):
 
     async def _add_body(self, node: Node, *, is_copy: bool) -> None:
         """Add an empty body, or a copy of another one, and show its nodes."""
-        from dld_tui.core.edits import subgraphs
+        from dld_tui.core.model.edits import subgraphs
         from dld_tui.widgets.dialogs.search import PickDialog
 
         slot = await self._pick_slot(node)
@@ -428,7 +428,7 @@ def _kind_of(node: Node, name: str) -> str | None:
 
 def _reference_items(function: Scope, kind: str | None) -> Iterable[PickItem]:
     """Yield the attributes of a function; those of another kind are grey, and come last."""
-    from dld_tui.core.document.local_functions import function_attributes
+    from dld_tui.core.model.document.local_functions import function_attributes
     from dld_tui.widgets.dialogs.search import PickItem
 
     rows = [

@@ -12,10 +12,10 @@ from textual.timer import Timer
 
 from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.metadata import MOST, position_of
-from dld_tui.core.document.node import NodeTexts
-from dld_tui.core.document.transactions import DocumentChange
 from dld_tui.core.errors import CancelledError
+from dld_tui.core.model.document.metadata import MOST, position_of
+from dld_tui.core.model.document.node import NodeTexts
+from dld_tui.core.model.document.transactions import DocumentChange
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.activities import Activities
@@ -35,8 +35,8 @@ from dld_tui.widgets.shell.page import Page, host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.cost.nodes import ModelCosts
-    from dld_tui.core.document import Node, Scope
+    from dld_tui.core.model.cost.nodes import ModelCosts
+    from dld_tui.core.model.document import Node, Scope
     from dld_tui.core.report.reports_of_model import Profile
     from dld_tui.screens.workspace.opening import EarlyGraph
 
@@ -100,8 +100,8 @@ class Graphs(Controller):
 
     def _flops(self) -> tuple[Mapping[Node, float], str]:
         """Return the operations of the nodes that are shown. May run on a thread."""
-        from dld_tui.core.cost.nodes import ModelCosts
-        from dld_tui.core.shapes.size import Polynomial, size_at
+        from dld_tui.core.model.cost.nodes import ModelCosts
+        from dld_tui.core.model.shapes.size import Polynomial, size_at
 
         now = (self.model.version, self.model.has_fresh_types)
         if self._costs is None or self._costs[0] != now:
@@ -260,7 +260,7 @@ class Graphs(Controller):
 
     def reveal(self, subject: Node | Scope) -> None:
         """Show in the graph what the parameters pane shows."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         scope = subject.scope if isinstance(subject, Node) else subject
         if scope is not self._graph_scope:
@@ -292,7 +292,7 @@ class Graphs(Controller):
         self.navigation.when_rested(lambda: self._follow_graph(subject))
 
     def _follow_graph(self, subject: Node | Scope) -> None:
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         if not is_alive(subject):
             return
@@ -304,7 +304,7 @@ class Graphs(Controller):
     @hears(GraphPane.MoveAsked)
     def move_box(self, event: GraphPane.MoveAsked) -> None:
         """Keep where a box was moved to."""
-        from dld_tui.core.edits import metadata
+        from dld_tui.core.model.edits import metadata
 
         node = event.node
         x, y = position_of(node) or (0, 0)
@@ -317,7 +317,7 @@ class Graphs(Controller):
     @hears(GraphPane.ArrangeAsked)
     def arrange(self, event: GraphPane.ArrangeAsked) -> None:
         """Forget where boxes were moved to."""
-        from dld_tui.core.edits import metadata
+        from dld_tui.core.model.edits import metadata
 
         if any(position_of(node) is not None for node in event.scope.nodes):
             self.history.try_edit(metadata.set_positions(scope=event.scope.path, positions=None))
@@ -327,7 +327,7 @@ class Graphs(Controller):
     @hears(MarksChanged)
     def show_marks(self, event: MarksChanged) -> None:
         """Mark in the graph what is marked in the explorer."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         marked = self.panes.explorer.list
         if event.view is marked:

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Document, DocumentChange, Edit, Transaction
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.model.document import Document, DocumentChange, Edit, Transaction
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.controller import Controller

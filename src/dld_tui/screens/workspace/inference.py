@@ -21,11 +21,11 @@ from dld_tui.core.checks.findings import (
     findings_of,
 )
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import DocumentChange
-from dld_tui.core.document.locations import scope_at
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.temporary import discard, hold_folder
-from dld_tui.core.tensors.value_types import ValueType
+from dld_tui.core.model.document import DocumentChange
+from dld_tui.core.model.document.locations import scope_at
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.checks import Checks
@@ -35,9 +35,9 @@ from dld_tui.screens.workspace.panes import Panes
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
     from dld_tui.core.events import Event
-    from dld_tui.core.shapes.staleness import Staleness
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.shapes.staleness import Staleness
 
 
 _LARGE = 5_000
@@ -76,7 +76,7 @@ class Inference(Controller):
 
     @property
     def _stale_marks(self) -> Staleness:
-        from dld_tui.core.shapes.staleness import Staleness
+        from dld_tui.core.model.shapes.staleness import Staleness
 
         if self._staleness is None:
             self._staleness = Staleness(self.document)
@@ -109,7 +109,7 @@ class Inference(Controller):
         Args:
             always: Wait, too, when no input or output lacks its type.
         """
-        from dld_tui.core.edits.late_types import untyped_terminals
+        from dld_tui.core.model.edits.late_types import untyped_terminals
 
         def is_ready() -> bool:
             if not self.INFER or self.model.has_fresh_types or self.model.is_closed:
@@ -232,7 +232,7 @@ class Inference(Controller):
         """Give inputs and outputs that edits made without a type the one that is known by now."""
         if not self.document.history.done:
             return  # else a look at a model would load all edits
-        from dld_tui.core.edits.late_types import late_types
+        from dld_tui.core.model.edits.late_types import late_types
 
         for edit in late_types(self.document):
             key = (str(edit.arguments["scope"]), str(edit.arguments["value"]))
@@ -266,7 +266,7 @@ class InferredTypes:
     """Inferred types of a model."""
 
     scopes: dict[tuple[str, int | None], ScopeTypes] = field(default_factory=dict)
-    """By the place of a scope (:mod:`dld_tui.core.document.locations`) as JSON, and the variant."""
+    """By the place of a scope (``core/model/document/locations.py``) as JSON, and the variant."""
     errors: list[ToolFinding] = field(default_factory=list)
     """Parts that every runtime will reject."""
 
@@ -277,7 +277,7 @@ def infer_types(snapshot: Path, home: Path | None, cancelled: CancelCheck) -> In
     Blocks until the child process has ended: call it on a thread.
 
     Args:
-        snapshot: What :func:`dld_tui.core.document.serialise.snapshot` gave, as a file.
+        snapshot: What :func:`dld_tui.core.model.document.serialise.snapshot` gave, as a file.
         home: The model's own file, where it has one.
         cancelled: Asked now and then.
 

@@ -11,9 +11,9 @@ from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.serialise import snapshot
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.files.temporary import discard, hold_folder
+from dld_tui.core.model.document.serialise import snapshot
 from dld_tui.core.types import JSON, CancelCheck
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.widgets.shell.command_dispatch import hint
@@ -22,8 +22,8 @@ from dld_tui.widgets.shell.progress import JobLine
 from dld_tui.widgets.tasks import begin_thread, on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Document
     from dld_tui.core.events import Event as JobEvent
+    from dld_tui.core.model.document import Document
 
 SLICE_S = 0.004
 """How long the event loop works on one thing before it looks at the keys."""

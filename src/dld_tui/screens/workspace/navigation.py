@@ -12,8 +12,8 @@ from textual.timer import Timer
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.local_functions import body_of
 from dld_tui.core.errors import EditError
+from dld_tui.core.model.document.local_functions import body_of
 from dld_tui.core.text import clip, visible
 from dld_tui.screens.workspace import layout
 from dld_tui.screens.workspace.controller import Answer, Controller, hears
@@ -31,7 +31,7 @@ from dld_tui.widgets.shell.command_dispatch import holding
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Node, Scope
+    from dld_tui.core.model.document import Node, Scope
 
 
 _REST_S = 0.1
@@ -114,7 +114,7 @@ class Navigation(Controller):
     @property
     def cursor(self) -> Cursor:
         """What the cursor is on."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         subject, item = self.panes.parameters.subject, self.panes.explorer.item
         in_parameters = self.panes.parameters.list.has_focus
@@ -150,7 +150,7 @@ class Navigation(Controller):
 
     def return_to(self, bookmark: Bookmark) -> None:
         """Put cursor and marks back where they were, as far as that is there."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         explorer, subject = self.panes.explorer, bookmark.parameters.subject
         if not is_alive(bookmark.root):
@@ -239,7 +239,7 @@ class Navigation(Controller):
 
     def show_subject(self, subject: Node | Scope) -> None:
         """Show a node or a scope in the parameters pane."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         self.panes.parameters.show(subject)
         scope = subject.scope if isinstance(subject, Node) else subject

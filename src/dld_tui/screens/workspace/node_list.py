@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.summary import summarise
-from dld_tui.core.graph.build import constants_of
+from dld_tui.core.model.document.summary import summarise
+from dld_tui.core.model.graph.build import constants_of
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.screens.workspace.controller import Controller, hears
 from dld_tui.screens.workspace.navigation import Navigation
@@ -27,7 +27,7 @@ from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import DocumentChange, Node
+    from dld_tui.core.model.document import DocumentChange, Node
 
 
 STATE = ("layouts", "explorer")

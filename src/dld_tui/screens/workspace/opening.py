@@ -13,14 +13,18 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document import Node, Scope
-from dld_tui.core.document.node import NodeTexts
-from dld_tui.core.document.scripting.journal import CrashJournal, crash_journals, sweep_journals
-from dld_tui.core.document.summary import ModelSummary, summarise
 from dld_tui.core.errors import CancelledError
-from dld_tui.core.graph.build import ScopeGraph, graph_of
-from dld_tui.core.graph.folding import Arrangement
-from dld_tui.core.graph.graph import Graph
+from dld_tui.core.model.document import Node, Scope
+from dld_tui.core.model.document.node import NodeTexts
+from dld_tui.core.model.document.scripting.journal import (
+    CrashJournal,
+    crash_journals,
+    sweep_journals,
+)
+from dld_tui.core.model.document.summary import ModelSummary, summarise
+from dld_tui.core.model.graph.build import ScopeGraph, graph_of
+from dld_tui.core.model.graph.folding import Arrangement
+from dld_tui.core.model.graph.graph import Graph
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.process.paths import unsaved_folder
 from dld_tui.core.types import CancelCheck, ProgressCallback
@@ -30,9 +34,9 @@ from dld_tui.widgets.tasks import begin_thread
 
 if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
-    from dld_tui.core.document import Document
-    from dld_tui.core.document.new_model import NewModel
-    from dld_tui.core.graph.layout_process import LayoutProcess
+    from dld_tui.core.model.document import Document
+    from dld_tui.core.model.document.new_model import NewModel
+    from dld_tui.core.model.graph.layout_process import LayoutProcess
 
 
 AT_ONCE = 1_000
@@ -96,8 +100,8 @@ def open_model(
 
     with collector_paused():
         if path is None:
-            from dld_tui.core.document.new_model import NewModel
-            from dld_tui.core.edits.new_document import new_document
+            from dld_tui.core.model.document.new_model import NewModel
+            from dld_tui.core.model.edits.new_document import new_document
 
             new = new or NewModel()
             document = new_document(new)
@@ -190,7 +194,7 @@ def make_graph(
     if len(scope.nodes) < CHILD_FROM:
         drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
         return _made(scope, constants, exceptions, drawn, lambda graph: None)
-    from dld_tui.core.graph.layout_process import LayoutProcess
+    from dld_tui.core.model.graph.layout_process import LayoutProcess
 
     with closing(LayoutProcess()) as child:  # it starts while the model is read
         drawn = graph_of(scope, constants=constants, exceptions=exceptions, texts=texts)
@@ -232,7 +236,7 @@ class EarlyGraph:
         self._dropped = False
         self._model: GraphModel | None = None
         self._done = Event()
-        from dld_tui.core.graph.layout_process import LayoutProcess
+        from dld_tui.core.model.graph.layout_process import LayoutProcess
 
         child = LayoutProcess()
         try:

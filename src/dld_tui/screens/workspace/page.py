@@ -15,8 +15,8 @@ from textual.widget import Widget
 
 from dld_tui.commands import Command
 from dld_tui.commands.command import in_order, table
-from dld_tui.core.document import Document, DocumentChange, Node
 from dld_tui.core.errors import CancelledError, DldError
+from dld_tui.core.model.document import Document, DocumentChange, Node
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.activities import Activities
 from dld_tui.screens.workspace.beside import Beside, Split
@@ -48,7 +48,7 @@ from dld_tui.widgets.shell.progress import Work, WorkPanel
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.new_model import NewModel
+    from dld_tui.core.model.document.new_model import NewModel
     from dld_tui.core.settings.custom_tools import Tool
 
 _PAINTED_S = 0.05
@@ -350,7 +350,7 @@ class WorkspaceScreen(Page):
 
     def apply_steps(self, title: str, steps: list[JSON], done: Callable[[], None]) -> None:
         """Make edits as one step of the document."""
-        from dld_tui.core.edits import repairs
+        from dld_tui.core.model.edits import repairs
 
         apply = partial(self.document.apply, repairs.repair(steps=steps, title=title))
         self.history.change(title, [apply], large=True, done=done)

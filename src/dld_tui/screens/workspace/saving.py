@@ -13,7 +13,8 @@ from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.checks import Finding
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.scripting.journal import (
+from dld_tui.core.errors import CancelledError, DldError, FileChangedError
+from dld_tui.core.model.document.scripting.journal import (
     DISCARDED_DAYS,
     CrashJournal,
     discard_journal,
@@ -21,7 +22,6 @@ from dld_tui.core.document.scripting.journal import (
     forget_journal,
     standing_edits,
 )
-from dld_tui.core.errors import CancelledError, DldError, FileChangedError
 from dld_tui.core.params import is_same_file
 from dld_tui.core.process import paths
 from dld_tui.core.process.paths import journal_dir
@@ -36,8 +36,8 @@ from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.scripting.scripts import ReplayResult
-    from dld_tui.core.document.serialise import DataMode
+    from dld_tui.core.model.document.scripting.scripts import ReplayResult
+    from dld_tui.core.model.document.serialise import DataMode
 
 
 _ASK_BYTES = 64 << 20
@@ -137,7 +137,7 @@ class Saving(Controller):
 
     async def _ask_data(self, path: Path, overwrite: bool, done: Callable[[], None]) -> None:
         """Ask whether large data files of another folder are copied or linked, and save."""
-        from dld_tui.core.document.serialise import data_to_copy
+        from dld_tui.core.model.document.serialise import data_to_copy
         from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 
         data = await on_thread(partial(data_to_copy, self.document, path))
@@ -171,7 +171,7 @@ class Saving(Controller):
         force: bool = False,
         data: DataMode = "copy",
     ) -> None:
-        from dld_tui.core.document.serialise import save
+        from dld_tui.core.model.document.serialise import save
 
         self._is_saving = True
         # An output without a type makes a model that onnx's checker refuses.
@@ -317,7 +317,7 @@ class Saving(Controller):
     @task()
     async def restore_discarded(self) -> None:
         """Make edits again that were thrown away."""
-        from dld_tui.core.preview import ago
+        from dld_tui.core.reading.preview import ago
 
         journals = discarded_journals(self.document.path)
         if not journals:
@@ -332,7 +332,7 @@ class Saving(Controller):
             self._restore(journal)
 
     def _restore(self, journal: CrashJournal) -> None:
-        from dld_tui.core.document.scripting.scripts import replay
+        from dld_tui.core.model.document.scripting.scripts import replay
 
         document = self.document
         results: list[ReplayResult] = []

@@ -15,8 +15,8 @@ from textual.app import App
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import DldError
+from dld_tui.core.model.document.metadata import precision_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
@@ -32,11 +32,11 @@ from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Node, Transaction
-    from dld_tui.core.document.parts.fragment import Fragment
-    from dld_tui.core.rewrite.matcher import Hit
-    from dld_tui.core.rewrite.pattern import Pattern
-    from dld_tui.core.rewrite.rule import Rewrite, Rule
+    from dld_tui.core.model.document import Node, Transaction
+    from dld_tui.core.model.document.parts.fragment import Fragment
+    from dld_tui.core.model.rewrite.matcher import Hit
+    from dld_tui.core.model.rewrite.pattern import Pattern
+    from dld_tui.core.model.rewrite.rule import Rewrite, Rule
     from dld_tui.screens.workspace.editing import Editing
     from dld_tui.widgets.dialogs.nodes import TypeGroup
     from dld_tui.widgets.explorer.node_filter import NodeFilter
@@ -128,7 +128,7 @@ class NodeSelection(Controller):
 
     def add_marks(self, nodes: Iterable[Node]) -> None:
         """Mark more nodes."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         before = {mark for mark in self.panes.explorer.list.marks if isinstance(mark, Node)}
         self.set_marks(before.union(nodes))
@@ -221,19 +221,19 @@ class NodeSelection(Controller):
 
     def mark_between(self) -> None:
         """Mark all nodes on paths between the marked ones."""
-        from dld_tui.core.document import traversal
+        from dld_tui.core.model.document import traversal
 
         self._follow(traversal.between, self.model.marked(self.cursor))
 
     def mark_upstream(self) -> None:
         """Mark what the chosen nodes are computed from."""
-        from dld_tui.core.document import traversal
+        from dld_tui.core.model.document import traversal
 
         self._follow(traversal.upstream_of, self.model.chosen_nodes)
 
     def mark_downstream(self) -> None:
         """Mark what is computed from the chosen nodes."""
-        from dld_tui.core.document import traversal
+        from dld_tui.core.model.document import traversal
 
         self._follow(traversal.downstream_of, self.model.chosen_nodes)
 
@@ -286,7 +286,7 @@ class NodeSelection(Controller):
         self._copy("cut", lambda nodes: self.editing.delete_nodes(nodes, reconnect=False))
 
     def _copy(self, word: str, then: Callable[[Sequence[Node]], None]) -> None:
-        from dld_tui.core.document.parts.fragment import fragment_of
+        from dld_tui.core.model.document.parts.fragment import fragment_of
         from dld_tui.screens.workspace.editing import outer_nodes
 
         nodes = outer_nodes(self.model.chosen_nodes)
@@ -313,7 +313,7 @@ class NodeSelection(Controller):
 
     def paste(self) -> None:
         """Add the copied nodes to the graph at the cursor."""
-        from dld_tui.core.edits import pasting
+        from dld_tui.core.model.edits import pasting
 
         fragment = host(self.page).copied_nodes
         if fragment is None:
@@ -337,7 +337,7 @@ class NodeSelection(Controller):
         )
 
     def _show_pasted(self, transaction: Transaction) -> None:
-        from dld_tui.core.document.transactions import Splice
+        from dld_tui.core.model.document.transactions import Splice
 
         pasted = [
             node
@@ -352,8 +352,8 @@ class NodeSelection(Controller):
     @task()
     async def fold(self) -> None:
         """Show what folding the chosen nodes makes, and do it."""
-        from dld_tui.core.edits import folding
-        from dld_tui.core.edits.folding import plan_fold
+        from dld_tui.core.model.edits import folding
+        from dld_tui.core.model.edits.folding import plan_fold
 
         nodes = self.model.chosen_nodes
         if not nodes:
@@ -408,7 +408,7 @@ class NodeSelection(Controller):
 
     def show(self) -> None:
         """Ask for a pattern or a rule, beginning with the pattern of the marked nodes."""
-        from dld_tui.core.rewrite.matcher import pattern_of
+        from dld_tui.core.model.rewrite.matcher import pattern_of
 
         value = ""
         marked = self.model.marked(self.cursor)
@@ -425,8 +425,8 @@ class NodeSelection(Controller):
         Meanwhile what is found is marked, in the list and on the graph. Rules with conditions on
         types wait until these are inferred: before that, they would find nothing.
         """
-        from dld_tui.core.rewrite.query import Completion
-        from dld_tui.core.rewrite.rule import known_rules, rule_names
+        from dld_tui.core.model.rewrite.query import Completion
+        from dld_tui.core.model.rewrite.rule import known_rules, rule_names
         from dld_tui.widgets.dialogs.nodes import RewriteDialog
 
         await self._types_for(text)
@@ -462,10 +462,10 @@ class NodeSelection(Controller):
         Raises:
             DldError: The text is no pattern and no rule.
         """
-        from dld_tui.core.edits.rewriting import preview
-        from dld_tui.core.rewrite.pattern import parse_pattern
-        from dld_tui.core.rewrite.rule import text_of_rules
-        from dld_tui.core.rewrite.why import why_nothing
+        from dld_tui.core.model.edits.rewriting import preview
+        from dld_tui.core.model.rewrite.pattern import parse_pattern
+        from dld_tui.core.model.rewrite.rule import text_of_rules
+        from dld_tui.core.model.rewrite.why import why_nothing
 
         rules = self._rules(text)
         rewrites = [rewrite for rule in rules for rewrite in rule.rewrites]
@@ -511,8 +511,8 @@ class NodeSelection(Controller):
         self, rewrites: Sequence[Rewrite], hits_by_pattern: Sequence[Sequence[Hit]]
     ) -> list[str]:
         """Return what would go and come at the first place, or why nothing does."""
-        from dld_tui.core.edits.hit_replacement import RewriteRefusal
-        from dld_tui.core.edits.rewriting import planned_lines
+        from dld_tui.core.model.edits.hit_replacement import RewriteRefusal
+        from dld_tui.core.model.edits.rewriting import planned_lines
 
         for rewrite, hits in zip(rewrites, hits_by_pattern, strict=False):
             if hits:
@@ -525,7 +525,7 @@ class NodeSelection(Controller):
 
     async def _hits(self, patterns: Sequence[Pattern]) -> list[list[Hit]]:
         """Search in slices between which keys are answered; return the hits of each pattern."""
-        from dld_tui.core.rewrite.matcher import Matcher
+        from dld_tui.core.model.rewrite.matcher import Matcher
 
         hits_by_pattern: list[list[Hit]] = []
         deadline = monotonic() + _SLICE_S
@@ -541,10 +541,10 @@ class NodeSelection(Controller):
 
     def carry_out(self, text: str) -> None:
         """Rewrite by rules, or mark what a pattern finds."""
-        from dld_tui.core.edits import rewriting
-        from dld_tui.core.rewrite.matcher import find_hits
-        from dld_tui.core.rewrite.pattern import parse_pattern
-        from dld_tui.core.rewrite.rule import text_of_rules
+        from dld_tui.core.model.edits import rewriting
+        from dld_tui.core.model.rewrite.matcher import find_hits
+        from dld_tui.core.model.rewrite.pattern import parse_pattern
+        from dld_tui.core.model.rewrite.rule import text_of_rules
 
         try:
             rules = self._rules(text)
@@ -570,9 +570,9 @@ class NodeSelection(Controller):
 
     def _why_nothing(self, rules: Sequence[Rule]) -> str:
         """Return why rules have replaced nothing. Fit for a terminal."""
-        from dld_tui.core.edits.rewriting import preview
-        from dld_tui.core.rewrite.rule import text_of_rules
-        from dld_tui.core.rewrite.why import why_nothing
+        from dld_tui.core.model.edits.rewriting import preview
+        from dld_tui.core.model.rewrite.rule import text_of_rules
+        from dld_tui.core.model.rewrite.why import why_nothing
 
         left = list(preview(self.document, text_of_rules(rules)).refused)
         return visible((left or why_nothing(self.document, rules))[0])
@@ -580,9 +580,9 @@ class NodeSelection(Controller):
     @staticmethod
     def _rules(text: str) -> list[Rule]:
         """Return the rules that a text is or names; none where it is a pattern."""
-        from dld_tui.core.rewrite.expression import Reader
-        from dld_tui.core.rewrite.pattern import read_pattern
-        from dld_tui.core.rewrite.rule import rule_names, rules_of
+        from dld_tui.core.model.rewrite.expression import Reader
+        from dld_tui.core.model.rewrite.pattern import read_pattern
+        from dld_tui.core.model.rewrite.rule import rule_names, rules_of
 
         words = text.split()
         if set(words) <= set(rule_names()):

@@ -17,7 +17,7 @@ from dld_tui.widgets.shell.command_dispatch import holding
 
 if TYPE_CHECKING:
     from dld_tui.core.checks import Finding
-    from dld_tui.core.document import Document, DocumentChange, Node, Scope, Transaction
+    from dld_tui.core.model.document import Document, DocumentChange, Node, Scope, Transaction
     from dld_tui.widgets.parameters.terminals import Terminal
 
 
@@ -87,7 +87,7 @@ class Cursor:
     @property
     def scope(self) -> Scope | None:
         """The scope of :attr:`value`."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         if self.pointed is not None:
             return self.pointed.scope
@@ -97,7 +97,7 @@ class Cursor:
     @property
     def subject_scope(self) -> Scope | None:
         """The scope of what the parameters pane shows."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         return self.subject.scope if isinstance(self.subject, Node) else self.subject
 
@@ -111,8 +111,8 @@ class Cursor:
     @property
     def tensor_row(self) -> ParameterRow | None:
         """The row, when it shows a tensor, or a list, which the tensor editor opens, too."""
-        from dld_tui.core.document import Node
-        from dld_tui.core.document.node import LIST_DTYPES
+        from dld_tui.core.model.document import Node
+        from dld_tui.core.model.document.node import LIST_DTYPES
 
         row, node = self.row, self.subject
         if row is None or row.tensor is not None or not isinstance(node, Node):
@@ -158,7 +158,7 @@ class Cursor:
 
     def conditions(self) -> set[str]:
         """Return what holds for commands on what it is on: keys of ``commands.CONDITIONS``."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
         from dld_tui.widgets.parameters.terminals import takes_more
 
         terminal, node, row = self.terminal, self.node, self.row
@@ -216,7 +216,7 @@ class Cursor:
         return "node", f"{marked:,} marked nodes" if marked else _node_title(self.node)
 
     def _parameters_place(self) -> tuple[str, str]:
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         row, subject, terminal = self.row, self.subject, self.terminal
         if row is None or subject is None:
@@ -334,7 +334,7 @@ class WorkspaceModel:
 
 def is_alive(thing: Node | Scope) -> bool:
     """Return whether a node or scope is in the document now, and has not been deleted."""
-    from dld_tui.core.document import Node
+    from dld_tui.core.model.document import Node
 
     while True:
         if isinstance(thing, Node):

@@ -10,7 +10,7 @@ from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.tensors.value_types import ValueType, format_type, parse_type
+from dld_tui.core.model.tensors.value_types import ValueType, format_type, parse_type
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.workspace.controller import Controller
@@ -22,8 +22,8 @@ from dld_tui.screens.workspace.state import by_scope
 from dld_tui.widgets.tasks import on_thread, task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Node, Scope
-    from dld_tui.core.edits import wiring as wirings
+    from dld_tui.core.model.document import Node, Scope
+    from dld_tui.core.model.edits import wiring as wirings
     from dld_tui.widgets.parameters.terminals import Terminal
 
 
@@ -106,7 +106,7 @@ class Wiring(Controller):
 
     async def connect_input(self, node: Node, index: int) -> None:
         """Ask for a value and connect it to an input of a node."""
-        from dld_tui.core.document.operator_matching import mismatch
+        from dld_tui.core.model.document.operator_matching import mismatch
         from dld_tui.widgets.dialogs.wiring import ValuePicker
         from dld_tui.widgets.parameters.terminals import Terminal
 
@@ -127,8 +127,8 @@ class Wiring(Controller):
             self._link(node, index, value)
 
     def _link(self, node: Node, index: int, value: str) -> None:
-        from dld_tui.core.document.operator_matching import mismatch
-        from dld_tui.core.edits import links
+        from dld_tui.core.model.document.operator_matching import mismatch
+        from dld_tui.core.model.edits import links
 
         why_not = mismatch(node, index, node.scope.value_type(value)) if value else None
         if not self.history.try_edit(
@@ -147,7 +147,7 @@ class Wiring(Controller):
 
     async def _connect_output(self, terminal: Terminal) -> None:
         """Ask which node is to use a value, where that is not known, and at which input."""
-        from dld_tui.core.document.traversal import depends_on
+        from dld_tui.core.model.document.traversal import depends_on
         from dld_tui.widgets.dialogs.wiring import NodePicker, TerminalPicker
 
         node, source, value = terminal.user, terminal.node, terminal.value
@@ -177,7 +177,7 @@ class Wiring(Controller):
 
     async def _connect_result(self, terminal: Terminal) -> None:
         """Ask which value a graph output is to give instead."""
-        from dld_tui.core.edits import links
+        from dld_tui.core.model.edits import links
         from dld_tui.widgets.dialogs.wiring import ValuePicker
 
         picker = ValuePicker(
@@ -233,7 +233,7 @@ class Wiring(Controller):
             self._link(node, terminal.index, "")
 
     async def _disconnect_value(self, terminal: Terminal) -> None:
-        from dld_tui.core.edits import links
+        from dld_tui.core.model.edits import links
 
         uses = terminal.scope.users(terminal.value)
         if not uses:
@@ -256,8 +256,8 @@ class Wiring(Controller):
     @task()
     async def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
-        from dld_tui.core.document.operator_matching import mismatch
-        from dld_tui.core.edits import links
+        from dld_tui.core.model.document.operator_matching import mismatch
+        from dld_tui.core.model.edits import links
         from dld_tui.widgets.dialogs.wiring import ValuePicker
 
         value, scope = self.cursor.value, self.cursor.scope
@@ -287,8 +287,8 @@ class Wiring(Controller):
     @task()
     async def insert_on_link(self) -> None:
         """Put a new node behind the value under the cursor, or on the one link of an input."""
-        from dld_tui.core.document.operator_listing import operator_palette
-        from dld_tui.core.edits import wiring as wirings
+        from dld_tui.core.model.document.operator_listing import operator_palette
+        from dld_tui.core.model.edits import wiring as wirings
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         terminal, value, scope = self.cursor.terminal, self.cursor.value, self.cursor.scope
@@ -311,7 +311,7 @@ class Wiring(Controller):
 
     def bypass(self) -> None:
         """Lead the values past the marked nodes, or the one under the cursor."""
-        from dld_tui.core.edits import links
+        from dld_tui.core.model.edits import links
 
         nodes = self.model.chosen_nodes
         steps = [
@@ -324,8 +324,8 @@ class Wiring(Controller):
     @task()
     async def make_input(self) -> None:
         """Make a new graph input and connect it to the node's input under the cursor."""
-        from dld_tui.core.edits import links
-        from dld_tui.core.edits.links import exposed_type
+        from dld_tui.core.model.edits import links
+        from dld_tui.core.model.edits.links import exposed_type
         from dld_tui.widgets.parameters.edit_bar import EditBar
 
         terminal = self.cursor.terminal
@@ -366,7 +366,7 @@ class Wiring(Controller):
 
     def make_output(self) -> None:
         """Make the value under the cursor an output of the graph that defines it."""
-        from dld_tui.core.edits import inputs_outputs
+        from dld_tui.core.model.edits import inputs_outputs
 
         value, scope = self.cursor.value, self.cursor.scope
         definition = scope.resolve(value) if scope is not None and value else None
@@ -377,7 +377,7 @@ class Wiring(Controller):
 
     def remove_terminal(self) -> None:
         """Take the terminal under the cursor out of its list."""
-        from dld_tui.core.edits import inputs_outputs, links
+        from dld_tui.core.model.edits import inputs_outputs, links
 
         terminal = self.cursor.terminal
         if terminal is None:
@@ -399,7 +399,7 @@ class Wiring(Controller):
 
     def move_terminal(self, step: str) -> None:
         """Move the graph's input or output under the cursor up or down by one."""
-        from dld_tui.core.edits import links
+        from dld_tui.core.model.edits import links
 
         terminal = self.cursor.terminal
         if terminal is None or terminal.node is not None:
@@ -443,7 +443,7 @@ class Wiring(Controller):
         )
 
     def _set_type(self, home: Scope, value: str, text: str) -> None:
-        from dld_tui.core.edits import inputs_outputs
+        from dld_tui.core.model.edits import inputs_outputs
 
         wanted = parse_type(text)
         if wanted is None and home.value_type(value) is None:
@@ -456,7 +456,7 @@ class Wiring(Controller):
 
     async def warm_up(self) -> None:
         """Read the schemas on a thread: a tenth of a second that the first rows do not wait."""
-        from dld_tui.core.document.operator_listing import warm_up
+        from dld_tui.core.model.document.operator_listing import warm_up
 
         await on_thread(warm_up)
         if self.page.is_attached:
@@ -465,8 +465,8 @@ class Wiring(Controller):
     @task()
     async def add(self) -> None:
         """Choose an operator, then what feeds it, and add it."""
-        from dld_tui.core.document.operator_listing import operator_palette
-        from dld_tui.core.edits import wiring as wirings
+        from dld_tui.core.model.document.operator_listing import operator_palette
+        from dld_tui.core.model.edits import wiring as wirings
         from dld_tui.widgets.dialogs.wiring import AddNode
 
         scope = self._home
@@ -479,7 +479,7 @@ class Wiring(Controller):
     @property
     def _home(self) -> Scope:
         """The scope that new nodes go to."""
-        from dld_tui.core.document import Scope
+        from dld_tui.core.model.document import Scope
 
         node = self.cursor.node
         if node is not None:
@@ -504,8 +504,8 @@ class Wiring(Controller):
             asks: Whether to ask what feeds it, once the types of what could are known; asked
                 again where the node cannot be added, so that nothing that was chosen is lost.
         """
-        from dld_tui.core.document import Node
-        from dld_tui.core.edits.nodes import added_node
+        from dld_tui.core.model.document import Node
+        from dld_tui.core.model.edits.nodes import added_node
         from dld_tui.widgets.dialogs.wiring import WiringDialog
 
         while True:

@@ -19,8 +19,8 @@ from dld_tui.core.errors import ActivityError, DldError, InputError, Unavailable
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished, Log, event_from_line
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.preview import ago
 from dld_tui.core.process import paths
+from dld_tui.core.reading.preview import ago
 from dld_tui.core.report.schema import moved_paths, relocate
 from dld_tui.core.tables.table import NOTE, Column, Table
 from dld_tui.core.text import clip, visible

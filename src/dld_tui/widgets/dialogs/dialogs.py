@@ -337,7 +337,7 @@ class PromptDialog(Dialog[str]):
         if not self.list_kind:
             return
         # Lazy: a text area takes long to load.
-        from dld_tui.core.tensors.literals import lines_literal
+        from dld_tui.core.model.tensors.literals import lines_literal
 
         field = self.query_one(Input)
 
@@ -506,7 +506,7 @@ def list_dialog(title: str, literal: str, kind: str) -> TextDialog:
     Raises:
         UsageError: `literal` is no such list.
     """
-    from dld_tui.core.tensors.literals import lines_literal, list_lines, parse_literal
+    from dld_tui.core.model.tensors.literals import lines_literal, list_lines, parse_literal
 
     text = list_lines(parse_literal(literal, kind), kind) if literal.strip() else ""
     return TextDialog(
@@ -522,7 +522,7 @@ def text_editor(text: str) -> tuple[str, Callable[[str], str]]:
     lines = text.split("\n")
     if all(visible(line.replace("\t", "")) == line.replace("\t", "") for line in lines):
         return text, lambda typed: typed
-    from dld_tui.core.tensors.literals import escaped, unescaped
+    from dld_tui.core.model.tensors.literals import escaped, unescaped
 
     return "\n".join(map(escaped, lines)), lambda typed: "\n".join(
         map(unescaped, typed.split("\n"))

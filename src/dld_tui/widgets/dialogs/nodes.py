@@ -15,13 +15,13 @@ from textual.widgets import Input
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import Attribute
-from dld_tui.core.document.transactions import Edit
-from dld_tui.core.edits.attributes import SETTABLE_KINDS, set_attributes
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.operators.attribute_words import integer_word
-from dld_tui.core.tensors.literals import LiteralError, format_literal
+from dld_tui.core.model.document.node import Attribute
+from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.model.edits.attributes import SETTABLE_KINDS, set_attributes
+from dld_tui.core.model.operators.attribute_words import integer_word
+from dld_tui.core.model.tensors.literals import LiteralError, format_literal
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import Dialog
@@ -36,12 +36,12 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Scope
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.parts.extraction import Extraction
-    from dld_tui.core.operators.schema import AttributeSchema, OperatorSchema
-    from dld_tui.core.rewrite.query import Completion
-    from dld_tui.core.rewrite.rule import Rule
+    from dld_tui.core.model.document import Scope
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.parts.extraction import Extraction
+    from dld_tui.core.model.operators.schema import AttributeSchema, OperatorSchema
+    from dld_tui.core.model.rewrite.query import Completion
+    from dld_tui.core.model.rewrite.rule import Rule
 
 
 MIXED = "(mixed)"

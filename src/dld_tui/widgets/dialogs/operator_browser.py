@@ -14,15 +14,15 @@ from textual.widgets import Input
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.operator_listing import (
+from dld_tui.core.model.document.operator_listing import (
     Grouping,
     OperatorPalette,
     Origin,
     PaletteOperator,
     operator_page,
 )
-from dld_tui.core.operators.registry import schema_for, versions_of
-from dld_tui.core.operators.schema import OperatorSchema
+from dld_tui.core.model.operators.registry import schema_for, versions_of
+from dld_tui.core.model.operators.schema import OperatorSchema
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.widgets.forms.text_field import text_field
 from dld_tui.widgets.lists.line_view import LineView

@@ -10,27 +10,27 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from dld_tui.core import fmt
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.operator_listing import (
+from dld_tui.core.errors import DldError
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.operator_listing import (
     Grouping,
     OperatorPalette,
     Origin,
     PaletteOperator,
     domain_title,
 )
-from dld_tui.core.document.operator_matching import mismatch
-from dld_tui.core.document.opset_imports import versions_by_domain
-from dld_tui.core.document.scope import Definition, Scope, visible_values
-from dld_tui.core.edits.wiring import NodeWiring, Setting, parse_initializer
-from dld_tui.core.errors import DldError
-from dld_tui.core.operators.attribute_words import (
+from dld_tui.core.model.document.operator_matching import mismatch
+from dld_tui.core.model.document.opset_imports import versions_by_domain
+from dld_tui.core.model.document.scope import Definition, Scope, visible_values
+from dld_tui.core.model.edits.wiring import NodeWiring, Setting, parse_initializer
+from dld_tui.core.model.operators.attribute_words import (
     attribute_words,
     integer_word,
     integer_words,
 )
-from dld_tui.core.operators.schema import AttributeSchema, Formal
-from dld_tui.core.tensors.literals import LISTS, format_literal
-from dld_tui.core.tensors.value_types import ValueType, shown, types_text
+from dld_tui.core.model.operators.schema import AttributeSchema, Formal
+from dld_tui.core.model.tensors.literals import LISTS, format_literal
+from dld_tui.core.model.tensors.value_types import ValueType, shown, types_text
 from dld_tui.core.text import cell_width, clip, fit, quoted, visible
 from dld_tui.core.text.fuzzy import FuzzyIndex
 from dld_tui.widgets.dialogs.dialogs import Dialog, DialogBox, PromptDialog

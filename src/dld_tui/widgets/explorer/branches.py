@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterator, Sequence
 from enum import Enum
 from typing import TypeAlias
 
-from dld_tui.core.document.metadata import precision_of
-from dld_tui.core.document.node import Node, NodeTexts
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.model.document.metadata import precision_of
+from dld_tui.core.model.document.node import Node, NodeTexts
+from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.text import visible
 
 _DIGITS = re.compile(r"\d+")

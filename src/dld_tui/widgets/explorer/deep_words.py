@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.operator_matching import attribute_word
 from dld_tui.core.errors import DldError
-from dld_tui.core.tensors.literals import parse_literal
+from dld_tui.core.model.document.operator_matching import attribute_word
+from dld_tui.core.model.tensors.literals import parse_literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import Scope
 
     Known = dict[tuple[Scope, str], bool]
 

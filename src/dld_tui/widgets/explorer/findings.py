@@ -26,7 +26,7 @@ from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.frame import Framed
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Node
+    from dld_tui.core.model.document import Node
 
 _OLDER = "older than the last edit"
 _STYLES = {"error": "bad", "warning": "warn", "info": "info"}

@@ -26,10 +26,15 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.metadata import precision_of
 from dld_tui.core.errors import UsageError
-from dld_tui.core.rewrite.query import Completion
-from dld_tui.core.tensors.literals import LiteralError, infer_kind, parse_literal, round_to_float32
+from dld_tui.core.model.document.metadata import precision_of
+from dld_tui.core.model.rewrite.query import Completion
+from dld_tui.core.model.tensors.literals import (
+    LiteralError,
+    infer_kind,
+    parse_literal,
+    round_to_float32,
+)
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.dialogs.dialogs import Dialog
 from dld_tui.widgets.forms.text_field import query_field
@@ -39,12 +44,12 @@ from dld_tui.widgets.parameters.descriptions import default_of
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import ScopeOwner
-    from dld_tui.core.document.transactions import DocumentChange
-    from dld_tui.core.rewrite.matcher import LiveHits
-    from dld_tui.core.rewrite.pattern import Pattern
-    from dld_tui.core.rewrite.query import Query
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import ScopeOwner
+    from dld_tui.core.model.document.transactions import DocumentChange
+    from dld_tui.core.model.rewrite.matcher import LiveHits
+    from dld_tui.core.model.rewrite.pattern import Pattern
+    from dld_tui.core.model.rewrite.query import Query
 
 
 DefaultOf: TypeAlias = "Callable[[Node, str], Any]"
@@ -139,7 +144,7 @@ class PatternCondition:
 
     def prepare(self, document: ScopeOwner) -> Iterator[None]:
         """Search the document; yields between steps."""
-        from dld_tui.core.rewrite.matcher import LiveHits
+        from dld_tui.core.model.rewrite.matcher import LiveHits
 
         live = LiveHits(document, self.pattern)
         yield from live.search()
@@ -222,7 +227,7 @@ def parse_conditions(text: str) -> tuple[AnyCondition, ...]:
 
 def _query(text: str) -> QueryCondition | None:
     """Return what a query of ``dld find`` asks for, with or without its operator."""
-    from dld_tui.core.rewrite.query import parse_query
+    from dld_tui.core.model.rewrite.query import parse_query
 
     for whole in (text, f"* where {text}"):
         try:
@@ -236,7 +241,7 @@ def _query(text: str) -> QueryCondition | None:
 
 def _pattern(text: str) -> PatternCondition | None:
     """Return a pattern; None where a text is none and does not begin like one."""
-    from dld_tui.core.rewrite.pattern import parse_pattern
+    from dld_tui.core.model.rewrite.pattern import parse_pattern
 
     try:
         return PatternCondition(text, parse_pattern(text))

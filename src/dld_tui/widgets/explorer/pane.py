@@ -21,8 +21,8 @@ from textual.message import Message
 
 from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import Node
-from dld_tui.core.tensors.value_types import alias_legend
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.tensors.value_types import alias_legend
 from dld_tui.widgets.explorer.branches import ExplorerEntry, Item, Rows, Sort, View
 from dld_tui.widgets.explorer.rows import ExplorerRows, counts_text, view_title
 from dld_tui.widgets.explorer.state import (
@@ -47,8 +47,8 @@ from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.scope import Scope
-    from dld_tui.core.document.transactions import DocumentChange
+    from dld_tui.core.model.document.scope import Scope
+    from dld_tui.core.model.document.transactions import DocumentChange
     from dld_tui.widgets.explorer.node_filter import NodeFilter
 
 
@@ -586,7 +586,7 @@ class Explorer(Framed, Vertical):
 
     def apply_change(self, change: DocumentChange, anew: ExplorerModel | None = None) -> None:
         """Take in an edit, undo or redo: only what it touched is read again, or all is `anew`."""
-        from dld_tui.core.document.transactions import Splice
+        from dld_tui.core.model.document.transactions import Splice
         from dld_tui.widgets.explorer.state import model_anew
 
         transaction = change.transaction

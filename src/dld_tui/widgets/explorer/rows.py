@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from dld_tui.core import fmt
-from dld_tui.core.tensors.value_types import ValueType, with_aliases
+from dld_tui.core.model.tensors.value_types import ValueType, with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import ListedNames
 from dld_tui.widgets.explorer.branches import Branch, ExplorerEntry, Item, Rows, Sort, View

@@ -13,9 +13,9 @@ from operator import attrgetter
 from time import sleep
 from typing import Any, NamedTuple, TypeAlias
 
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node, NodeTexts
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node, NodeTexts
+from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.explorer.branches import (
     Branch,

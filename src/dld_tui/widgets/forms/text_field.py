@@ -13,7 +13,7 @@ from dld_tui.core.text import visible
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
-    from dld_tui.core.rewrite.query import Completion
+    from dld_tui.core.model.rewrite.query import Completion
 
 
 class TextField(Input):

@@ -15,7 +15,7 @@ from textual.strip import Strip
 
 from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.graph.layout import Box, Layout, Link
+from dld_tui.core.model.graph.layout import Box, Layout, Link
 from dld_tui.widgets.graph.drawing import Drawing, drawn_line
 from dld_tui.widgets.lists.search import LineSearch
 from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, PieceStyles
@@ -412,7 +412,7 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
 
     def _box_at(self, offset: Offset) -> Box | None:
         """Return the box in a cell of what is seen, that on top where there are several."""
-        from dld_tui.core.graph.layout import boxes_in_row
+        from dld_tui.core.model.graph.layout import boxes_in_row
 
         if self.drawing is None or not self.drawing.layout.ranks or offset.x >= self._room.width:
             return None

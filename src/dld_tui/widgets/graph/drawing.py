@@ -7,9 +7,9 @@ from dataclasses import field
 from itertools import groupby
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.graph.folding import Fold
-from dld_tui.core.graph.graph import GLYPHS, Graph, Kind
-from dld_tui.core.graph.layout import Box, Layout, Link, cells_of, lay_out
+from dld_tui.core.model.graph.folding import Fold
+from dld_tui.core.model.graph.graph import GLYPHS, Graph, Kind
+from dld_tui.core.model.graph.layout import Box, Layout, Link, cells_of, lay_out
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.widgets.graph.overlays import Overlay
 from dld_tui.widgets.graph.state import GraphNotes, GraphView, ViewedGraph
@@ -238,7 +238,7 @@ def drawn_line(
         grid: Whether to show dots where there is neither a box nor a line.
         ghost: A box that is being moved, where it would be.
     """
-    from dld_tui.core.graph.layout import boxes_in_row, line_row
+    from dld_tui.core.model.graph.layout import boxes_in_row, line_row
 
     layout = drawing.layout
     cells = [(" ", "")] * width

@@ -21,9 +21,9 @@ from textual.message import Message
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.graph.folding import Fold
-from dld_tui.core.graph.layout import Link, links_at
-from dld_tui.core.tensors.value_types import alias_legend
+from dld_tui.core.model.graph.folding import Fold
+from dld_tui.core.model.graph.layout import Link, links_at
+from dld_tui.core.model.tensors.value_types import alias_legend
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.colours import Colours
@@ -40,7 +40,7 @@ from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import on_thread
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Node, Scope
+    from dld_tui.core.model.document import Node, Scope
     from dld_tui.widgets.parameters.terminals import Terminal
 
 
@@ -772,7 +772,7 @@ class GraphPane(Framed, Commands, Vertical):
     @property
     def node(self) -> Node | None:
         """The node under the cursor."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         subject = self.subject_at_cursor
         return subject if isinstance(subject, Node) else None
@@ -793,13 +793,13 @@ class GraphPane(Framed, Commands, Vertical):
 
     def say_marked(self, marks: Iterable[Hashable]) -> None:
         """Say which nodes are marked now."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         self.post_message(self.Marked(frozenset(m for m in marks if isinstance(m, Node))))
 
     def say_selected(self, subject: Hashable | None) -> None:
         """Post that the cursor has reached a node, or something else."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         if isinstance(self.model, GraphModel):
             node = subject if isinstance(subject, Node) else None

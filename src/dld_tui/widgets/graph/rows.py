@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from dld_tui.core import fmt
-from dld_tui.core.graph.folding import Fold, OverviewRow
-from dld_tui.core.graph.graph import GLYPHS, Kind
-from dld_tui.core.graph.rails import rail_cells
+from dld_tui.core.model.graph.folding import Fold, OverviewRow
+from dld_tui.core.model.graph.graph import GLYPHS, Kind
+from dld_tui.core.model.graph.rails import rail_cells
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import ListedNames
 from dld_tui.widgets.charts.bars import bar, bar_ramp

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core import fmt
 from dld_tui.core.checks.findings import Finding
-from dld_tui.core.document.metadata import position_of, precision_of
-from dld_tui.core.graph.build import ScopeGraph, Weights, graph_of, weight_text, work_text
-from dld_tui.core.graph.folding import (
+from dld_tui.core.model.document.metadata import position_of, precision_of
+from dld_tui.core.model.graph.build import ScopeGraph, Weights, graph_of, weight_text, work_text
+from dld_tui.core.model.graph.folding import (
     Arrangement,
     Fold,
     Overview,
@@ -26,9 +26,9 @@ from dld_tui.core.graph.folding import (
     neighbourhood,
     part_of,
 )
-from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.layout import Link
-from dld_tui.core.tensors.value_types import aliases_in, with_aliases
+from dld_tui.core.model.graph.graph import Graph, Kind
+from dld_tui.core.model.graph.layout import Link
+from dld_tui.core.model.tensors.value_types import aliases_in, with_aliases
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import SharedEnds, shared_ends
 from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
@@ -38,8 +38,8 @@ from dld_tui.widgets.parameters.terminals import Terminal, terminal_name
 from dld_tui.widgets.shell import glyphs
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Node, Scope
-    from dld_tui.core.graph.pictures.content import Content
+    from dld_tui.core.model.document import Node, Scope
+    from dld_tui.core.model.graph.pictures.content import Content
 
 
 CANVAS_BOXES = 1_500
@@ -115,7 +115,7 @@ class ViewedGraph:
         Raises:
             UsageError: It has too many vertices.
         """
-        from dld_tui.core.graph.pictures.content import graph_content
+        from dld_tui.core.model.graph.pictures.content import graph_content
 
         return graph_content(self.graph, title)
 
@@ -453,13 +453,13 @@ class GraphModel(ViewedGraph):
 
     def named_type(self, name: str) -> str:
         """Return the type of a value."""
-        from dld_tui.core.graph.pictures.content import types_of
+        from dld_tui.core.model.graph.pictures.content import types_of
 
         return types_of(self.scope)(name)
 
     def content(self, title: str) -> Content:
         """Return all of it as the content of a picture, boxes where they were moved to."""
-        from dld_tui.core.graph.pictures.content import whole_content
+        from dld_tui.core.model.graph.pictures.content import whole_content
 
         return whole_content(self.drawn, title)
 
@@ -469,7 +469,7 @@ class GraphModel(ViewedGraph):
 
     def holds(self, subject: Hashable) -> bool:
         """Return whether a node is one of the scope."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         return isinstance(subject, Node) and subject.scope is self.scope
 
@@ -479,14 +479,14 @@ class GraphModel(ViewedGraph):
 
     def node_at(self, vertex: int) -> Node | None:
         """Return the node of a vertex."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         subject = self.drawn.subjects[vertex]
         return subject if isinstance(subject, Node) else None
 
     def vertex(self, subject: Hashable) -> int | None:
         """Return the vertex of a node of the scope, or of a value."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         if isinstance(subject, Node) and subject.scope is not self.scope:
             return None
@@ -494,7 +494,7 @@ class GraphModel(ViewedGraph):
 
     def vertex_now(self, subject: Hashable) -> int | None:
         """Return the vertex of what a vertex of an older graph of the scope stood for."""
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         return self.vertex_of(subject) if isinstance(subject, Node) else self.vertex(subject)
 
@@ -553,7 +553,7 @@ class GraphModel(ViewedGraph):
         Returns:
             None where a body of the node takes the tensor.
         """
-        from dld_tui.core.document import Node
+        from dld_tui.core.model.document import Node
 
         value, taker = self.graph.nets[link.net].name, self.drawn.subjects[link.target]
         if not isinstance(taker, Node):

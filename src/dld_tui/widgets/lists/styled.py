@@ -22,7 +22,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
-from dld_tui.core.operators.categories import colour_class
+from dld_tui.core.model.operators.categories import colour_class
 from dld_tui.core.text import cell_width, visible
 from dld_tui.widgets.shell import glyphs
 

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING
 from dld_tui.core import fmt
 from dld_tui.core.compare.requirement_files import VERDICT_STYLES, requirement_states
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.local_functions import function_of
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.parts.ep_context import context_of
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.local_functions import function_of
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.parts.ep_context import context_of
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.value_types import aliases_in, with_aliases
 from dld_tui.core.process.paths import short
-from dld_tui.core.tensors.tensor import Tensor
-from dld_tui.core.tensors.value_types import aliases_in, with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.widgets.lists.styled import Piece, operator_style, wrap
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Attribute, Node
-    from dld_tui.core.document.scope import Definition, Scope
-    from dld_tui.core.document.summary import ModelSummary
-    from dld_tui.core.operators.schema import AttributeSchema, Formal, OperatorSchema
-    from dld_tui.core.tensors.tensor import Tensor
+    from dld_tui.core.model.document.node import Attribute, Node
+    from dld_tui.core.model.document.scope import Definition, Scope
+    from dld_tui.core.model.document.summary import ModelSummary
+    from dld_tui.core.model.operators.schema import AttributeSchema, Formal, OperatorSchema
+    from dld_tui.core.model.tensors.tensor import Tensor
 
 
 _LABEL_CELLS = 22
@@ -543,7 +543,7 @@ class NodeRows:
         return list(self.schema.attributes) if self.schema is not None else []
 
     def _defaults(self) -> Iterator[ParameterRow]:
-        from dld_tui.core.operators.attribute_words import integer_word
+        from dld_tui.core.model.operators.attribute_words import integer_word
         from dld_tui.widgets.parameters.edit_bar import literal_text
 
         left_out = [
@@ -598,7 +598,7 @@ class NodeRows:
 
     def _signature(self, schema: OperatorSchema) -> Iterator[ParameterRow]:
         """Yield what each input, output and attribute is for."""
-        from dld_tui.core.operators.schema import wrapped as wrapped_text
+        from dld_tui.core.model.operators.schema import wrapped as wrapped_text
 
         described = [
             *(("input", item.name, item.description) for item in schema.inputs),
@@ -618,7 +618,7 @@ DOCUMENTATION: Hashable = ("section", "Documentation")
 
 def node_schema(node: Node) -> OperatorSchema | None:
     """Return the schema of a node's operator in the version that the model imports."""
-    from dld_tui.core.operators.registry import schema_for
+    from dld_tui.core.model.operators.registry import schema_for
 
     versions = node.scope.document.opset_imports
     return schema_for(node.op_type, node.domain, versions.get(node.domain))
@@ -771,7 +771,7 @@ class ScopeRows:
             yield row
 
     def _function(self) -> Iterator[ParameterRow]:
-        from dld_tui.core.document.local_functions import function_attributes
+        from dld_tui.core.model.document.local_functions import function_attributes
 
         declared = function_attributes(self.scope)
         if declared:

@@ -15,17 +15,17 @@ from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from dld_tui.core import fmt
-from dld_tui.core.document.node import Attribute
 from dld_tui.core.errors import DldError
-from dld_tui.core.tensors.literals import (
+from dld_tui.core.model.document.node import Attribute
+from dld_tui.core.model.tensors.literals import (
     LiteralError,
     format_literal,
     format_string,
     lines_literal,
     parse_literal,
 )
-from dld_tui.core.tensors.tensor import Tensor
-from dld_tui.core.tensors.value_types import dtype_name, value_type_of
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.value_types import dtype_name, value_type_of
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON, is_array
 from dld_tui.widgets.dialogs.dialogs import put_next
@@ -35,7 +35,7 @@ from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import saves
 
 if TYPE_CHECKING:
-    from dld_tui.core.operators.schema import OperatorSchema
+    from dld_tui.core.model.operators.schema import OperatorSchema
 
 _MAX_LABEL = 32
 
@@ -195,7 +195,7 @@ def name_editor(name: str) -> tuple[str, Callable[[str], str]]:
 
     A name with characters that a terminal cannot show is edited with escapes such as ``\x1b``.
     """
-    from dld_tui.core.tensors.literals import escaped, unescaped
+    from dld_tui.core.model.tensors.literals import escaped, unescaped
 
     if visible(name) == name:
         return name, lambda text: text
@@ -227,7 +227,7 @@ def attribute_text(attribute: Attribute) -> str:
         return f"@{visible(attribute.reference)} of the function"
     blob = attribute.blob
     if blob is None:
-        from dld_tui.core.document.operator_matching import attribute_word
+        from dld_tui.core.model.document.operator_matching import attribute_word
 
         word = attribute_word(attribute)
         return word or literal_text(attribute.value, attribute.kind)
@@ -284,7 +284,7 @@ def _message_text(value: Any, kind: str) -> str:
 
 def editable_text(attribute: Attribute) -> str | None:
     """Return the literal to edit, or None when the value has none or it is too long."""
-    from dld_tui.core.document.operator_matching import attribute_word
+    from dld_tui.core.model.document.operator_matching import attribute_word
 
     value = attribute.value
     if (word := attribute_word(attribute)) is not None:
@@ -342,12 +342,12 @@ def edit_value(
     Raises:
         LiteralError: The text is no literal of this kind.
     """
-    from dld_tui.core.operators.attribute_words import integer_text
+    from dld_tui.core.model.operators.attribute_words import integer_text
 
     if kind == "type_proto":
         return text.strip()
     if kind == "sparse_tensor":
-        from dld_tui.core.tensors.sparse import read_sparse_lines
+        from dld_tui.core.model.tensors.sparse import read_sparse_lines
 
         return read_sparse_lines(text.replace(";", "\n"))
     if kind == "int":

@@ -20,7 +20,7 @@ from textual.message import Message
 
 from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import Node
+from dld_tui.core.model.document.node import Node
 from dld_tui.core.text import visible
 from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.lists.line_view import LineView, ListPlace
@@ -39,9 +39,9 @@ from dld_tui.widgets.shell.frame import Framed
 from dld_tui.widgets.tasks import Tasks, task, with_progress
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.scope import Scope
-    from dld_tui.core.document.summary import ModelSummary
-    from dld_tui.core.tensors.tensor import Tensor
+    from dld_tui.core.model.document.scope import Scope
+    from dld_tui.core.model.document.summary import ModelSummary
+    from dld_tui.core.model.tensors.tensor import Tensor
     from dld_tui.widgets.graph.pane import Around
     from dld_tui.widgets.tensors.side import TensorPreview
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import Node
+from dld_tui.core.model.document.node import Node
 from dld_tui.core.text import visible
 from dld_tui.widgets.parameters.descriptions import ParameterRow, formal_name
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import Scope
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Terminal:
     @property
     def is_required(self) -> bool:
         """Whether the operator needs it."""
-        from dld_tui.core.document.operator_matching import is_required
+        from dld_tui.core.model.document.operator_matching import is_required
 
         node = self.node
         return node is not None and self.side == "input" and is_required(node, self.index)
@@ -48,7 +48,7 @@ class Terminal:
 
 def terminal_name(node: Node, side: str, index: int) -> str:
     """Return what the operator calls one of its inputs or outputs."""
-    from dld_tui.core.document.operator_matching import schema_of
+    from dld_tui.core.model.document.operator_matching import schema_of
 
     schema = schema_of(node)
     formal = None
@@ -78,7 +78,7 @@ def terminal_at(subject: Node | Scope | None, row: ParameterRow | None) -> Termi
 
 def takes_more(node: Node) -> bool:
     """Return whether one more input can be connected behind those that a node has."""
-    from dld_tui.core.document.operator_matching import schema_of
+    from dld_tui.core.model.document.operator_matching import schema_of
 
     schema = schema_of(node)
     return schema is None or schema.max_inputs is None or len(node.inputs) < schema.max_inputs
@@ -86,7 +86,7 @@ def takes_more(node: Node) -> bool:
 
 def terminals_of(node: Node) -> Iterator[Terminal]:
     """Yield the inputs of a node, those left out and one more too where it takes more; outputs."""
-    from dld_tui.core.document.operator_matching import schema_of
+    from dld_tui.core.model.document.operator_matching import schema_of
 
     schema = schema_of(node)
     formals = schema.inputs if schema is not None else ()

@@ -7,9 +7,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from textual.message import Message
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.graph.graph import Kind
-from dld_tui.core.graph.pictures.content import Content
-from dld_tui.core.operators.categories import colour_class_of
+from dld_tui.core.model.graph.graph import Kind
+from dld_tui.core.model.graph.pictures.content import Content
+from dld_tui.core.model.operators.categories import colour_class_of
 from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import (

@@ -40,8 +40,8 @@ from dld_tui.widgets.shell.command_dispatch import (
 from dld_tui.widgets.tasks import EndedJob, Tasks
 
 if TYPE_CHECKING:
-    from dld_tui.core.document import Document, Node
-    from dld_tui.core.document.parts.fragment import Fragment
+    from dld_tui.core.model.document import Document, Node
+    from dld_tui.core.model.document.parts.fragment import Fragment
     from dld_tui.core.settings.custom_tools import Tool
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
-from dld_tui.core.tensors.literals import element_text, format_string
+from dld_tui.core.model.tensors.literals import element_text, format_string
 from dld_tui.core.text import cell_width, clip, visible
 
 _LONGEST_STRING = 24

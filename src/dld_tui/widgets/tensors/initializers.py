@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import DldError
 from dld_tui.core.files.proto_fields import text_of as plain_text
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.tables.table import BAR, BYTES, COUNT, NOTE, Column, Table
-from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import visible
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs

@@ -8,8 +8,8 @@ from dataclasses import field
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError
-from dld_tui.core.tensors.inspection import Histogram, tensor_histogram
-from dld_tui.core.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
+from dld_tui.core.model.tensors.inspection import Histogram, tensor_histogram
+from dld_tui.core.model.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, block, columns, flow

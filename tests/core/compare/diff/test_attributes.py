@@ -10,7 +10,7 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.compare.diff import diff_documents
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support.diff_models import copy_of
 
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.compare.diff import ModelChange, ModelDiff, diff_documents
-from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError
+from dld_tui.core.model.document import Document
 from tests.support import models
 from tests.support.diff_models import copy_of, graphs, with_other_names
 

@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 from dld_tui.core.compare.diff.relocation import Relocation
-from dld_tui.core.document import Document
-from dld_tui.core.document.scripting.scripts import (
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.scripting.scripts import (
     ReplayResult,
     base_file,
     export_script,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.compare.diff.text import lines
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support.diff_models import with_other_names
 from tests.support.models import layered, parse
 

@@ -15,9 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.diff import diff_documents, tensors
 from dld_tui.core.compare.diff.tensors import Meter, TensorDifference, digest, tensor_difference
-from dld_tui.core.document import Document
 from dld_tui.core.errors import CancelledError, InputError
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.tensors.tensor import Tensor
 
 
 def tensor(values: object, dtype: type | np.dtype[np.generic] = np.float32) -> Tensor:

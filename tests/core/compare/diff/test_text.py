@@ -10,7 +10,7 @@ from onnx import helper, numpy_helper
 
 from dld_tui.core.compare.diff import diff_documents
 from dld_tui.core.compare.diff.text import lines, model_lines, summary
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from tests.support import models
 from tests.support.diff_models import copy_of, graphs, with_other_names
 

@@ -15,9 +15,9 @@ from dld_tui.activities.convert.quantize import Request, run
 from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.compare.diff.tensors import WeightNoise, weight_noise
 from dld_tui.core.compare.diff.text import lines
-from dld_tui.core.document.document import Document
 from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.events import Finished
+from dld_tui.core.model.document.document import Document
 from tests.support import decoders
 
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.graph.folding import Overview
-from dld_tui.core.graph.graph import Kind
-from dld_tui.core.graph.pictures.drawing import picture_of
-from dld_tui.core.graph.pictures.style import Look
+from dld_tui.core.model.graph.folding import Overview
+from dld_tui.core.model.graph.graph import Kind
+from dld_tui.core.model.graph.pictures.drawing import picture_of
+from dld_tui.core.model.graph.pictures.style import Look
 from dld_tui.core.tensorrt.plan.graph import (
     LayerVertex,
     category_of_type,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dld_tui.core.machine.kernel_names import on_tensor_cores
+from dld_tui.core.model.rewrite.rule import own_rules
 from dld_tui.core.report.dla import dla_kinds
-from dld_tui.core.rewrite.rule import own_rules
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.export import finding_json
 from dld_tui.core.tensorrt.plan.gains import GainRange, gain_text

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, mapping_notes
 from tests.support.models import BRANCHES, parse, write
 from tests.support.plans import layer, named, plan

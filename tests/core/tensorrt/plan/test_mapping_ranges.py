@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.layer_names import ends_of
 from dld_tui.core.tensorrt.plan.mapping import map_plan

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.document import Document
+from dld_tui.core.model.document import Document
 from dld_tui.core.report.groups import NO_NODE, group_layers
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.reports_of_model import times_by_node

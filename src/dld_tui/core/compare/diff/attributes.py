@@ -14,15 +14,15 @@ from dld_tui.core.compare.diff.tensors import (
     same_inline,
     tensor_difference,
 )
-from dld_tui.core.document.node import Attribute, Node
-from dld_tui.core.document.operator_matching import attribute_word
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.blobs import Blob
 from dld_tui.core.files.external import has_external
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.tensors.literals import KINDS, LiteralError, format_literal
-from dld_tui.core.tensors.tensor import Tensor
-from dld_tui.core.tensors.value_types import ValueType, value_type_of
+from dld_tui.core.model.document.node import Attribute, Node
+from dld_tui.core.model.document.operator_matching import attribute_word
+from dld_tui.core.model.tensors.literals import KINDS, LiteralError, format_literal
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.value_types import ValueType, value_type_of
 from dld_tui.core.text import clip
 
 _SHOWN_ELEMENTS = 16

@@ -28,16 +28,16 @@ from dld_tui.core.compare.diff.tensors import (
     payload_bytes,
     weight_noise,
 )
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.index import record_name
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.blobs import SENTINEL_LENGTH
 from dld_tui.core.files.proto_fields import text_of, texts_of
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.index import record_name
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.process.interpreter import collector_paused
-from dld_tui.core.tensors.tensor import Tensor
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 

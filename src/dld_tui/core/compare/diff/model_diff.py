@@ -9,8 +9,8 @@ from dataclasses import field
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.diff.tensors import TensorDifference, WeightNoise
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.types import JSON
 
 STATUSES = ("added", "removed", "changed", "renamed", "moved")

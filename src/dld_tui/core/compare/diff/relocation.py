@@ -12,13 +12,13 @@ from typing import Any, TypeGuard
 from dld_tui.core.compare.diff.matching import match_scopes
 from dld_tui.core.compare.diff.side import DiffSide
 from dld_tui.core.compare.diff.tensors import Meter, digest
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.document.scripting.arguments import Entry
-from dld_tui.core.document.scripting.scripts import Relocated
-from dld_tui.core.document.transactions import Transaction
 from dld_tui.core.errors import DldError, EditError, InputError
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.scripting.arguments import Entry
+from dld_tui.core.model.document.scripting.scripts import Relocated
+from dld_tui.core.model.document.transactions import Transaction
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON

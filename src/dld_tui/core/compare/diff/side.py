@@ -13,11 +13,11 @@ from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff.attributes import attribute_key
-from dld_tui.core.document.index import record_name
-from dld_tui.core.document.scope import Scope
 from dld_tui.core.files.proto_fields import text_of, texts_of
-from dld_tui.core.tensors.tensor import Tensor
-from dld_tui.core.tensors.value_types import value_type_of
+from dld_tui.core.model.document.index import record_name
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.value_types import value_type_of
 
 Place = tuple[int, int]
 """A node by its index and the number of one of its inputs or outputs."""

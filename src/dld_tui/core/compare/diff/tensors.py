@@ -14,21 +14,21 @@ import numpy as np
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Node
-from dld_tui.core.document.packed_weights import (
+from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.packed_weights import (
     Array,
     BlockedWeight,
     blocked_weight,
     blocked_weights,
     weights_of,
 )
-from dld_tui.core.document.scope import Scope
-from dld_tui.core.errors import CancelledError, InputError
-from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.blobs import FIXED_WIDTH_FIELDS, SENTINEL_LENGTH, Blob
-from dld_tui.core.tensors.elements import is_float
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.tensors.elements import is_float
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 PART_ELEMENTS = 1 << 19

@@ -18,12 +18,12 @@ from dld_tui.core.compare.diff.compare import signature
 from dld_tui.core.compare.diff.model_diff import Field, ModelChange, ModelDiff, ScopeDiff
 from dld_tui.core.compare.diff.side import DiffSide
 from dld_tui.core.compare.diff.tensors import Meter, WeightNoise, digest
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.node import Attribute, Node
-from dld_tui.core.document.scope import Scope
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_fields import get_text, text_of
-from dld_tui.core.tensors.tensor import Tensor
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.node import Attribute, Node
+from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.text import clip, visible
 
 _SMALL = 16

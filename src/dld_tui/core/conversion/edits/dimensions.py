@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dld_tui.core.document.edit_registry import edit, subject
-from dld_tui.core.document.transactions import Transaction
-from dld_tui.core.edits.model_swap import SwapModel
 from dld_tui.core.errors import DldError, EditError
+from dld_tui.core.model.document.edit_registry import edit, subject
+from dld_tui.core.model.document.transactions import Transaction
+from dld_tui.core.model.edits.model_swap import SwapModel
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
+    from dld_tui.core.model.document.document import Document
 
 
 @edit
@@ -28,7 +28,7 @@ def change_dimensions(
         EditError: There is no such dimension, or a node or a weight prevents it.
     """
     from dld_tui.core.conversion import changed_dimensions  # lazy: NumPy and the rules of shapes
-    from dld_tui.core.inputs.guess import candidate_guesses, input_specs
+    from dld_tui.core.model.inputs.guess import candidate_guesses, input_specs
 
     def shapes() -> Mapping[str, tuple[int, ...]]:
         guess = next(iter(candidate_guesses(input_specs(document), document)), None)

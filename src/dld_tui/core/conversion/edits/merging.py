@@ -6,19 +6,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dld_tui.core import fmt
-from dld_tui.core.document.document import Document
-from dld_tui.core.document.edit_registry import edit, strings
-from dld_tui.core.document.locations import bodies
-from dld_tui.core.document.opset_imports import import_messages, message_content, raise_ir_version
-from dld_tui.core.document.parts.fragment import defined_in, moved, take_in
-from dld_tui.core.document.parts.merging import Added, find_links, merge, rename_outputs
-from dld_tui.core.document.serialise import skeleton_bytes
-from dld_tui.core.document.transactions import Transaction
-from dld_tui.core.edits.model_swap import SwapModel, read_model
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.operators.registry import same_meaning
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.edit_registry import edit, strings
+from dld_tui.core.model.document.locations import bodies
+from dld_tui.core.model.document.opset_imports import (
+    import_messages,
+    message_content,
+    raise_ir_version,
+)
+from dld_tui.core.model.document.parts.fragment import defined_in, moved, take_in
+from dld_tui.core.model.document.parts.merging import Added, find_links, merge, rename_outputs
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.document.transactions import Transaction
+from dld_tui.core.model.edits.model_swap import SwapModel, read_model
+from dld_tui.core.model.operators.registry import same_meaning
 from dld_tui.core.text import quoted, shortened
 from dld_tui.core.types import FIRST_IR_WITH_IMPORTS, JSON, plain_domain
 

@@ -6,8 +6,8 @@ import numpy as np
 from onnx import TensorProto
 
 from dld_tui.core.conversion.opset_steps.step import OpsetStep, UnwritableError, int64_array
-from dld_tui.core.shapes.size import number_of
-from dld_tui.core.tensors.value_types import dtype_number
+from dld_tui.core.model.shapes.size import number_of
+from dld_tui.core.model.tensors.value_types import dtype_number
 
 
 def softmax_up(step: OpsetStep) -> None:

@@ -16,7 +16,7 @@ from dld_tui.core.conversion.opset_steps.step import (
     ints,
 )
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.shapes.size import number_of
+from dld_tui.core.model.shapes.size import number_of
 
 _END = 2**63 - 1
 

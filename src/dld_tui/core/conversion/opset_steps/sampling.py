@@ -11,7 +11,7 @@ from dld_tui.core.conversion.opset_steps.step import (
     int64_array,
     ints,
 )
-from dld_tui.core.shapes.size import number_of
+from dld_tui.core.model.shapes.size import number_of
 
 
 def upsample_scales_up(step: OpsetStep) -> None:

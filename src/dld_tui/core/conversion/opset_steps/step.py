@@ -12,9 +12,9 @@ import onnx
 from onnx import helper, numpy_helper
 
 from dld_tui.core.files.proto_fields import text_of
-from dld_tui.core.shapes.size import number_of
-from dld_tui.core.shapes.value import Dims, Value, of_array
-from dld_tui.core.tensors.value_types import dtype_number
+from dld_tui.core.model.shapes.size import number_of
+from dld_tui.core.model.shapes.value import Dims, Value, of_array
+from dld_tui.core.model.tensors.value_types import dtype_number
 from dld_tui.core.text import visible
 
 Array: TypeAlias = "npt.NDArray[Any]"

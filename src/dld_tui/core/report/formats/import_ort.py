@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.model.operators.categories import REARRANGING
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.operators.categories import REARRANGING
 from dld_tui.core.report.formats.ort_profile import (
     Clue,
     Kernel,
@@ -56,9 +56,9 @@ from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import CancelCheck, ProgressCallback
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import Scope
 
 
 _MOST_CANDIDATES = 4

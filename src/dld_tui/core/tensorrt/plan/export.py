@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.model.rewrite import command_of
 from dld_tui.core.report.groups import main_node
-from dld_tui.core.rewrite import command_of
 from dld_tui.core.tables.table import Column, Table, json_of
 from dld_tui.core.tensorrt.plan.layer_records import layer_records, shown_names
 from dld_tui.core.tensorrt.plan.layer_work import (

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.graph.graph import Graph, Kind
-from dld_tui.core.graph.pictures.content import Content, graph_content, short_type
-from dld_tui.core.graph.pictures.style import precision_class
-from dld_tui.core.operators.categories import colour_class_of
+from dld_tui.core.model.graph.graph import Graph, Kind
+from dld_tui.core.model.graph.pictures.content import Content, graph_content, short_type
+from dld_tui.core.model.graph.pictures.style import precision_class
+from dld_tui.core.model.operators.categories import colour_class_of
 from dld_tui.core.report.groups import UNKNOWN
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import layout_of

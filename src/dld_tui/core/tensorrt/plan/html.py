@@ -12,10 +12,10 @@ from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.files.writer import write_text
-from dld_tui.core.graph.pictures import style
-from dld_tui.core.graph.pictures.drawing import svg_of
-from dld_tui.core.graph.pictures.scene import make_scene
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.model.graph.pictures import style
+from dld_tui.core.model.graph.pictures.drawing import svg_of
+from dld_tui.core.model.graph.pictures.scene import make_scene
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.statistics import trtexec_summary
 from dld_tui.core.tables.html_page import (

@@ -20,9 +20,9 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.foreign import text_of
 from dld_tui.core.machine.kernel_names import on_tensor_cores
+from dld_tui.core.model.rewrite import command_of
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.report.dla import DlaKind
-from dld_tui.core.rewrite import command_of
 from dld_tui.core.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.gains import GainRange, gain_of_inferences, gain_of_layers

@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.local_functions import call_of, enclosing_function, key_of
-from dld_tui.core.document.traversal import is_ordered, sources, topological_order
+from dld_tui.core.model.document.local_functions import call_of, enclosing_function, key_of
+from dld_tui.core.model.document.traversal import is_ordered, sources, topological_order
 from dld_tui.core.report.groups import layer_type, main_node
 from dld_tui.core.report.sharing import cost_shares, counts_macs
 from dld_tui.core.tensorrt.plan.layer_names import (
@@ -45,9 +45,9 @@ from dld_tui.core.tensorrt.plan.layer_names import (
 from dld_tui.core.tensorrt.plan.node_metadata import Frame, MetadataNode, read_metadata
 
 if TYPE_CHECKING:
-    from dld_tui.core.document.document import Document
-    from dld_tui.core.document.node import Node
-    from dld_tui.core.document.scope import Scope
+    from dld_tui.core.model.document.document import Document
+    from dld_tui.core.model.document.node import Node
+    from dld_tui.core.model.document.scope import Scope
     from dld_tui.core.report.records import SharedBy
     from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 

@@ -18,11 +18,11 @@ from pathlib import Path
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.document.parts.ep_context import engine_beside
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import MAGICS, EngineHeader, FileKind, engine_header, recognise
 from dld_tui.core.files.source import Source
 from dld_tui.core.foreign import objects_of
+from dld_tui.core.model.document.parts.ep_context import engine_beside
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.report.formats.trtexec_files import LayerRows, warm_up_beside, warm_up_ms
 from dld_tui.core.tensorrt.plan.engine_plan import (

@@ -1,0 +1,1 @@
+"""An ONNX model in memory: its document, operators, tensors, shapes, inputs, cost and edits."""

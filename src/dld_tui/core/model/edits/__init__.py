@@ -1,0 +1,57 @@
+"""Edits: named functions built of primitives. A new edit is one function in one file here.
+
+An edit is plain data, a name and JSON arguments, so that the same line is the undo step, the
+journal entry, the script line and what the palette runs. Scopes are named by their path (see
+:attr:`Scope.path`), nodes by their ref (see :meth:`Scope.ref_of`). The table of all edits is
+:func:`dld_tui.core.model.document.edit_registry.known_edits`.
+"""
+
+from __future__ import annotations
+
+from dld_tui.core.model.edits import (
+    attributes,
+    cleaning,
+    folding,
+    functions,
+    initializers,
+    inputs_outputs,
+    links,
+    metadata,
+    model_swap,
+    nodes,
+    pasting,
+    pattern_renaming,
+    processing,
+    renaming,
+    repairs,
+    replacing,
+    restore,
+    rewriting,
+    subgraphs,
+    tensors,
+    terminals,
+)
+
+__all__ = [
+    "attributes",
+    "cleaning",
+    "folding",
+    "functions",
+    "initializers",
+    "inputs_outputs",
+    "links",
+    "metadata",
+    "model_swap",
+    "nodes",
+    "pasting",
+    "pattern_renaming",
+    "processing",
+    "renaming",
+    "repairs",
+    "replacing",
+    "restore",
+    "rewriting",
+    "subgraphs",
+    "tensors",
+    "terminals",
+]

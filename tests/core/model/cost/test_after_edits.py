@@ -1,0 +1,119 @@
+"""Costs after an edit are those of the saved and reopened model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from dld_tui.core.model.cost.nodes import ModelCosts
+from dld_tui.core.model.document import DocumentChange
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.serialise import snapshot
+from dld_tui.core.model.shapes.inference import infer, store_types
+from dld_tui.core.model.shapes.staleness import Staleness
+from tests.core.model.edits.test_restore import CASES
+from tests.support import body_models
+from tests.support.models import parse
+from tests.support.sessions import bytes_of
+
+
+def typed(document: Document) -> Document:
+    """Return a document with the types that inference finds, as the workspace does it."""
+    data = b"".join(snapshot(document))
+    store_types(document, infer(onnx.ModelProto.FromString(data)).model)
+    return document
+
+
+def watched(document: Document) -> Document:
+    """Return a document whose edits mark the types that they invalidate."""
+    staleness = Staleness(document)
+
+    def mark(change: DocumentChange) -> None:
+        staleness.changed(change)
+        while not staleness.advance():
+            pass
+
+    document.on_change.append(mark)
+    return document
+
+
+def costs_of(document: Document) -> tuple[Any, ...]:
+    costs = ModelCosts(document)
+    nodes = sorted(
+        (scope.path, node.ref, node.op_type, *map(str, costs.of(node)))
+        for scope in document.scopes()
+        for node in scope.nodes
+    )
+    return nodes, costs.total, costs.known
+
+
+def is_valid(document: Document) -> bool:
+    """Return whether onnx accepts the model; of others, what was known before is kept."""
+    model = onnx.ModelProto.FromString(bytes_of(document))
+    functions = {(function.domain, function.name) for function in model.functions}
+    if any(
+        node.domain and (node.domain, node.op_type) not in functions
+        for scope in document.scopes()
+        for node in scope.nodes
+    ):
+        return False
+    try:
+        onnx.checker.check_model(model, full_check=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError):
+        return False
+    return True
+
+
+def reopened(document: Document) -> Document:
+    return typed(Document(onnx.ModelProto.FromString(bytes_of(document))))
+
+
+@pytest.mark.parametrize(
+    ("text", "edit", "arguments"), CASES, ids=[f"{at}-{case[1]}" for at, case in enumerate(CASES)]
+)
+def test_costs_after_an_edit(
+    text: str, edit: str, arguments: dict[str, Any], tmp_path: Path
+) -> None:
+    document = typed(watched(Document.open(body_models.write(tmp_path, text))))
+    document.apply(edit, **arguments)
+    if is_valid(document):
+        assert costs_of(typed(document)) == costs_of(reopened(document))
+    document.undo()
+    assert costs_of(typed(document)) == costs_of(reopened(document))
+
+
+def test_sizes_that_the_file_declares_are_not_those_after_an_edit() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    g (float[1, 3, 16, 16] x, float[4, 3, 3, 3] w) => (float[1, 4, N, M] y)
+    <float[1, 4, 14, 14] h>
+    { [conv] h = Conv (x, w)  [relu] y = Relu (h) }
+    """
+    document = typed(watched(Document(parse(text))))
+    before = costs_of(document)
+    document.apply(
+        "set_attribute", scope=[], node="conv", attribute="strides", kind="ints", value=[2, 2]
+    )
+    after = costs_of(typed(document))
+    assert after == costs_of(reopened(document)) != before
+    made, window = 4 * 7 * 7, 3 * 3 * 3
+    assert after[1].flops == 2 * made * window + made  # the convolution, and Relu
+
+
+def test_sizes_that_the_file_declares_are_not_those_of_an_input_that_got_names() -> None:
+    """Inference knows less than the file then, and is right."""
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    g (float[1, 3, 16, 16] x, float[4, 3, 3, 3] w) => (float[A, B, N, M] y)
+    <float[1, 4, 14, 14] h>
+    { [conv] h = Conv (x, w)  [relu] y = Relu (h) }
+    """
+    document = typed(watched(Document(parse(text))))
+    before = costs_of(document)
+    document.apply("set_value_type", scope=[], value="x", dtype="float32", dims=[1, 3, "H", "W"])
+    assert not isinstance(costs_of(typed(document))[1].macs, int)
+    document.undo()
+    assert costs_of(typed(document)) == before

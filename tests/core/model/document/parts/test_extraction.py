@@ -1,0 +1,296 @@
+"""Extracted models are valid, and compute what the whole model computes there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from dld_tui.core.checks import check
+from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.parts.extraction import (
+    Extraction,
+    body_at,
+    extract_between,
+    extract_body,
+    extract_nodes,
+    imports_of,
+    nodes_at,
+)
+from dld_tui.core.model.document.serialise import save
+from dld_tui.core.model.tensors.value_types import ValueType
+from tests.support import models
+from tests.support.sessions import bytes_of
+
+NETWORK = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1, "unused" : 3]>
+network (float[2, 4] x, bool choice) => (float[2, 4] y)
+<float[4] w = {1, 2, 3, 4}, float[4] idle = {5, 6, 7, 8}, float[4, 4] big = {0, 1, 2, 3, 4, 5, 6, 7,
+ 8, 9, 10, 11, 12, 13, 14, 15}, float[2, 4] p, float[2, 4] q, float[2, 4] r>
+{
+    [first] p = Add(x, w)
+    [shape] s = Constant <value: tensor = int64[2] {2, 4}> ()
+    [second] q = local.scaled <factor = 3.0> (p)
+    [third] r = Reshape(q, s)
+    [split] left, right = Split <axis = 1, num_outputs = 2> (r)
+    [join] j = Concat <axis = 1> (right, left)
+    [choose] y = If (choice) <
+        then_branch = yes () => (float[2, 4] t) { [inner] m = MatMul(j, big)
+            [sum] t = Add(m, w) },
+        else_branch = no () => (float[2, 4] e) { [pass] e = Identity(j) }
+    >
+}
+<domain: "local", opset_import: ["" : 18]>
+scaled <factor: float = 2.0> (v) => (r)
+{
+    [make] f = Constant <value_float: float = @factor> ()
+    [times] r = Mul(v, f)
+}
+<domain: "local", opset_import: ["" : 18]>
+never (v) => (r) { r = Neg(v) }
+"""
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Document:
+    return Document.open(models.write(tmp_path, NETWORK))
+
+
+def saved(found: Extraction, folder: Path) -> onnx.ModelProto:
+    save(found.document, folder / "part.onnx", overwrite=True)
+    model = onnx.load(folder / "part.onnx")
+    onnx.checker.check_model(model, full_check=True)
+    return model
+
+
+def run(model: onnx.ModelProto, feeds: dict[str, Any], outputs: list[str]) -> list[Any]:
+    ort = pytest.importorskip("onnxruntime")
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    wanted = {item.name: feeds[item.name] for item in session.get_inputs()}
+    found: list[Any] = session.run(outputs, wanted)
+    return found
+
+
+def values_of_the_whole(names: list[str], choice: bool = True) -> dict[str, Any]:
+    model = models.parse(NETWORK)
+    have = {info.name for info in model.graph.output}
+    model.graph.output.extend(
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
+        for name in names
+        if name not in have
+    )
+    x = np.arange(8, dtype=np.float32).reshape(2, 4)
+    feeds = {"x": x, "choice": np.array(choice)}
+    return feeds | dict(zip(names, run(model, feeds, names), strict=True))
+
+
+def same_as_the_whole(model: onnx.ModelProto, choice: bool = True) -> None:
+    names = [info.name for info in (*model.graph.input, *model.graph.output)]
+    known = values_of_the_whole([name for name in names if name not in ("x", "choice")], choice)
+    outputs = [info.name for info in model.graph.output]
+    for name, value in zip(outputs, run(model, known, outputs), strict=True):
+        np.testing.assert_array_equal(value, known[name])
+
+
+def test_nodes_with_cut_links(document: Document, tmp_path: Path) -> None:
+    found = extract_nodes(document, nodes_at(document.main, ["third", "second"]))
+    model = saved(found, tmp_path)
+    assert [node.name for node in model.graph.node] == ["shape", "second", "third"]
+    assert [(i.name, i.type.tensor_type.elem_type) for i in model.graph.input] == [("p", 1)]
+    assert [info.name for info in model.graph.output] == ["r"]
+    assert [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim] == [2, 4]
+    assert [function.name for function in model.functions] == ["scaled"]
+    assert {entry.domain for entry in model.opset_import} == {"", "local"}
+    assert not model.graph.initializer
+    same_as_the_whole(model)
+
+
+def test_between_values_that_are_named(document: Document, tmp_path: Path) -> None:
+    document.main.inferred |= {
+        "left": ValueType("float32", (2, 2)), "right": ValueType("float32", (2, 2)),
+        "j": ValueType("float32", (2, 4)),
+    }  # fmt: skip
+    found = extract_between(document, document.main, ["q"], ["j"])
+    assert not found.untyped
+    model = saved(found, tmp_path)
+    assert [info.name for info in model.graph.input] == ["q"]
+    same_as_the_whole(model)
+
+
+def test_value_of_a_node_that_is_needed_for_its_other_output(
+    document: Document, tmp_path: Path
+) -> None:
+    half = ValueType("float32", (2, 2))
+    document.main.inferred |= {"left": half, "right": half, "j": ValueType("float32", (2, 4))}
+    found = extract_between(document, document.main, ["left"], ["j"])
+    model = saved(found, tmp_path)
+    assert [info.name for info in model.graph.input] == ["left", "x"]
+    assert found.remarks == ["1 further input needed: 'x'"]
+    same_as_the_whole(model)
+
+
+def test_initializer_that_is_cut_becomes_an_input(document: Document, tmp_path: Path) -> None:
+    model = saved(extract_between(document, document.main, ["w"], ["p"]), tmp_path)
+    assert [info.name for info in model.graph.input] == ["w", "x"]
+    assert not model.graph.initializer
+    assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [4]
+
+
+def test_nothing_is_between_a_value_and_itself(document: Document) -> None:
+    with pytest.raises(UsageError, match="every output is an input: nothing is between"):
+        extract_between(document, document.main, ["q", "left"], ["q"])
+
+
+def test_input_that_no_output_needs_is_left_out(document: Document) -> None:
+    found = extract_between(document, document.main, ["choice", "x"], ["p"])
+    assert found.document.main.inputs == ("x",)
+    assert found.remarks == ["input 'choice' is left out: no output depends on it"]
+
+
+def test_body_with_captured_values(document: Document, tmp_path: Path) -> None:
+    document.main.inferred["j"] = ValueType("float32", (2, 4))
+    body = body_at(document, ["choose:then_branch"])
+    model = saved(extract_body(document, body), tmp_path)
+    assert [info.name for info in model.graph.input] == ["j"]
+    assert {tensor.name for tensor in model.graph.initializer} == {"w", "big"}
+    known = values_of_the_whole(["j", "y"])
+    np.testing.assert_array_equal(run(model, known, ["t"])[0], known["y"])
+
+
+def test_function_with_its_default_and_with_what_a_call_gives(
+    document: Document, tmp_path: Path
+) -> None:
+    body = body_at(document, ["function local:scaled"])
+    v = np.ones((2, 4), np.float32)
+    model = saved(extract_body(document, body), tmp_path)
+    assert run(model, {"v": v}, ["r"])[0].max() == 2
+    assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [2, 4]
+    call = document.main.find("second")
+    model = saved(extract_body(document, body, call), tmp_path)
+    assert run(model, {"v": v}, ["r"])[0].max() == 3
+
+
+def test_parameter_without_a_value_is_told(tmp_path: Path) -> None:
+    text = models.FUNCTIONS.replace("twice (v)", "twice <to> (v)").replace(
+        "r = Add(v, v)", "r = Cast <to: int = @to> (v)"
+    )
+    document = Document.open(models.write(tmp_path, text))
+    found = extract_body(document, document.functions[0])
+    assert "parameter 'to' has no value" in found.remarks[0]
+    assert not found.document.main.nodes[0].attributes()
+
+
+def test_a_body_keeps_its_inputs_in_their_order_used_or_not(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (float[2] a, float[2] idle, float[2] b) => (float[2] y)
+    { y = Sub(b, a) }"""
+    document = Document.open(models.write(tmp_path, text))
+    assert extract_body(document, document.main).document.main.inputs == ("a", "idle", "b")
+
+
+def test_main_graph_without_what_is_idle(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    document.apply("add_node", scope=[], op_type="Abs", inputs=["a"])
+    found = extract_body(document, document.main)
+    assert [tensor.name for tensor in found.document.main.initializers] == ["w"]
+    assert found.remarks == ["1 node that no output depends on left out"]
+
+
+def test_payloads_are_streamed_and_the_first_document_is_untouched(tmp_path: Path) -> None:
+    weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
+    model = models.parse(models.CHAIN)
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    document = Document.open(path)
+    before = bytes_of(document)
+    found = extract_nodes(document, nodes_at(document.main, ["second"]))
+    save(found.document, tmp_path / "part.onnx", overwrite=True)
+    found.document.close()
+    part = onnx.load(tmp_path / "part.onnx")
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(part.graph.initializer[0]), weights)
+    assert bytes_of(document) == before
+    assert not document.dirty
+
+
+def test_external_data_comes_along_to_another_folder(tmp_path: Path) -> None:
+    weights = np.arange(4096, dtype=np.float32)
+    model = models.parse(models.CHAIN)
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
+    (tmp_path / "from").mkdir()
+    (tmp_path / "to").mkdir()
+    onnx.save(model, tmp_path / "from/m.onnx", save_as_external_data=True, location="m.data")
+    document = Document.open(tmp_path / "from/m.onnx")
+    found = extract_nodes(document, nodes_at(document.main, ["second"]))
+    save(found.document, tmp_path / "to/part.onnx")
+    part = onnx.load(tmp_path / "to/part.onnx")
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(part.graph.initializer[0]), weights)
+
+
+def test_what_is_asked_wrongly(document: Document) -> None:
+    with pytest.raises(UsageError, match="no node 'nope'"):
+        nodes_at(document.main, ["nope"])
+    with pytest.raises(UsageError, match="no value 'nope'"):
+        extract_between(document, document.main, [], ["nope"])
+    with pytest.raises(UsageError, match="no graph"):
+        body_at(document, ["choose:else"])
+    inner = body_at(document, ["choose:then_branch"]).nodes[0]
+    with pytest.raises(UsageError, match="several graphs"):
+        extract_nodes(document, [inner, document.main.nodes[0]])
+    with pytest.raises(UsageError, match="no nodes"):
+        extract_nodes(document, [])
+
+
+def test_old_model_lists_its_initializers_as_inputs(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("ir_version: 10", "ir_version: 3").replace('"" : 18', '"" : 8')
+    model = models.parse(text)
+    for tensor in model.graph.initializer:
+        model.graph.input.append(
+            onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+        )
+    path = tmp_path / "old.onnx"
+    onnx.save(model, path)
+    document = Document.open(path)
+    found = extract_nodes(document, nodes_at(document.main, ["second"]))
+    assert found.document.main.inputs == ("a", "w")
+    document.apply("set_input", scope=[], node="third", index=1, value="unused")
+    cut = extract_between(document, document.main, ["a", "w"], ["c"]).document.main
+    assert (cut.inputs, [*cut.named("initializer")]) == (("a", "w", "unused"), ["unused"])
+
+
+def test_what_a_model_uses_without_importing_is_imported() -> None:
+    text = """<ir_version: 3, opset_import: ["" : 7]> g (float[1, 3] x) => (float[1, 3] y)
+        { a = Relu(x) [scale] y = ai.onnx.ml.Scaler<offset=[1.0], scale=[2.0]>(a) }"""
+    document = Document(models.parse(text))
+    found = extract_nodes(document, nodes_at(document.main, ["scale"]))
+    assert found.document.opset_imports == {"ai.onnx.ml": 1}  # the newest one for that format
+
+
+def test_a_model_from_before_imports_uses_the_first_operators() -> None:
+    model = models.parse("<ir_version: 1> g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    document = Document(model)
+    assert document.opset_imports == {"": 1}
+    assert not [finding for finding in check(document) if finding.level == "error"]
+    found = extract_nodes(document, list(document.main.nodes))
+    assert found.document.opset_imports == {"": 1}
+
+
+def test_versions_of_operator_sets_are_those_of_the_function_around() -> None:
+    model = models.parse("""
+        <ir_version: 10, opset_import: ["" : 18, "local" : 1, "other" : 2]>
+        g (bool c, float[2] x) => (y) { y = local.f (c, x) }
+        <domain: "local", opset_import: ["ai.onnx" : 11, "third" : 3]> f (c, x) => (y) {
+            y = If (c) <then_branch = t () => (a) { a = Relu (x) },
+                        else_branch = e () => (b) { b = Neg (x) }>
+        }""")
+    document = Document(model)
+    own = {"": 18, "local": 1, "other": 2}
+    assert imports_of(document.main) == own
+    function = document.functions[0]
+    for scope in function.walk():
+        assert imports_of(scope) == own | {"": 11, "third": 3}
+    assert len([*function.walk()]) == 3

@@ -1,0 +1,176 @@
+"""Opening, looking around, and the file coming back byte for byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import pytest
+
+from dld_tui.core.errors import CorruptFileError, EditError, InputError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import save
+from tests.support import models
+from tests.support.sessions import bytes_of
+
+
+@pytest.mark.parametrize("text", [models.CHAIN, models.BRANCHES, models.FUNCTIONS])
+def test_unedited_document_is_the_same_bytes(tmp_path: Path, text: str) -> None:
+    path = models.write(tmp_path, text)
+    assert bytes_of(Document.open(path)) == path.read_bytes()
+
+
+def test_every_field_of_a_rich_model_comes_back(tmp_path: Path) -> None:
+    model = models.parse(models.BRANCHES)
+    graph = model.graph
+    model.metadata_props.add(key="k", value="v")
+    graph.metadata_props.add(key="g", value="v")
+    graph.doc_string = "doc"
+    graph.quantization_annotation.add(tensor_name="a").quant_parameter_tensor_names.add(
+        key="SCALE_TENSOR", value="s"
+    )
+    graph.value_info.add(name="a").type.tensor_type.elem_type = onnx.TensorProto.FLOAT
+    weights = np.arange(5000, dtype=np.float32)
+    graph.initializer.append(onnx.numpy_helper.from_array(weights, "big"))
+    graph.sparse_initializer.add().values.name = "sparse"
+    model.training_info.add().algorithm.node.add(op_type="Relu", input=["a"], output=["t"])
+    graph.MergeFromString(b"\xfa\x3f\x02hi")  # a field of a newer version, number 1023
+    model.MergeFromString(b"\xfa\x3f\x02ho")
+    path = tmp_path / "rich.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    assert len(document.blobs) == 1
+    assert bytes_of(document) == path.read_bytes()
+    tensor = document.main.initializer("big")
+    assert tensor is not None
+    np.testing.assert_array_equal(tensor.read(), weights)
+    np.testing.assert_array_equal(tensor.read(4000, 10), weights[4000:4010])
+
+
+def test_links_are_indexed_with_captured_values_and_shadowing(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.BRANCHES))
+    main = document.main
+    then, other = main.children()
+    assert [use.node.op_type for use in main.users("a")] == ["Neg", "Add", "Abs"]
+    assert [use.node.op_type for use in main.users("x")] == ["Relu"], "the inner x is another value"
+    assert [use.node.op_type for use in other.users("x")] == ["Mul", "Mul"]
+    captured = then.captured()
+    assert list(captured) == ["a"]
+    definition = captured["a"]
+    assert definition is not None
+    assert (definition.scope, definition.kind) == (main, "node")
+    assert then.path == ("choose:then_branch",)
+    assert document.scope_at(other.path) is other
+    assert [scope.title for scope in document.scopes()] == ["main", "then_branch", "else_branch"]
+
+
+def test_functions_are_scopes_of_their_own(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.FUNCTIONS))
+    (function,) = document.functions
+    assert function.path == ("function local:twice",)
+    assert function.inputs == ("v",)
+    definition = function.resolve("v")
+    assert definition is not None
+    assert definition.kind == "input"
+    assert function.resolve("x") is None, "a function sees nothing of the graph"
+    assert document.scope_at(function.path) is function
+
+
+def test_refs_name_nodes_without_or_with_shared_names(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.node[0].name = ""
+    model.graph.node[1].name = model.graph.node[2].name = "same"
+    model.graph.node[2].output[0] = "b"
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    nodes = Document.open(path).main.nodes
+    assert [node.ref for node in nodes] == [">a", "#1", "#2", "last"]
+    assert all(node.scope.find(node.ref) is node for node in nodes)
+
+
+def test_value_types_come_from_declarations_tensors_and_inference(tmp_path: Path) -> None:
+    main = Document.open(models.write(tmp_path, models.CHAIN)).main
+    x, w = main.value_type("x"), main.value_type("w")
+    assert x is not None
+    assert w is not None
+    assert (x.text, x.short, w.text) == ("float32[N, 4]", "f32[N,4]", "float32[4]")
+    assert main.value_type("b") is None
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (b"", InputError, "File is empty (0 bytes)"),
+        (b"\x08\x08", InputError, "Model has no graph"),
+        (b"PK\x03\x04" + b"\0" * 40, InputError, "ZIP"),
+    ],
+)
+def test_what_is_not_a_model_is_refused_in_one_line(
+    tmp_path: Path, data: bytes, error: type[Exception], message: str
+) -> None:
+    path = tmp_path / "bad.onnx"
+    path.write_bytes(data)
+    with pytest.raises(error, match=message.replace("(", r"\(").replace(")", r"\)")):
+        Document.open(path)
+
+
+def test_a_truncated_model_is_refused_with_a_position(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptFileError, match="byte"):
+        Document.open(path)
+
+
+def test_names_that_are_not_utf8_survive_edits_and_undo(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.node[0].MergeFromString(b"\x1a\x05\xff\xfeBAD")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    node = document.main.nodes[0]
+    assert node.name == "\udcff\udcfeBAD"
+    document.apply("rename_node", scope=[], node=node.ref, name="good")
+    assert node.name == "good"
+    document.undo()
+    assert bytes_of(document) == path.read_bytes()
+
+
+def test_saving_streams_payloads_and_re_points_them(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    weights = np.arange(4096, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weights, "big"))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    document.apply("rename_node", scope=[], node="first", name="a much longer name than before")
+    assert [document.dirty] == [True]
+    save(document)
+    assert (document.dirty, document.changed_on_disk()) == (False, False)
+    saved = onnx.load(path)
+    assert saved.graph.node[0].name == "a much longer name than before"
+    tensor = document.main.initializer("big")
+    assert tensor is not None
+    np.testing.assert_array_equal(tensor.read(), weights)
+    document.undo()
+    save(document)
+    assert path.read_bytes() == model.SerializeToString()
+
+
+def test_unknown_scope_is_refused(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    with pytest.raises(EditError, match="no such scope"):
+        document.scope_at(["choose:then_branch"])
+
+
+def test_a_long_string_attribute_is_read_from_the_file(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.node[0].attribute.append(onnx.helper.make_attribute("engine", b"\xff" * 9000))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    attribute = document.main.nodes[0].attribute("engine")
+    assert attribute is not None
+    assert attribute.value == b"\xff" * 9000
+    assert bytes_of(document) == path.read_bytes()

@@ -1,0 +1,110 @@
+"""Casts are planned from types alone, and made as an edit that can be undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from dld_tui.core.errors import EditError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.edits.casting import (
+    Unchangeable,
+    changes_of,
+    plan_casts,
+    plan_rounding,
+    precisions_of,
+)
+from dld_tui.core.model.shapes.inference import infer_types, store_types
+from dld_tui.core.types import JSON
+from tests.support import models
+
+
+def typed(folder: Path, text: str) -> Document:
+    document = Document.open(models.write(folder, text))
+    inferred, remarks = infer_types(onnx.ModelProto.FromString(skeleton_bytes(document)), None)
+    assert remarks == []
+    store_types(document, inferred)
+    return document
+
+
+def test_types_are_inferred_in_bodies_too(tmp_path: Path) -> None:
+    document = typed(tmp_path, models.PLAIN_BRANCHES)
+    body = document.scope_at(["choose:then_branch"])
+    known = body.value_type("h")
+    assert known is not None
+    assert known.text == "float32[N, 4]"
+
+
+def test_the_edit_is_undone_to_the_same_bytes(tmp_path: Path) -> None:
+    document = typed(tmp_path, models.CHAIN)
+    nodes: list[JSON] = [[[], "first"], [[], "second"]]
+    document.apply("cast_nodes", nodes=nodes, precision="fp16")
+    casts = [node.name for node in document.main.nodes if node.op_type == "Cast"]
+    assert casts == ["x_float16_cast", "w_float16_cast", "b_cast"]
+
+
+@pytest.mark.parametrize(
+    ("node", "precision", "text"),
+    [
+        ("y = TfIdfVectorizer<max_gram_length = 1, max_skip_count = 0, min_gram_length = 1,"
+         ' mode = "TF", ngram_counts = [0], ngram_indexes = [0]>(x)', "fp16",
+         "TfIdfVectorizer does not take float16"),
+        ("y = Neg(x)", "int32", "it has no integer inputs"),
+        ("y = Det(x)", "bf16", "Det takes bfloat16 from opset 22 on only"),
+        ("y = Det(x)", "fp16", ""),
+    ],
+)  # fmt: skip
+def test_what_an_operator_takes_decides(node: str, precision: str, text: str) -> None:
+    model = models.parse(
+        '<ir_version: 8, opset_import: ["" : 13]> g (float[2, 2] x) => (float[a, b] y)'
+        f" {{ {node} }}"
+    )
+    found = changes_of(Document(model).main.nodes[0], precision)
+    told = found.text if isinstance(found, Unchangeable) else found.note
+    assert told.startswith(text) if text else not told
+
+
+def test_the_edit_refuses_what_it_cannot_do_as_a_whole(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    for node, precision, reason in (
+        ("second", "fp16", "is not known"),  # no inference has run
+        ("first", "int8", "needs a scale"),
+        ("first", "fp17", "no precision"),
+    ):
+        nodes: list[JSON] = [[[], "first"], [[], node]]
+        with pytest.raises(EditError, match=reason):
+            document.apply("cast_nodes", nodes=nodes, precision=precision)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        "s = SequenceConstruct(x, z)\n y = SequenceAt(s, at)",
+        "e = SequenceConstruct(z)\n s = SequenceInsert(e, x)\n y = SequenceAt(s, at)",
+        "s = SplitToSequence(x)\n y = SequenceAt(s, at)",
+        "s = Optional(x)\n y = OptionalGetElement(s)",
+        "y = OptionalGetElement(x)",
+    ],
+)
+def test_no_cast_changes_what_a_container_holds(tmp_path: Path, node: str) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+    held (float[2] x, float[2] z) => (float[N] y) <int64 at = {{0}}> {{ {node} }}"""
+    document = typed(tmp_path, text)
+    for holder in [node.outputs[0] for node in document.main.nodes]:
+        nodes: list[JSON] = [[[], f">{holder}"]]
+        with pytest.raises(EditError, match=r"keeps its type|no floating point inputs"):
+            document.apply("cast_nodes", nodes=nodes, precision="fp16")
+
+
+def test_a_plan_changes_nothing(tmp_path: Path) -> None:
+    document = typed(tmp_path, models.CHAIN)
+    nodes: list[JSON] = [[[], "second"]]
+    document.apply("set_precision", nodes=nodes, precision="fp16")
+    document.undo()
+    second = document.main.nodes[1]
+    assert precisions_of(document) == {}
+    assert len(plan_casts(document, {second: "fp16"}).casts) == 3
+    assert len(plan_rounding(document, {second: "fp16"}).casts) == 6

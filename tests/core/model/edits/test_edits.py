@@ -1,0 +1,304 @@
+"""Edits do what they say, refuse what would break the model, and undo to the same bytes."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dld_tui.core.errors import EditError
+from dld_tui.core.model.document import Document, DocumentChange
+from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
+from dld_tui.core.types import JSON
+from tests.support import models
+from tests.support.sessions import bytes_of, opened
+
+
+def reloaded(document: Document) -> onnx.ModelProto:
+    return onnx.ModelProto.FromString(bytes_of(document))
+
+
+def test_rename_node(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("rename_node", scope=[], node="second", name="other")
+    assert document.main.find("other") is document.main.nodes[1]
+    assert document.main.find("second") is None
+    with pytest.raises(EditError, match="already called 'last'"):
+        document.apply("rename_node", scope=[], node="other", name="last")
+    assert len(document.history.done) == 1
+
+
+def test_rename_value_follows_captured_uses_and_records(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.BRANCHES)
+    graph = document.main
+    document.apply("rename_value", scope=["choose:then_branch"], value="a", name="renamed")
+    assert graph.nodes[0].outputs == ("renamed",)
+    then, other = graph.children()
+    assert then.nodes[0].inputs == ("renamed",)
+    assert then.nodes[1].inputs == ("h", "renamed")
+    assert other.nodes[0].inputs == ("renamed",)
+    assert [use.node.op_type for use in graph.users("renamed")] == ["Neg", "Add", "Abs"]
+    assert graph.users("a") == []
+
+
+def test_rename_of_graph_input_output_and_initializer(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    for old, new in (("x", "image"), ("y", "score"), ("w", "weight")):
+        document.apply("rename_value", scope=[], value=old, name=new)
+    model = reloaded(document)
+    assert (model.graph.input[0].name, model.graph.output[0].name) == ("image", "score")
+    assert [t.name for t in model.graph.initializer] == ["weight", "unused"]
+    onnx.checker.check_model(model)
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "reason"),
+    [
+        ("a", "choice", "already a value"),
+        ("a", "h", "means another value inside 'then_branch'"),
+        ("choice", "h", "means another value inside 'then_branch'"),  # which does not use it
+        ("a", "", "needs a name"),
+        ("nothing", "z", "no value 'nothing'"),
+    ],
+)
+def test_rename_value_refuses_what_would_change_the_meaning(
+    tmp_path: Path, value: str, name: str, reason: str
+) -> None:
+    document = opened(tmp_path, models.BRANCHES)
+    with pytest.raises(EditError, match=reason):
+        document.apply("rename_value", scope=[], value=value, name=name)
+    assert not document.history.done
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "read"),
+    [
+        ("int", 3, 3),
+        ("float", 0.5, 0.5),
+        ("string", "it's", b"it's"),
+        ("string", "\udcff", b"\xff"),
+        ("ints", [1, 2], [1, 2]),
+        ("floats", [1.5, float("inf")], [1.5, float("inf")]),
+        ("strings", ["a", "b"], [b"a", b"b"]),
+        ("ints", [], []),
+    ],
+)
+def test_set_attribute(tmp_path: Path, kind: str, value: object, read: object) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("set_attribute", scope=[], node="first", attribute="p", kind=kind, value=value)  # type: ignore[arg-type]
+    attribute = document.main.nodes[0].attribute("p")
+    assert attribute is not None
+    assert (attribute.kind, attribute.value) == (kind, read)
+    document.apply("remove_attribute", scope=[], node="first", attribute="p")
+    assert document.main.nodes[0].attribute("p") is None
+
+
+def test_set_tensor_attribute(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    raw = base64.b64encode(np.array([1, 2], np.float32).tobytes()).decode()
+    document.apply(
+        "set_attribute",
+        scope=[],
+        node="first",
+        attribute="value",
+        kind="tensor",
+        value={"dtype": "float32", "dims": [2], "raw": raw},
+    )
+    attribute = document.main.nodes[0].attribute("value")
+    assert attribute is not None
+    np.testing.assert_array_equal(attribute.value.read(), [1, 2])
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("int", 1.5), ("int", 2**63), ("ints", [True]), ("string", 1), ("graph", 1), ("tensor", [])],
+)
+def test_set_attribute_refuses_values_of_another_kind(
+    tmp_path: Path, kind: str, value: object
+) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    with pytest.raises(EditError):
+        document.apply(
+            "set_attribute",
+            scope=[],
+            node="first",
+            attribute="p",
+            kind=kind,
+            value=value,  # type: ignore[arg-type]
+        )
+
+
+def test_delete_leaves_users_without_a_source(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("delete_nodes", scope=[], nodes=["second"])
+    assert [node.name for node in document.main.nodes] == ["first", "third", "last"]
+    assert document.main.resolve("b") is None
+
+
+def test_delete_and_reconnect_inside_and_at_an_output(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("delete_nodes", scope=[], nodes=["second"], reconnect=True)
+    assert document.main.find("third").inputs == ("a", "a")  # type: ignore[union-attr]
+    document.apply("delete_nodes", scope=[], nodes=["last"], reconnect=True)
+    assert document.main.find("third").outputs == ("y",)  # type: ignore[union-attr]
+    onnx.checker.check_model(reloaded(document), full_check=True)
+
+
+def test_delete_and_reconnect_refuses_when_an_input_would_have_to_be_an_output(
+    tmp_path: Path,
+) -> None:
+    document = opened(
+        tmp_path,
+        '<ir_version: 10, opset_import: ["" : 18]>g (float[N] x) => (float[N] y) {[n] y = Relu(x)}',
+    )
+    with pytest.raises(EditError, match="cannot take over"):
+        document.apply("delete_nodes", scope=[], nodes=["n"], reconnect=True)
+
+
+def test_deleting_a_holder_takes_its_subgraphs_and_undo_brings_them_back(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.BRANCHES)
+    then = document.main.children()[0]
+    document.apply("delete_nodes", scope=[], nodes=["choose"])
+    assert document.main.children() == []
+    document.undo()
+    assert document.main.children()[0] is then
+
+
+def test_unknown_edits_and_arguments_are_refused(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    with pytest.raises(EditError, match="no edit 'explode'"):
+        document.apply("explode")
+    with pytest.raises(EditError, match="rename_node"):
+        document.apply("rename_node", scope=[], node="first", colour="red")
+    with pytest.raises(EditError, match="no node 'ghost'"):
+        document.apply("rename_node", scope=[], node="ghost", name="x")
+
+
+def test_listeners_hear_what_changed(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    heard: list[DocumentChange] = []
+    document.on_change.append(heard.append)
+    document.apply("rename_node", scope=[], node="first", name="other")
+    document.undo()
+    document.redo()
+    assert [change.kind for change in heard] == ["edit", "undo", "redo"]
+    transaction = heard[0].transaction
+    assert transaction is not None
+    assert transaction.nodes == (document.main.nodes[0],)
+    assert transaction.title == "rename node 'first' to 'other'"
+
+
+NAMES = ["first", "second", "third", "a", "b", "h", "t", "z1", "z2", "choose", "inner"]
+SCOPES: list[list[str]] = [[], ["choose:then_branch"], ["choose:else_branch"]]
+EDIT = st.one_of(
+    st.tuples(
+        st.just("rename_node"),
+        st.fixed_dictionaries({"node": st.sampled_from(NAMES), "name": st.sampled_from(NAMES)}),
+    ),
+    st.tuples(
+        st.just("rename_value"),
+        st.fixed_dictionaries({"value": st.sampled_from(NAMES), "name": st.sampled_from(NAMES)}),
+    ),
+    st.tuples(
+        st.just("set_attribute"),
+        st.fixed_dictionaries(
+            {
+                "node": st.sampled_from(NAMES),
+                "attribute": st.sampled_from(["p", "q"]),
+                "kind": st.just("ints"),
+                "value": st.lists(st.integers(0, 9), max_size=2),
+            }
+        ),
+    ),
+    st.tuples(
+        st.just("remove_attribute"),
+        st.fixed_dictionaries(
+            {
+                "node": st.sampled_from(NAMES),
+                "attribute": st.sampled_from(["p", "q", "then_branch"]),
+            }
+        ),
+    ),
+    st.tuples(
+        st.just("delete_nodes"),
+        st.fixed_dictionaries(
+            {
+                "nodes": st.lists(st.sampled_from(NAMES), min_size=1, max_size=2),
+                "reconnect": st.booleans(),
+            }
+        ),
+    ),
+)
+
+
+@pytest.mark.broad
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    edits=st.lists(st.tuples(st.sampled_from(SCOPES), EDIT), max_size=12),
+    text=st.sampled_from([models.CHAIN, models.BRANCHES]),
+)
+def test_any_sequence_undoes_and_redoes_to_the_same_bytes(
+    tmp_path: Path, edits: list[tuple[list[str], tuple[str, dict[str, object]]]], text: str
+) -> None:
+    document = opened(tmp_path, text)
+    states = [bytes_of(document)]
+    for scope, (edit, arguments) in edits:
+        try:
+            transaction = document.apply(edit, scope=scope, **arguments)  # type: ignore[arg-type]
+        except EditError:
+            assert bytes_of(document) == states[-1], "a refused edit leaves no trace"
+            continue
+        if transaction.primitives:
+            states.append(bytes_of(document))
+    for state in reversed(states[:-1]):
+        document.undo()
+        assert bytes_of(document) == state
+    assert not document.dirty
+    indexed = document.main.links.producers, document.main.links.consumers
+    fresh = Document.open(document.path or "").main.links
+    assert {name: len(nodes) for name, nodes in indexed[0].items()} == {
+        name: len(nodes) for name, nodes in fresh.producers.items()
+    }
+    assert {name: len(nodes) for name, nodes in indexed[1].items()} == {
+        name: len(nodes) for name, nodes in fresh.consumers.items()
+    }
+    for state in states[1:]:
+        document.redo()
+        assert bytes_of(document) == state
+    document.close()
+
+
+def test_sparse_tensors_are_attributes_of_any_operator() -> None:
+    document = Document(models.parse(models.CHAIN))
+    about: dict[str, JSON] = {"scope": [], "node": "third", "attribute": "weights"}
+    first: JSON = {
+        "dtype": "float32",
+        "dims": [3, 4],
+        "indices": [[2, 1], [0, 3]],
+        "values": [5, 6],
+    }
+    document.apply("set_attribute", **about, kind="sparse_tensor", value=first)
+    third = document.main.find("third")
+    assert third is not None
+    attribute = third.attribute("weights")
+    assert attribute is not None
+    assert sparse_lines(document, attribute.value) == "float32 [3, 4]\n0, 3 = 6.0\n2, 1 = 5.0"
+    onnx.checker.check_sparse_tensor(attribute.value)
+    changed = read_sparse_lines("int64 [9]\n4 = 1")
+    document.apply("set_attribute", **about, kind="sparse_tensors", value=[changed, first])
+    attribute = third.attribute("weights")
+    assert attribute is not None
+    assert [list(one.dims) for one in attribute.value] == [[9], [3, 4]]
+    document.apply("remove_attribute", **about)
+    cases: list[tuple[JSON, str]] = [
+        ({**read_sparse_lines("int64 [9]\n4 = 1"), "indices": [[9]]}, "index 9 is not below 9"),
+        ({"dtype": "float32"}, "is not a value of kind sparse_tensor"),
+    ]
+    for wrong, why in cases:
+        with pytest.raises(EditError, match=why):
+            document.apply("set_attribute", **about, kind="sparse_tensor", value=wrong)

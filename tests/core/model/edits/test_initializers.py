@@ -1,0 +1,234 @@
+"""Initializers are added, deleted, made external and sparse; names and scopes stay whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from dld_tui.core.errors import EditError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import save
+from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
+from dld_tui.core.types import JSON
+from tests.support import models
+
+ZEROS: JSON = {"kind": "zeros"}
+THEN: list[JSON] = ["choose:then_branch"]
+
+
+def opened(tmp_path: Path, text: str = models.CHAIN) -> Document:
+    return Document.open(models.write(tmp_path, text))
+
+
+def add(document: Document, name: str, scope: list[JSON] | None = None, **more: JSON) -> None:
+    arguments: dict[str, JSON] = {"dtype": "float32", "dims": [2], "fill": ZEROS, **more}
+    document.apply("add_initializer", scope=scope or [], name=name, **arguments)
+
+
+def test_names_that_mean_something_are_refused(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.BRANCHES)
+    for name in ("a", "y", "", "h", "t"):  # h and t are values of a subgraph below
+        with pytest.raises(EditError, match=r"already a value|needs a name"):
+            add(document, name)
+    with pytest.raises(EditError, match="already a value"):
+        add(document, "a", THEN)
+    add(document, "x")  # an input may have a value by default
+    with pytest.raises(EditError, match="already a value"):
+        add(document, "x")
+    add(document, "fresh", THEN)
+    assert document.scope_at(["choose:then_branch"]).initializer("fresh") is not None
+    functions = opened(tmp_path, models.FUNCTIONS)
+    with pytest.raises(EditError, match="a function has no initializers"):
+        add(functions, "k", ["function local:twice"])
+
+
+def test_a_dangling_use_gets_its_source_back(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.BRANCHES)
+    document.apply("delete_nodes", scope=[], nodes=["pre"])
+    assert document.main.resolve("a") is None
+    add(document, "a", dims=[4])
+    assert {use.node.op_type for use in document.main.users("a")} == {"Neg", "Add", "Abs"}
+
+
+def test_one_in_use_is_deleted_only_with_its_links(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    with pytest.raises(EditError, match="a node uses 'w'"):
+        document.apply("delete_initializers", scope=[], names=["unused", "w"])
+    document.apply("delete_initializers", scope=[], names=["unused", "w"], disconnect=True)
+    assert document.main.initializers == []
+    assert document.main.nodes[1].inputs == ("a",)
+    document.undo()
+    with pytest.raises(EditError, match="no initializer 'x'"):
+        document.apply("delete_initializers", scope=[], names=["x"])
+    add(document, "x")
+    document.apply("delete_initializers", scope=[], names=["x"])  # still an input: nothing dangles
+    assert document.main.definition("x") is not None
+    document.apply("add_output", scope=[], name="unused")
+    with pytest.raises(EditError, match="is an output of the graph"):
+        document.apply("delete_initializers", scope=[], names=["unused"], disconnect=True)
+
+
+def test_many_are_deleted_and_come_back_in_their_places(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    for number in range(40):
+        add(document, f"i{number}")
+    names = [tensor.name for tensor in document.main.initializers]
+    document.apply("delete_initializers", scope=[], names=[f"i{n}" for n in range(0, 40, 3)])
+    left = [tensor.name for tensor in document.main.initializers]
+    assert left == [n for n in names if n[1:] not in {str(k) for k in range(0, 40, 3)}]
+
+
+def test_an_initializer_in_a_data_file_that_is_there(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    (tmp_path / "w.bin").write_bytes(bytes(8) + np.array([1, 2], np.float32).tobytes())
+    fill: dict[str, JSON] = {"kind": "external", "location": "w.bin", "offset": 8, "length": 8}
+    add(document, "out", fill=fill)
+    tensor = document.main.initializer("out")
+    assert tensor is not None
+    assert tensor.read().tolist() == [1, 2]
+    cases: list[tuple[dict[str, JSON], str]] = [
+        ({"offset": 12}, "Invalid offset/length"),
+        ({"length": 4}, "the tensor needs 8 B, the length says 4"),
+        ({"location": "../w.bin"}, "leaves the model folder"),
+        ({"location": "gone.bin"}, "not found"),
+        ({"location": 7}, "have a location"),
+    ]
+    for wrong, why in cases:
+        with pytest.raises(EditError, match=why):
+            add(document, "bad", fill={**fill, **wrong})
+    save(document)
+    assert onnx.numpy_helper.to_array(
+        onnx.load(tmp_path / "model.onnx").graph.initializer[-1]
+    ).tolist() == [1, 2]
+    assert (tmp_path / "w.bin").stat().st_size == 16, "it is not written"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bool", "bfloat16", "complex64", "int64"])
+@pytest.mark.parametrize("count", [0, 5, 300_000])
+def test_sparse_and_back_keeps_every_bit(tmp_path: Path, dtype: str, count: int) -> None:
+    document = opened(tmp_path)
+    kind: JSON = {"kind": "uniform", "low": 0, "high": 1, "seed": 1}
+    add(document, "s", dtype=dtype, dims=[count, 1], fill=kind)
+    reshaped: dict[str, JSON] = {"tensor": {"initializer": "s"}, "dtype": dtype, "dims": [1, count]}
+    document.apply("replace_tensor", scope=[], **reshaped)
+    if count:
+        document.apply("set_elements", scope=[], tensor={"initializer": "s"}, start=1, values=[0])
+    tensor = document.main.initializer("s")
+    assert tensor is not None
+    values = tensor.read().tobytes()
+    document.apply("to_sparse", scope=[], names=["s"])
+    assert document.main.initializer("s") is None
+    (record,) = document.main.records["sparse_initializer"]
+    assert record.values.dims[0] < max(count, 1)
+    save(document, tmp_path / "sparse.onnx")
+    again = Document.open(tmp_path / "sparse.onnx")
+    for reader in (document, again):
+        reader.apply("to_dense", scope=[], names=["s"])
+        dense = reader.main.initializer("s")
+        assert dense is not None
+        assert dense.shape == (1, count)
+        assert dense.read().tobytes() == values
+
+
+def sparse_model(places: list[int], dims: list[int], *, rank: int = 1) -> onnx.ModelProto:
+    model = models.parse(models.CHAIN)
+    values = onnx.helper.make_tensor("s", onnx.TensorProto.FLOAT, [2], [1.5, 2.5])
+    shape = [2] if rank == 1 else [2, rank]
+    indices = onnx.helper.make_tensor("", onnx.TensorProto.INT64, shape, places)
+    model.graph.sparse_initializer.append(
+        onnx.SparseTensorProto(values=values, indices=indices, dims=dims)
+    )
+    return model
+
+
+def test_indices_of_several_dimensions_and_wrong_ones(tmp_path: Path) -> None:
+    path = tmp_path / "s.onnx"
+    path.write_bytes(sparse_model([0, 1, 1, 0], [2, 2], rank=2).SerializeToString())
+    document = Document.open(path)
+    document.apply("to_dense", scope=[], names=["s"])
+    tensor = document.main.initializer("s")
+    assert tensor is not None
+    assert tensor.read().tolist() == [0, 1.5, 2.5, 0]
+    for places, rank in [([1, 0], 1), ([0, 4], 1), ([-1, 0], 1), ([0, 0, 0, 2], 2), ([0, 0], 1)]:
+        path.write_bytes(sparse_model(places, [2, 2], rank=rank).SerializeToString())
+        with pytest.raises(EditError, match="not in order or out of range"):
+            Document.open(path).apply("to_dense", scope=[], names=["s"])
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_elements_of_a_sparse_one_are_set(tmp_path: Path, rank: int) -> None:
+    path = tmp_path / "s.onnx"
+    places = [0, 1, 1, 0] if rank == 2 else [1, 2]
+    path.write_bytes(sparse_model(places, [2, 2], rank=rank).SerializeToString())
+    document = Document.open(path)
+    record = document.main.records["sparse_initializer"][0]
+    text = sparse_lines(document, record)
+    assert text == "float32 [2, 2]\n0, 1 = 1.5\n1, 0 = 2.5"
+    typed = text.replace("[2, 2]", "[2, 3]") + "\n\n(0, 0) = -inf\n"
+    document.apply("set_sparse", scope=[], name="s", **read_sparse_lines(typed))
+    (record,) = document.main.records["sparse_initializer"]
+    assert len(record.indices.dims) == rank
+    document.apply("to_dense", scope=[], names=["s"])
+    tensor = document.main.initializer("s")
+    assert tensor is not None
+    assert tensor.shape == (2, 3)
+    assert tensor.read().tolist() == [-np.inf, 1.5, 0, 2.5, 0, 0]
+
+
+def test_a_sparse_one_is_made_of_indices_and_values(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    entries: dict[str, JSON] = {"dims": [2, 3], "indices": [[1, 2], 0], "values": [7, 1]}
+    document.apply("set_sparse", scope=[], name="new", dtype="int64", **entries)
+    document.apply("to_dense", scope=[], names=["new"])
+    tensor = document.main.initializer("new")
+    assert tensor is not None
+    assert tensor.read().tolist() == [1, 0, 0, 0, 0, 7]
+    wrong: list[tuple[dict[str, JSON], str]] = [
+        ({"indices": [0, 0]}, "twice"),
+        ({"indices": [0]}, "1 indices and 2 values"),
+        ({"indices": [0, 6]}, "not below 6"),
+        ({"indices": [0, [2, 0]]}, "not below 2"),
+        ({"indices": [0, [1]]}, "1 numbers"),
+        ({"indices": [0, 1.5]}, "whole number"),
+        ({"dims": []}, "scalar"),
+        ({"dims": [2**40, 2**40]}, "too many elements"),
+        ({"dtype": "string"}, "string"),
+        ({"dtype": "int4"}, "int4"),
+        ({"dtype": None}, "element type"),
+        ({"name": "new"}, "new"),
+        ({"name": ""}, "a name"),
+    ]
+    for change, why in wrong:
+        with pytest.raises(EditError, match=why):
+            document.apply(
+                "set_sparse", **{"scope": [], "name": "n", "dtype": "int64", **entries, **change}
+            )
+
+
+def test_what_cannot_be_sparse_or_external_is_refused(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    add(document, "four", dtype="int4")
+    add(document, "one", dims=[])
+    add(document, "out")
+    document.apply("add_output", scope=[], name="out")
+    strings: JSON = {"kind": "values", "values": ["a", "b"]}
+    add(document, "text", dtype="string", fill=strings)
+    for name, why in [
+        ("four", "int4"),
+        ("one", "a scalar"),
+        ("out", "an output of the graph"),
+        ("text", "string"),
+        ("no", "no init"),
+    ]:
+        with pytest.raises(EditError, match=why):
+            document.apply("to_sparse", scope=[], names=[name])
+    with pytest.raises(EditError, match="strings, which cannot be external"):
+        document.apply("set_external", scope=[], names=["text"])
+    with pytest.raises(EditError, match="no sparse initializer"):
+        document.apply("to_dense", scope=[], names=["w"])
+    document.apply("to_sparse", scope=[], names=["w"])
+    with pytest.raises(EditError, match="'w' is sparse"):
+        document.apply("convert_tensor", scope=[], tensor={"initializer": "w"}, dtype="int8")

@@ -1,0 +1,187 @@
+"""An instance replaced by its function's body computes the same; what cannot be is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.inliner
+import pytest
+
+from dld_tui.core.errors import EditError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.local_functions import instances
+from dld_tui.core.types import JSON
+from tests.support import body_models, models
+from tests.support.sessions import bytes_of, opened, run
+
+FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.float32)}
+HEAD = '<ir_version: 10, opset_import: ["" : 18, "local" : 1]>'
+
+
+def inline_all(document: Document) -> int:
+    """Inline instances until there are none, and return how many there were."""
+    count = 0
+    while calls := [node for nodes in instances(document).values() for node in nodes]:
+        graph_calls = [
+            node for node in calls if not node.scope.path or "f" not in node.scope.path[0]
+        ]
+        node = (graph_calls or calls)[0]
+        document.apply("inline_function", nodes=[[list(node.scope.path), node.ref]])
+        count += 1
+    return count
+
+
+def same(first: list[np.ndarray], second: list[np.ndarray]) -> None:
+    for one, other in zip(first, second, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_every_instance_inlined_computes_the_same(tmp_path: Path) -> None:
+    # The inliner of onnx knows no defaults, so that the values must all be given.
+    text = body_models.SHAPES.replace("local.leaky (z", "local.leaky <slope: float = 0.25> (z")
+    document = opened(tmp_path, text)
+    expected = run(document, **FEEDS)
+    states = [bytes_of(document)]
+    assert inline_all(document) == 5
+    model = onnx.ModelProto.FromString(bytes_of(document))
+    onnx.checker.check_model(model, full_check=True)
+    assert {node.op_type for node in model.graph.node} >= {"LeakyRelu", "If"}
+    same(run(document, **FEEDS), expected)
+    oracle = onnx.inliner.inline_local_functions(onnx.ModelProto.FromString(states[0]))
+    same(run(oracle.SerializeToString(), **FEEDS), expected)
+    while document.history.done:
+        document.undo()
+    assert bytes_of(document) == states[0]
+
+
+def test_values_and_defaults_take_the_place_of_references(tmp_path: Path) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    expected = run(document, **FEEDS)
+    document.apply("inline_function", nodes=[[[], "first"], [[], "second"]])
+    same(run(document, **FEEDS), expected)
+    alphas = [
+        node.attribute("alpha").value  # type: ignore[union-attr]
+        for node in document.main.nodes
+        if node.op_type == "LeakyRelu"
+    ]
+    assert alphas == [0.5, 0.25]
+    names = [node.name for node in document.main.nodes]
+    assert len(set(names)) == len(names)
+
+
+def test_a_call_inside_a_function_hands_references_on(tmp_path: Path) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    expected = run(document, **FEEDS)
+    document.apply("inline_function", nodes=[[["function local:outer"], "inner"]])
+    attribute = document.scope_at(["function local:outer"]).find("act").attribute("alpha")  # type: ignore[union-attr]
+    assert attribute is not None
+    assert (attribute.reference, attribute.kind) == ("scale", "float")
+    same(run(document, **FEEDS), expected)
+
+
+def test_an_attribute_that_nobody_gives_is_left_out(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """
+        g (float[2, 3] x) => (float y) { [call] y = local.sum(x) }
+        <domain: "local", opset_import: ["" : 18]>
+        sum <keep> (v) => (r) { [n] r = ReduceMax <keepdims: int = @keep> (v) }"""
+    )
+    document = opened(tmp_path, text)
+    document.apply("inline_function", nodes=[[[], "call"]])
+    assert document.main.nodes[0].attributes() == []
+
+
+def test_swapped_names_and_inputs_handed_through(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """
+        g (float[3] x, float[3] y) => (float[3] a, float[3] b, float[3] c) {
+            [call] a, b, c = local.swap(y, x)
+        }
+        <domain: "local", opset_import: ["" : 18]>
+        swap (x, y) => (x, r, r) { [sub] r = Sub(x, y) }"""
+    )
+    document = opened(tmp_path, text)
+    feeds = {"x": np.array([1, 2, 3], np.float32), "y": np.array([5, 5, 5], np.float32)}
+    document.apply("inline_function", nodes=[[[], "call"]])
+    document.apply("delete_function", scope=["function local:swap"])  # onnxruntime refuses (r, r)
+    same(run(document, **feeds), [feeds["y"], feeds["y"] - feeds["x"], feeds["y"] - feeds["x"]])
+
+
+def test_an_optional_input_that_the_call_leaves_out(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """
+        g (float[3] x) => (float[3] y) { [call] y = local.clip(x, , x2) [n] x2 = Abs(x) }
+        <domain: "local", opset_import: ["" : 18]>
+        clip (v, low, more) => (r) { [one] c = Clip(v, low) [two] r = Add(c, more) }"""
+    )
+    document = opened(tmp_path, text)
+    document.apply("inline_function", nodes=[[[], "call"]])
+    document.apply("sort_nodes", scope=[])
+    x = np.array([-1, 2, 3], np.float32)
+    same(run(document, x=x), [x + np.abs(x)])
+
+
+def test_names_inside_bodies_do_not_hide_what_the_call_passes(tmp_path: Path) -> None:
+    text = (
+        HEAD
+        + """
+        g (float[3] t, bool c) => (float[3] y) { [call] y = local.f(t, c) }
+        <domain: "local", opset_import: ["" : 18]>
+        f (v, c) => (r) { [if] r = If (c) <
+            then_branch = a () => (u) { [x] t = Neg(v) [z] u = Add(t, v) },
+            else_branch = b () => (v2) { [w] v2 = Identity(v) }> }"""
+    )
+    document = opened(tmp_path, text)
+    document.apply("inline_function", nodes=[[[], "call"]])
+    onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
+    t = np.array([1, 2, 3], np.float32)
+    same(run(document, t=t, c=np.array(True)), [t - t])
+    same(run(document, t=t, c=np.array(False)), [t])
+
+
+def test_types_come_along_without_their_symbols(tmp_path: Path) -> None:
+    model = models.parse(body_models.SHAPES)
+    info = onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, ["M", 3])
+    model.functions[0].value_info.append(info)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    document.apply("inline_function", nodes=[[[], "second"]])
+    made = next(node for node in document.main.nodes if node.op_type == "LeakyRelu").outputs[0]
+    assert document.main.value_type(made).text == "float32[?, 3]"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "node", "reason"),
+    [
+        (body_models.RECURSIVE, "call", "'local.ping' calls itself"),
+        (body_models.SHAPES, "pre", "calls no local function"),
+        (body_models.SHAPES.replace("local.outer <scale: float = 3.0> (y)", "local.outer(y, h)"),
+         "third", "has 2 inputs, 'local.outer' only 1"),
+        (body_models.SHAPES.replace('"local", opset_import: ["" : 18]',
+                                    '"local", opset_import: ["" : 12]').replace("Sub(", "Hardmax("),
+         "first", "'Hardmax' is not the same in opset 12"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_inlined_is_refused(
+    tmp_path: Path, text: str, node: str, reason: str
+) -> None:
+    document = opened(tmp_path, text.replace("Hardmax(h, y)", "Hardmax(h)"))
+    with pytest.raises(EditError, match=reason):
+        document.apply("inline_function", nodes=[[[], node]])
+
+
+def test_an_older_import_is_fine_where_the_operators_are_the_same(tmp_path: Path) -> None:
+    text = body_models.SHAPES.replace(
+        '"local", opset_import: ["" : 18]>\nleaky', '"local", opset_import: ["" : 16]>\nleaky'
+    )
+    document = opened(tmp_path, text)
+    document.apply("inline_function", nodes=[[[], "first"]])
+    arguments: dict[str, JSON] = {"domain": "", "version": None}
+    with pytest.raises(EditError):
+        document.apply("set_opset", **arguments)

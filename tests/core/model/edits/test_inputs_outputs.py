@@ -1,0 +1,138 @@
+"""Graph inputs and outputs, declared types, metadata, operator sets and repairs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from dld_tui.core.checks import check
+from dld_tui.core.errors import EditError
+from dld_tui.core.model.document import Document
+from tests.support import models
+from tests.support.sessions import bytes_of, opened
+
+
+def model_of(document: Document) -> onnx.ModelProto:
+    data = bytes_of(document)
+    return onnx.ModelProto.FromString(data)
+
+
+def test_outputs_and_inputs(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("add_output", scope=[], name="b", dtype="float32", dims=["N", 4])
+    document.apply("add_input", scope=[], name="z", dtype="int64", dims=[2, None])
+    document.apply("add_input", scope=[], name="w")
+    assert (document.main.outputs, document.main.inputs) == (("y", "b"), ("x", "z", "w"))
+    assert document.main.value_type("w").text == "float32[4]"  # type: ignore[union-attr]
+    onnx.checker.check_model(model_of(document), full_check=True)
+    document.apply("remove_output", scope=[], name="b")
+    document.apply("remove_input", scope=[], name="z")
+    assert (document.main.outputs, document.main.inputs) == (("y",), ("x", "w"))
+
+
+def test_a_value_without_a_source_can_become_an_input(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("delete_nodes", scope=[], nodes=["second"])
+    document.apply("add_input", scope=[], name="b", dtype="float32", dims=["N", 4])
+    onnx.checker.check_model(model_of(document), full_check=True)
+
+
+@pytest.mark.parametrize(
+    ("edit", "arguments", "reason"),
+    [
+        ("add_input", {"name": "x"}, "an input already"),
+        ("add_input", {"name": "a"}, "produced by a node"),
+        ("add_output", {"name": "y"}, "an output already"),
+        ("add_output", {"name": "ghost"}, "no value 'ghost'"),
+        ("remove_input", {"name": "w"}, "no input 'w'"),
+        ("add_input", {"name": "z", "dtype": "float31", "dims": []}, "no element type"),
+        ("add_input", {"name": "z", "dtype": "int8", "dims": [-1]}, "out of range"),
+        ("set_value_type", {"value": "ghost", "dtype": "int8", "dims": []}, "no value"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    tmp_path: Path, edit: str, arguments: dict[str, object], reason: str
+) -> None:
+    with pytest.raises(EditError, match=reason):
+        opened(tmp_path, models.CHAIN).apply(edit, scope=[], **arguments)  # type: ignore[arg-type]
+
+
+def test_value_types(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    for value in ("a", "x"):
+        document.apply("set_value_type", scope=[], value=value, dtype="float16", dims=["M", 8])
+        assert document.main.value_type(value).text == "float16[M, 8]"  # type: ignore[union-attr]
+    document.apply("set_value_type", scope=[], value="a", dtype=None, dims=None)
+    assert document.main.value_type("a") is None
+
+
+def test_function_parameters(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.FUNCTIONS)
+    path: list[str] = list(document.functions[0].path)
+    document.apply("add_input", scope=[*path], name="extra")
+    assert document.functions[0].inputs == ("v", "extra")
+    document.undo()
+    assert list(document.functions[0].inputs) == ["v"]
+
+
+def test_metadata_doc_strings_and_model_fields(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("set_metadata", key="author", value="me")
+    document.apply("set_metadata", key="dld.x", value="1", scope=[])
+    document.apply("set_metadata", key="dld.precision", value="fp16", scope=[], nodes=["first"])
+    document.apply("set_metadata", key="author", value="you")
+    document.apply("set_doc_string", scope=[], text="a graph")
+    document.apply("set_doc_string", scope=[], text="a node", nodes=["first"])
+    document.apply("set_model_field", field="producer_name", value="us")
+    document.apply("set_model_field", field="ir_version", value=9)
+    model = model_of(document)
+    assert [(e.key, e.value) for e in model.metadata_props] == [("author", "you")]
+    assert [(e.key, e.value) for e in model.graph.metadata_props] == [("dld.x", "1")]
+    assert document.main.nodes[0].metadata == {"dld.precision": "fp16"}
+    assert (model.graph.doc_string, model.graph.node[0].doc_string) == ("a graph", "a node")
+    assert (model.producer_name, model.ir_version) == ("us", 9)
+    document.apply("set_metadata", key="author", value=None)
+    assert not model_of(document).metadata_props
+
+
+def test_operator_sets(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("set_opset", domain="com.microsoft", version=1)
+    document.apply("set_opset", domain="ai.onnx", version=17)
+    assert document.opset_imports == {"": 17, "com.microsoft": 1}
+    document.apply("set_opset", domain="com.microsoft", version=None)
+    assert document.opset_imports == {"": 17}
+    with pytest.raises(EditError, match="4 nodes use"):
+        document.apply("set_opset", domain="", version=None)
+
+
+def test_repairs_make_the_findings_go(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    nodes = list(model.graph.node)
+    nodes[1].name = nodes[2].name = "same"
+    del model.graph.node[:]
+    model.graph.node.extend([nodes[2], nodes[0], nodes[1], nodes[3]])
+    model.graph.node.append(onnx.helper.make_node("Abs", ["x"], ["dead"], "dead"))
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    document = Document.open(path)
+    assert {f.rule for f in check(document)} >= {"unsorted-nodes", "unused-node"}
+    document.apply("sort_nodes", scope=[])
+    document.apply("remove_unused", scope=[])
+    document.apply("rename_duplicate_nodes", scope=[])
+    assert [node.name for node in document.main.nodes] == ["first", "same", "same_1", "last"]
+    assert check(document) == []
+    for _ in range(3):
+        document.undo()
+    assert model_of(document) == model
+
+
+def test_a_cycle_cannot_be_sorted(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.node[0].input[0] = "b"
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(EditError, match="cycle"):
+        Document.open(path).apply("sort_nodes", scope=[])

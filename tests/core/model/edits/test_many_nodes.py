@@ -1,0 +1,89 @@
+"""One edit for nodes of several scopes is one step of the history."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core.errors import EditError
+from dld_tui.core.model.document import Document
+from dld_tui.core.types import JSON
+from tests.support import models
+
+THEN: list[JSON] = ["choose:then_branch"]
+ELSE: list[JSON] = ["choose:else_branch"]
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Document:
+    return Document.open(models.write(tmp_path, models.BRANCHES))
+
+
+def test_delete_in_several_scopes_is_one_step(document: Document) -> None:
+    nodes: list[JSON] = [[THEN, "inner"], [ELSE, "shadow"], [THEN, ">t"]]
+    title = document.apply("delete_many", nodes=nodes).title
+    assert title == "delete 3 nodes"
+    assert not document.scope_at(["choose:then_branch"]).nodes
+    assert len(document.history.done) == 1
+
+
+def test_node_inside_a_deleted_one_goes_with_it(document: Document) -> None:
+    document.apply("delete_many", nodes=[[THEN, "inner"], [[], "choose"]])
+    assert [node.name for node in document.main.nodes] == ["pre"]
+
+
+def test_delete_and_reconnect_a_chain(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    document.apply("delete_many", nodes=[[[], "third"], [[], "second"]], reconnect=True)
+    last = document.main.find("last")
+    assert last is not None
+    assert last.inputs == ("a",)
+
+
+def test_types_of_deleted_values_go_and_others_stay(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    for name in ("a", "b", "c"):
+        document.apply("set_value_type", scope=[], value=name, dtype="float32", dims=["N", 4])
+    document.apply("delete_many", nodes=[[[], "first"], [[], "third"]])
+    assert [record.name for record in document.main.records["value_info"]] == ["b"]
+
+
+def test_attributes_of_nodes_in_several_scopes(document: Document) -> None:
+    one: JSON = {"nodes": [[[], "pre"], [THEN, "inner"]],
+                 "attributes": {"p": {"kind": "int", "value": 3}, "q": None}}  # fmt: skip
+    two: JSON = {"nodes": [[ELSE, "shadow"]], "attributes": {"p": {"kind": "int", "value": 4}}}
+    assert document.apply("set_attributes", changes=[one, two]).title == (
+        "set 2 attributes of 3 nodes"
+    )
+    values = [
+        node.attribute("p").value  # type: ignore[union-attr]
+        for scope, ref in (([], "pre"), (THEN, "inner"), (ELSE, "shadow"))
+        if (node := document.scope_at([str(step) for step in scope]).find(ref)) is not None
+    ]
+    assert values == [3, 3, 4]
+    document.apply("set_attributes", changes=[{"nodes": [[[], "pre"]], "attributes": {"p": None}}])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        [{"nodes": [], "attributes": {"p": None}}],
+        [{"nodes": [[[], "pre"]], "attributes": {}}],
+        [{"nodes": [[[], "nope"]], "attributes": {"p": None}}],
+        [{"nodes": [["pre"]], "attributes": {"p": None}}],
+        [{"nodes": [[[], "pre"]], "attributes": {"p": True}}],
+        [{"nodes": [[[], "pre"]], "attributes": {"p": {"kind": "int", "value": "x"}}}],
+        ["x"],
+    ],
+)
+def test_changes_that_are_refused_leave_no_trace(document: Document, changes: JSON) -> None:
+    with pytest.raises(EditError):
+        document.apply("set_attributes", changes=changes)
+
+
+@pytest.mark.parametrize("nodes", [[], None, [[[], "nope"]], [["x"]], [[3, "pre"]], ["nope"], [3]])
+def test_nodes_that_are_refused(document: Document, nodes: JSON) -> None:
+    with pytest.raises(EditError):
+        document.apply("delete_many", nodes=nodes)

@@ -1,0 +1,273 @@
+"""Tensors are converted, set in places and replaced; random sequences undo to the same bytes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dld_tui.core.errors import EditError
+from dld_tui.core.files.blobs import PATCH_LIMIT, PatchedBlob
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import save
+from dld_tui.core.model.tensors.payloads import reference
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.types import JSON
+from tests.support import models
+from tests.support.sessions import bytes_of
+
+BIG: JSON = {"initializer": "big"}
+VALUE: JSON = {"node": "const", "attribute": "value"}
+
+
+def opened(tmp_path: Path) -> Document:
+    """Return a model with tensors in all places: small, cut out, in attributes, external."""
+    model = models.parse(models.CHAIN)
+    big = onnx.numpy_helper.from_array(np.arange(3000, dtype=np.float32).reshape(30, 100), "big")
+    model.graph.initializer.append(big)
+    typed = onnx.helper.make_tensor("typed", onnx.TensorProto.INT64, [3], [1, 2, 3])
+    node = onnx.helper.make_node("Constant", [], ["k"], name="const", value=typed)
+    model.graph.node.append(node)
+    halves = onnx.helper.make_tensor("halves", onnx.TensorProto.FLOAT16, [3], [1, 2, 3])
+    model.graph.initializer.append(halves)
+    info = onnx.helper.make_tensor_value_info("big", onnx.TensorProto.FLOAT, [30, "m"])
+    model.graph.value_info.append(info)
+    out = onnx.TensorProto(name="out", data_type=onnx.TensorProto.INT4, dims=[9])
+    out.data_location = onnx.TensorProto.EXTERNAL
+    for key, value in (("location", "old.data"), ("offset", "3"), ("length", "5")):
+        out.external_data.add(key=key, value=value)
+    model.graph.initializer.append(out)
+    (tmp_path / "old.data").write_bytes(bytes(range(16, 26)))
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    return Document.open(path)
+
+
+def read(document: Document, name: str) -> np.ndarray[Any, Any]:
+    tensor = document.main.initializer(name)
+    assert tensor is not None
+    return tensor.read()
+
+
+def test_cells_of_every_kind_of_storage(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    cells: list[tuple[str, int, Any]] = [
+        ("big", 7, [0.5, "nan"]), ("w", 1, [-1]), ("halves", 2, [9]), ("out", 4, [-8, 7])
+    ]  # fmt: skip
+    for name, start, values in cells:
+        expected = read(document, name).astype(np.float64)
+        expected[start : start + len(values)] = [float(value) for value in values]
+        document.apply(
+            "set_elements", scope=[], tensor={"initializer": name}, start=start, values=values
+        )
+        found = read(document, name).astype(np.float64)
+        assert np.array_equal(found, expected, equal_nan=True)
+    document.apply("set_elements", scope=[], tensor=VALUE, start=0, values=[2**62])
+    attribute = document.main.find("const")
+    assert attribute is not None
+    tensor = attribute.attributes()[0].value
+    assert isinstance(tensor, Tensor)
+    assert tensor.read().tolist() == [2**62, 2, 3]
+
+
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    before = bytes_of(document)
+    cells: list[tuple[int, Any, str]] = [
+        (-1, [1], "elements"), (2999, [1, 2], "has 3000 elements, not 3001"), (0, ["x"], "value 0"),
+        (True, [1], "whole number"),
+    ]  # fmt: skip
+    for start, values, why in cells:
+        with pytest.raises(EditError, match=why):
+            document.apply("set_elements", scope=[], tensor=BIG, start=start, values=values)
+    addresses: list[Any] = [
+        {"initializer": "no"}, {"node": "const", "attribute": "x"}, {"node": "no"}, 3
+    ]  # fmt: skip
+    for tensor in addresses:
+        with pytest.raises(EditError):
+            document.apply("convert_tensor", scope=[], tensor=tensor, dtype="int8")
+    payloads: list[tuple[str, Any, Any, str]] = [
+        ("float32", [2999], None, "the new shape has 2999"),
+        ("float16", [3000], None, "convert_tensor changes the type"),
+        ("float32", [2], {"raw": "AAAA"}, "has 3 B, 2 float32 needs 8 B"),
+        ("float32", [2], {"values": [1]}, "1 values do not fill 2 elements"),
+        ("string", [2], {"raw": ""}, "values must be a list"),
+    ]
+    for dtype, dims, payload, why in payloads:
+        with pytest.raises(EditError, match=why):
+            document.apply(
+                "replace_tensor", scope=[], tensor=BIG, dtype=dtype, dims=dims, payload=payload
+            )
+    assert bytes_of(document) == before
+    assert not document.dirty
+
+
+def test_an_edit_that_changes_nothing_is_none(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    document.apply("set_elements", scope=[], tensor=BIG, start=1, values=[1])
+    document.apply("convert_tensor", scope=[], tensor=BIG, dtype="float32")
+    document.apply("replace_tensor", scope=[], tensor=BIG, dtype="float32", dims=[30, 100])
+    document.apply("set_inline", scope=[], names=["big"])
+    assert not document.dirty
+
+
+def test_declared_types_follow(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    document.apply("convert_tensor", scope=[], tensor=BIG, dtype="float16")
+    declared = document.main.value_type("big")
+    assert declared is not None
+    assert declared.text == "float16[30, m]"
+    document.apply("replace_tensor", scope=[], tensor=BIG, dtype="float16", dims=[3000])
+    declared = document.main.value_type("big")
+    assert declared is not None
+    assert declared.text == "float16[3000]"
+
+
+def test_replacing_by_reference_and_by_values(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    data = np.random.default_rng(0).normal(size=50_000)
+    document.apply(
+        "replace_tensor", scope=[], tensor=BIG, dtype="float64", dims=[50_000],
+        payload=reference(document, data.tobytes()),
+    )  # fmt: skip
+    assert np.array_equal(read(document, "big"), data)
+    document.apply(
+        "replace_tensor", scope=[], tensor=VALUE, dtype="string", dims=[2],
+        payload={"values": ["a", "b"]},
+    )  # fmt: skip
+    document.apply("set_elements", scope=[], tensor=VALUE, start=1, values=["\udcff"])
+    node = document.main.find("const")
+    assert node is not None
+    assert node.attributes()[0].value.read().tolist() == [b"a", b"\xff"]
+    save(document)
+    loaded = onnx.load(tmp_path / "model.onnx")
+    assert np.array_equal(onnx.numpy_helper.to_array(loaded.graph.initializer[2]), data)
+
+
+@pytest.mark.broad
+def test_many_cell_edits_stay_patches_until_they_are_many(tmp_path: Path) -> None:
+    document = opened(tmp_path)
+    rows, columns = 3000, 1000
+    document.apply(
+        "replace_tensor", scope=[], tensor=BIG, dtype="float32", dims=[rows, columns],
+        payload=reference(document, bytes(rows * columns * 4)),
+    )  # fmt: skip
+    for place in range(200):
+        document.apply("set_elements", scope=[], tensor=BIG, start=place * 997, values=[place])
+    tensor = document.main.initializer("big")
+    assert tensor is not None
+    payload = tensor.payload()
+    assert isinstance(payload, PatchedBlob)
+    assert payload.patch_size < 200 * 200
+    assert tensor.read(5 * 997, 1).tolist() == [5]
+    values: list[JSON] = [1.0] * (PATCH_LIMIT // 4 + 1)
+    document.apply("set_elements", scope=[], tensor=BIG, start=0, values=values)
+    flat = document.main.initializer("big")
+    assert flat is not None
+    assert type(flat.payload()).__name__ == "Blob"
+    assert float(flat.read(0, 3).sum()) == 3
+    document.undo()
+    assert read(document, "big")[5 * 997] == 5
+
+
+DTYPES = st.sampled_from(["float32", "float16", "bfloat16", "int4", "uint8", "float8e5m2", "bool"])
+NAMES = st.sampled_from(["w", "unused", "big", "halves", "out", "new", "x"])
+TENSORS = st.one_of(NAMES.map(lambda name: {"initializer": name}), st.just(VALUE))
+VALUES = st.lists(st.sampled_from([0, 1, 3, -2, 0.5, "nan"]), min_size=1, max_size=3)
+FILLS = st.sampled_from(
+    [{"kind": "zeros"}, {"kind": "normal", "seed": 1}, {"kind": "uniform", "low": 0, "high": 1}]
+)
+DIMS = st.sampled_from([[2], [3, 3], [3000], [0], [1500, 2]])
+EDITS = st.one_of(
+    st.tuples(
+        st.just("add_initializer"),
+        st.fixed_dictionaries({"name": NAMES, "dtype": DTYPES, "dims": DIMS, "fill": FILLS}),
+    ),
+    st.tuples(
+        st.just("delete_initializers"),
+        st.fixed_dictionaries(
+            {"names": st.lists(NAMES, min_size=1, max_size=2), "disconnect": st.booleans()}
+        ),
+    ),
+    st.tuples(
+        st.just("convert_tensor"), st.fixed_dictionaries({"tensor": TENSORS, "dtype": DTYPES})
+    ),
+    st.tuples(
+        st.just("set_elements"),
+        st.fixed_dictionaries({"tensor": TENSORS, "start": st.integers(0, 8), "values": VALUES}),
+    ),
+    st.tuples(
+        st.just("replace_tensor"),
+        st.fixed_dictionaries(
+            {
+                "tensor": TENSORS,
+                "dtype": DTYPES,
+                "dims": DIMS,
+                "payload": st.sampled_from([None, {"values": [1, 2]}, {"raw": "AAAAAA=="}]),
+            }
+        ),
+    ),
+    *(
+        st.tuples(st.just(edit), st.fixed_dictionaries({"names": st.lists(NAMES, min_size=1)}))
+        for edit in ("set_inline", "to_sparse", "to_dense")
+    ),
+    st.tuples(
+        st.just("set_external"),
+        st.fixed_dictionaries(
+            {
+                "names": st.lists(NAMES, min_size=1, max_size=3),
+                "location": st.sampled_from(["", "a.data", "old.data"]),
+            }
+        ),
+    ),
+)
+
+
+def values_of(document: Document) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
+    return {
+        tensor.name: (tensor.dtype, tensor.shape, tensor.read().tobytes())
+        for tensor in document.main.initializers
+    }
+
+
+@pytest.mark.broad
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    edits=st.lists(st.one_of(EDITS, EDITS, st.just(("save", {}))), max_size=14),
+)
+def test_any_sequence_undoes_to_the_same_bytes_and_saves_what_it_shows(
+    tmp_path: Path, edits: list[tuple[str, dict[str, Any]]]
+) -> None:
+    for file in tmp_path.glob("*.data"):
+        file.unlink()
+    document = opened(tmp_path)
+    states = [(bytes_of(document), values_of(document))]
+    for edit, arguments in edits:
+        if edit == "save":
+            save(document)
+            fresh = Document.open(document.path or "")
+            assert values_of(fresh) == values_of(document) == states[-1][1]
+            fresh.close()
+            assert not document.changed_on_disk()
+            continue
+        try:
+            transaction = document.apply(edit, scope=[], **arguments)
+        except EditError:
+            assert bytes_of(document) == states[-1][0], "a refused edit leaves no trace"
+            continue
+        if transaction.primitives:
+            states.append((bytes_of(document), values_of(document)))
+    for data, values in reversed(states[:-1]):
+        document.undo()
+        assert bytes_of(document) == data
+        assert values_of(document) == values
+    for data, values in states[1:]:
+        document.redo()
+        assert bytes_of(document) == data
+        assert values_of(document) == values
+    document.close()

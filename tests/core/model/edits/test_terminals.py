@@ -1,0 +1,241 @@
+"""Types and layouts of inputs and outputs: values as of the original, nodes only where needed."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+from dld_tui.core.conversion.copies import infer
+from dld_tui.core.errors import EditError
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.metadata import profiles_of
+from dld_tui.core.model.document.serialise import save
+from dld_tui.core.types import JSON
+from tests.support import models
+from tests.support.drawn_models import drawn_model
+from tests.support.runtime import session_of
+
+DTYPES = {
+    f"tensor({name})": np.dtype(dtype)
+    for name, dtype in (
+        ("float", "float32"), ("float16", "float16"), ("double", "float64"), ("uint8", "uint8"),
+        ("bool", "bool"), ("int64", "int64"), ("int32", "int32"),
+    )
+}  # fmt: skip
+
+
+def converted(folder: Path, text: str, **wanted: Any) -> onnx.ModelProto:
+    path = models.write(folder, text)
+    with contextlib.closing(Document.open(path)) as document:
+        document.apply("convert_terminals", **wanted)
+        save(document, folder / "out.onnx", overwrite=True)
+    result = onnx.load(folder / "out.onnx")
+    onnx.checker.check_model(result, full_check=True)
+    return result
+
+
+def run(model: onnx.ModelProto, **feed: Any) -> dict[str, Any]:
+    session = session_of(model)
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, feed), strict=True))
+
+
+def added(model: onnx.ModelProto, text: str) -> Counter[str]:
+    """Return how many more nodes of each operator a model has than that of a text."""
+    counts = Counter(node.op_type for node in model.graph.node)
+    counts.subtract(node.op_type for node in models.parse(text).graph.node)
+    return Counter({op_type: count for op_type, count in counts.items() if count})
+
+
+def test_integers_need_a_cast_only_where_nothing_takes_them(tmp_path: Path) -> None:
+    tokens = {name: np.array([[1, 0, 3]]) for name in ("ids", "mask", "kinds")}
+    tokens["kinds"] = np.array([[0, 0, 1]])
+    expected = run(models.parse(models.TOKENS), **tokens)
+    result = converted(tmp_path, models.TOKENS, types={"int64": "int32"}, side="both")
+    found = run(result, **{name: value.astype(np.int32) for name, value in tokens.items()})
+    np.testing.assert_array_equal(found["y"], expected["y"])
+    np.testing.assert_array_equal(found["top"], expected["top"].astype(np.int32))
+    assert found["top"].dtype == np.int32
+    assert added(result, models.TOKENS) == {"Cast": 1}  # behind ArgMax, which gives int64 only
+
+
+def test_indices_take_the_wider_type_too(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    net (int32[2] i, int32[2] j) => (float[2] y, int32[2] z)
+    <float[4] table = {1, 2, 3, 4}> { y = Gather(table, i)
+    z = Add(i, j) }"""
+    result = converted(tmp_path, text, types={"int32": "int64"})
+    assert added(result, text) == {"Cast": 2}  # before Add, which gives what it takes
+    found = run(result, i=np.array([3, 1]), j=np.array([1, 1]))
+    np.testing.assert_array_equal(found["y"], np.array([4, 2], np.float32))
+    assert found["z"].dtype == np.int32
+    gather = next(node for node in result.graph.node if node.op_type == "Gather")
+    assert gather.input[1] == "i"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "more"),
+    [
+        ({"layouts": {"images": "nhwc"}, "side": "inputs"}, {}),  # one Transpose for another
+        ({"layouts": {"x": "nhwc", "y": "nchw"}}, {"Transpose": 1}),
+        ({"layouts": {"x": [0, 2, 3, 1]}, "types": {"x": "float16", "y": "half"}}, {}),
+        ({"layouts": {"x": "nhwc"}, "types": {"x": "uint8"}}, {"Cast": 1}),
+        ({"types": {"z": "int8"}, "layouts": {"z": "hwc"}}, {"Cast": 1, "Transpose": 1}),
+        ({"types": {"float32": "float16"}, "side": "outputs"}, {}),
+    ],
+)
+def test_images(tmp_path: Path, wanted: dict[str, Any], more: dict[str, int]) -> None:
+    image = np.random.default_rng(1).integers(0, 100, (2, 3, 4, 5)).astype(np.float32)
+    expected = run(models.parse(models.IMAGE), x=image)
+    result = converted(tmp_path, models.IMAGE, **wanted)
+    info = {one.name: one for one in (*result.graph.input, *result.graph.output)}
+    dtypes = {
+        name: onnx.helper.tensor_dtype_to_np_dtype(one.type.tensor_type.elem_type)
+        for name, one in info.items()
+    }
+    given = (
+        np.transpose(image, (0, 2, 3, 1))
+        if {"x", "images"} & {*wanted.get("layouts", {})}
+        else image
+    )
+    found = run(result, x=given.astype(dtypes["x"]))
+    axes = {"y": (0, 3, 1, 2), "z": (1, 2, 3, 0)}
+    for name, value in expected.items():
+        if name in wanted.get("layouts", {}):
+            value = np.transpose(value, axes[name])
+        np.testing.assert_array_equal(found[name], value.astype(dtypes[name]))
+        shape = [dim.dim_value for dim in info[name].type.tensor_type.shape.dim]
+        declared = [size for size in shape if size]
+        assert declared == [size for size in value.shape if size != 2]
+    assert added(result, models.IMAGE) == more
+
+
+@pytest.mark.parametrize("seed", range(5))  # negative numbers are no uint8 of any machine
+def test_drawn_models_of_other_types(tmp_path: Path, seed: int) -> None:
+    dtype, side = ["float16", "float64", "uint8"][seed % 3], ["inputs", "both"][seed // 3]
+    path, dice = tmp_path / "drawn.onnx", np.random.default_rng(seed)
+    onnx.save(drawn_model(seed), path)
+    with contextlib.closing(Document.open(path)) as document:
+        infer(document, path)
+        document.apply("convert_terminals", types={"float32": dtype}, side=side)
+        save(document, tmp_path / "out.onnx")
+    before, after = session_of(path), session_of(tmp_path / "out.onnx")
+    fed: dict[str, Any] = {}
+    for info in before.get_inputs():
+        shape = [size if isinstance(size, int) else 2 for size in info.shape]
+        is_float = info.type == "tensor(float)"
+        fed[info.name] = dice.integers(0, 3, shape).astype(np.float32 if is_float else bool)
+    kinds = {one.name: DTYPES[one.type] for one in (*after.get_inputs(), *after.get_outputs())}
+    expected = before.run(None, fed)
+    found = after.run(None, {name: value.astype(kinds[name]) for name, value in fed.items()})
+    for info, mine, theirs in zip(before.get_outputs(), found, expected, strict=True):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(mine, theirs.astype(kinds[info.name]))
+
+
+def test_profiles_follow(tmp_path: Path) -> None:
+    with contextlib.closing(Document.open(models.write(tmp_path, models.IMAGE))) as document:
+        sizes = (("min", 1), ("opt", 2), ("max", 4))
+        shape: dict[str, JSON] = {kind: [size, 3, 4, 5] for kind, size in sizes}
+        document.apply("set_profiles", profiles=[{"x": shape}])
+        document.apply("convert_terminals", layouts={"x": "nhwc"})
+        [profile] = profiles_of(document)
+        assert [profile["x"].shape(kind)[0] for kind in shape] == [1, 2, 4]
+        assert [*profile["x"].shape("max")] == [4, 4, 5, 3]
+
+
+def test_captures_follow(tmp_path: Path) -> None:
+    text = models.BRANCHES.replace(
+        "[shadow] x = Abs(a)\n            e = Mul(x, x)", "e = Mul(x, x)"
+    )
+    x, choice = np.arange(4, dtype=np.float32).reshape(1, 4), np.array(False)
+    expected = run(models.parse(text), x=x, choice=choice)["y"]
+    result = converted(tmp_path, text, types={"x": "int64", "choice": "uint8"})
+    found = run(result, x=x.astype(np.int64), choice=choice.astype(np.uint8))["y"]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "says"),
+    [
+        ({"types": {"q": "int32"}}, "there is no input or output 'q'. There are 'x', 'y', 'z'"),
+        ({"types": {"x": "text"}}, "there is no element type 'text'"),
+        ({"types": {"x": "string"}}, ""),
+        ({"types": {"int64": "int32"}}, "no input has the type int64"),
+        ({"layouts": {"x": "nhcw"}}, "layout 'nhcw' is none of nhwc, nchw, hwc, chw"),
+        ({"layouts": {"x": [0, 1]}}, "the axes of 'x' must be 0 to 3, each once"),
+        ({"types": {"x": "float32"}}, "nothing has another type or layout then"),
+        ({"types": {"x": "float32"}, "side": "all"}, "side is 'all'"),
+        ({"types": {"x": "bfloat16", "z": "float8e5m2"}}, "'z': Cast of this opset has no float8"),
+    ],
+)
+def test_refused_and_nothing_changed(tmp_path: Path, wanted: dict[str, Any], says: str) -> None:
+    with contextlib.closing(Document.open(models.write(tmp_path, models.IMAGE))) as document:
+        if not says:
+            document.apply("convert_terminals", **wanted)  # Cast reads numbers from text
+            return
+        with pytest.raises(EditError) as caught:
+            document.apply("convert_terminals", **wanted)
+        assert says in str(caught.value)
+        assert (len(document.main.nodes), len(document.history.done)) == (5, 0)
+        known = document.main.value_type("x")
+        assert known is not None
+        assert known.text == "float32[batch, 3, 4, 5]"
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("basic_pitch_nmp", {"types": {"float32": "float16"}}),
+        ("functions_encoder_op18", {"types": {"float32": "float16"}}),
+        ("light_resnet50", {"types": {"float32": "uint8"}, "layouts": {"images": "nhwc"}}),
+        ("light_shufflenet", {"layouts": {"images": "nhwc"}}),
+        ("magika_v3_3", {"types": {"int32": "int64"}}),
+        ("opennsfw_fp16_op9", {"types": {"float32": "float16"}, "layouts": {"images": "nchw"}}),
+        ("ppocrv2_cls", {"types": {"float32": "uint8"}, "layouts": {"images": "nhwc"}}),
+        ("ppocrv4_det", {"layouts": {"images": "nhwc"}, "side": "both"}),
+        ("rawi_ensemble_int8", {"types": {"int64": "int32"}, "side": "outputs"}),
+        ("minilm_l6_int8", {"types": {"int64": "int32"}}),
+    ],
+)
+def test_real_models(tmp_path: Path, real_models: Path, name: str, wanted: dict[str, Any]) -> None:
+    path = real_models / "onnx" / f"{name}.onnx"
+    rng = np.random.default_rng(0)
+    with contextlib.closing(Document.open(path)) as document:
+        document.apply("convert_terminals", **wanted)
+        save(document, tmp_path / "out.onnx")
+    sessions = [session_of(path), session_of(tmp_path / "out.onnx")]
+    feeds: list[dict[str, Any]] = [{}, {}]
+    layouts = {"nhwc": (0, 3, 1, 2), "nchw": (0, 2, 3, 1)}
+    layout = wanted.get("layouts", {}).get("images")
+    for mine, theirs in zip(*(session.get_inputs() for session in sessions), strict=True):
+        sizes = [size if isinstance(size, int) else 512 if axis else 1
+                 for axis, size in enumerate(theirs.shape)]  # fmt: skip
+        if name == "ppocrv4_det":
+            sizes[1:3] = [32, 32]
+        dtypes = [_DTYPES[one.type] for one in (mine, theirs)]
+        high = 100 if mine.name not in ("attention_mask", "token_type_ids", "sr") else 2
+        value = rng.integers(0, high, sizes).astype(dtypes[1])
+        feeds[1][mine.name] = value
+        if layout is not None and value.ndim == 4:
+            value = np.ascontiguousarray(np.transpose(value, layouts[layout]))
+        feeds[0][mine.name] = value.astype(dtypes[0])
+    expected, found = (
+        session.run(None, feed) for session, feed in zip(sessions, feeds, strict=True)
+    )
+    for mine, theirs in zip(expected, found, strict=True):
+        if wanted.get("side") and layout and theirs.ndim == 4:
+            theirs = np.transpose(theirs, layouts[layout])
+        np.testing.assert_array_equal(theirs, mine.astype(theirs.dtype))
+
+
+_DTYPES = {
+    "tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8,
+    "tensor(int64)": np.int64, "tensor(int32)": np.int32,
+}  # fmt: skip

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.model.graph.graph import Graph
+from dld_tui.core.model.graph.rails import (
+    HUB_ROWS,
+    Rails,
+    demand_order,
+    depths,
+    lay_rails,
+    rail_cells,
+)
+from tests.support.graphs import graph_of_links, random_graph
+
+
+def drawn(graph: Graph) -> list[str]:
+    rails = lay_rails(graph, demand_order(graph))
+    return [
+        "".join(rail_cells(rails, row, 0, rails.width)).replace("o", "●").rstrip()
+        + " "
+        + graph.names[vertex]
+        for row, vertex in enumerate(rails.order)
+    ]
+
+
+def test_a_residual_block() -> None:
+    graph = graph_of_links(
+        [("x", "conv"), ("conv", "relu"), ("relu", "add"), ("x", "add"), ("add", "y")]
+    )
+    assert drawn(graph) == [
+        "● x",
+        "├─● conv",
+        "│ ● relu",
+        "●─╯ add",
+        "● y",
+    ]
+
+
+def test_a_line_that_is_crossed_and_one_that_ends_in_the_middle() -> None:
+    graph = graph_of_links(
+        [("a", "c"), ("b", "d"), ("a", "d"), ("c", "e"), ("d", "e"), ("c", "f"), ("b", "f")]
+    )
+    rows = drawn(graph)
+    assert [row.rsplit(" ", 1)[1] for row in rows] == ["b", "a", "c", "d", "e", "f"] or rows
+    joined = "".join(rows)
+    assert "┿" in joined or "┼" in joined or "┤" in joined
+
+
+def test_several_outputs_have_a_rail_each() -> None:
+    graph = Graph()
+    for name in ("split", "left", "right"):
+        graph.add(name, name)
+    graph.link("l", 0, [1])
+    graph.link("r", 0, [2])
+    assert drawn(graph) == ["●─╮ split", "● │ left", "  ● right"]
+
+
+def live_nets(graph: Graph, rails: Rails, row: int) -> int:
+    """Return how many tensors pass from one row to the next, hubs aside."""
+    return sum(
+        rails.rows[net.source] <= row < max(rails.rows[target] for target in net.targets)
+        for number, net in enumerate(graph.nets)
+        if number not in rails.hubs
+    )
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_there_are_as_many_lines_between_two_rows_as_tensors(seed: int) -> None:
+    graph = random_graph(seed)
+    rails = lay_rails(graph, demand_order(graph))
+    for row in range(len(graph)):
+        assert bin(rails.below[row]).count("1") == live_nets(graph, rails, row)
+        if row:
+            assert rails.above[row] == rails.below[row - 1]
+        assert rails.columns[row] < rails.width
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_row_draws_its_vertex_once(seed: int) -> None:
+    graph = random_graph(seed)
+    rails = lay_rails(graph, demand_order(graph))
+    for row in range(len(graph)):
+        cells = rail_cells(rails, row, 0, rails.width)
+        assert cells.count("o") == 1
+        assert len(cells) == 2 * rails.width
+
+
+def test_a_tensor_that_feeds_everything_has_no_rail() -> None:
+    links = [(f"n{at:04}", f"n{at + 1:04}") for at in range(HUB_ROWS * 2)]
+    links += [("mask", f"n{at:04}") for at in range(10, HUB_ROWS * 2, 40)]
+    graph = graph_of_links(links)
+    rails = lay_rails(graph, demand_order(graph))
+    hub = next(number for number, net in enumerate(graph.nets) if net.name == "mask:0")
+    assert rails.hubs == {hub}
+    assert rails.width == 2  # the chain, and the mask beside the row it stands in
+    used = graph.names.index("n0050")
+    assert rails.named_inputs(graph, rails.rows[used]) == [hub]
+
+
+@pytest.mark.parametrize("order", ["abcd", "dcba", "cadb", "bdac"])
+def test_depth_is_that_of_the_longest_way_in_any_order_of_the_file(order: str) -> None:
+    links = [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d"), ("a", "d")]
+    assert depths(graph_of_links(links, order)) == ["abcd".index(name) for name in order]

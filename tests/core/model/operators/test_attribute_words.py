@@ -1,0 +1,177 @@
+"""The table of texts fits the schemas, and ONNX Runtime takes each of them or refuses others."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+
+import pytest
+
+from dld_tui.core.compare.diff.compare import diff_documents
+from dld_tui.core.errors import EditError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.operators import attribute_words
+from dld_tui.core.model.operators.attribute_words import (
+    Coded,
+    integer_text,
+    integer_word,
+    integer_words,
+)
+from dld_tui.core.model.operators.registry import (
+    contrib_schemas,
+    onnx_operators,
+    onnx_schema,
+    onnx_versions,
+    schema_for,
+    versions_of,
+)
+from dld_tui.core.model.rewrite.matcher import pattern_of
+from dld_tui.core.model.rewrite.query import parse_query
+from dld_tui.core.types import JSON
+from tests.support import models
+
+
+def test_each_text_is_of_an_attribute_that_holds_texts() -> None:
+    for (domain, op_type), words in attribute_words._WORDS.items():
+        version = 9 if op_type == "Upsample" else None
+        schema = schema_for(op_type, domain, version)
+        assert schema is not None, op_type
+        kinds = {attribute.name: attribute.kind for attribute in schema.attributes}
+        assert {name: kinds[name] for name in words} == dict.fromkeys(words, "string")
+
+
+def test_defaults_are_among_the_texts() -> None:
+    for (domain, op_type), words in attribute_words._WORDS.items():
+        schema = schema_for(op_type, domain, 9 if op_type == "Upsample" else None)
+        assert schema is not None
+        for attribute in schema.attributes:
+            if attribute.name in words and attribute.default is not None:
+                assert isinstance(attribute.default, bytes)
+                assert attribute.default.decode() in words[attribute.name]
+
+
+def test_which_texts_readers_take_for_the_default() -> None:
+    assert attribute_words.attribute_words("Gelu", "", "approximate") == ("none", "tanh")
+    assert attribute_words.attribute_words("Relu", "", "approximate") == ()
+    assert attribute_words.is_default_word("auto_pad", "")
+    assert not attribute_words.is_default_word("auto_pad", "FOO")
+
+
+def test_texts_of_a_version_are_those_that_its_documentation_names() -> None:
+    for (domain, op_type), by_attribute in attribute_words._WORDS.items():
+        for attribute, words in by_attribute.items():
+            offered: dict[int, tuple[str, ...]] = {}
+            documented: dict[int, set[str]] = {}
+            for version in versions_of(op_type, domain):
+                schema = schema_for(op_type, domain, version)
+                known = schema.attribute(attribute) if schema is not None else None
+                if known is not None:
+                    # What is in parentheses explains a text.
+                    about = re.sub(r"\((?!default).*?\)", "", known.description)
+                    documented[version] = {w for w in words if re.search(rf"\b{w}\b", about)}
+                    offered[version] = attribute_words.attribute_words(
+                        op_type, domain, attribute, version
+                    )
+            sometimes = {
+                word for word in words if len({word in texts for texts in documented.values()}) == 2
+            }
+            for version, texts in offered.items():
+                about_version = (op_type, attribute, version)
+                assert sometimes & set(texts) == sometimes & documented[version], about_version
+
+
+def test_types_are_words() -> None:
+    cast, gelu = schema_for("Cast", "", 13), schema_for("LayerNormalization", "", 17)
+    assert integer_word("to", 1, cast) == "float32"
+    assert integer_text("to", "float16", cast) == "10"
+    assert integer_text("to", "10", cast) == "10"
+    assert "bfloat16" in integer_words("to", cast)
+    assert "float8e4m3fn" not in integer_words("to", cast)  # of opset 19
+    assert "float8e4m3fn" in integer_words("to", schema_for("Cast", "", 19))
+    assert integer_word("stash_type", 1, gelu) == "float32"
+    assert integer_word("axis", 1, gelu) is None
+    assert integer_text("axis", "float16", gelu) == "float16"
+    assert integer_word("to", 99, cast) is None
+    assert integer_word("to", 1, None) is None
+    assert integer_word("precision", 1, None) is None  # of a plugin
+
+
+def test_every_type_in_a_whole_number_has_its_word() -> None:
+    """What the schemas' texts call a type, of any operator and version, reads as one."""
+    told = re.compile(r"data ?type|DataType|precision (of|used|for)|computation precision", re.I)
+    numbers = {"axis", "block_size", "quant_type", "accuracy_level"}
+    schemas = [
+        onnx_schema(name, domain, version)
+        for domain, names in onnx_operators().items()
+        for name in names
+        for version in onnx_versions(name, domain)
+    ]
+    for schema in (*schemas, *contrib_schemas().values()):
+        assert schema is not None
+        for item in schema.attributes:
+            is_type = item.kind == "int" and told.search(item.description)
+            if is_type and item.name not in numbers and not schema.deprecated:
+                assert integer_words(item.name, schema).get("float32", 1) == 1
+                assert integer_word(item.name, 1, schema) == "float32", (schema.name, item.name)
+                assert integer_text(item.name, "fp16", schema) == "10"
+
+
+def test_other_whole_numbers_have_the_words_of_the_schema() -> None:
+    for name, attribute, number, word in (
+        ("MatMulNBits", "accuracy_level", 4, "int8"), ("MatMulBnb4", "quant_type", 1, "NF4"),
+        ("QMoE", "swiglu_fusion", 2, "not interleaved"), ("GroupNorm", "activation", 1, "SiLU"),
+        ("QuantizeWithOrder", "order_input", 2, "COL32"),
+    ):  # fmt: skip
+        schema = schema_for(name, "com.microsoft", 1)
+        assert schema is not None
+        known = schema.attribute(attribute)
+        assert known is not None
+        assert integer_word(attribute, number, schema) == word
+        assert integer_text(attribute, word.lower(), schema) == str(number)
+        assert integer_word(attribute, 77, schema) is None
+
+
+def test_a_number_equals_its_words() -> None:
+    schema = schema_for("SequenceEmpty", "", 17)
+    coded = Coded.of("dtype", 10, schema)
+    assert isinstance(coded, Coded)
+    assert coded == 10
+    assert (coded.word, coded.means("fp16"), coded.means("float32")) == ("float16", True, False)
+    assert type(Coded.of("axis", 1, schema_for("Softmax", "", 13))) is int
+
+
+CASTS = """
+<ir_version: 8, opset_import: ["" : 17]>
+casts (float[2] x) => (float[2] y) { [down] h = Cast <to = 10> (x) [up] y = Cast <to = 1> (h) }
+"""
+
+
+def found(document: Document, query: str) -> list[str]:
+    return [node.name for node in parse_query(query).nodes(document)]
+
+
+def test_words_are_read_and_shown_wherever_an_attribute_is() -> None:
+    old, document = Document(models.parse(CASTS)), Document(models.parse(CASTS))
+    with closing(old), closing(document):
+        assert found(document, "Cast where to == 'fp16'") == ["down"]
+        assert found(document, "Cast where to = float32") == ["up"]
+        assert found(document, "Cast where to = 1") == ["up"]
+        assert found(document, "Cast where to in ['bfloat16', 'half']") == ["down"]
+        assert "to = 'float16'" in pattern_of([document.main.nodes[0]])
+        rule = "Cast<to='fp32'>(Cast<to='float16'>(x)) => Cast<to='float'>(Neg(x))"
+        assert document.apply("rewrite", rules=rule).primitives
+        document.undo()
+        at_up: dict[str, JSON] = {"scope": [], "node": "up", "attribute": "to", "kind": "int"}
+        document.apply("set_attribute", **at_up, value="f64")
+        about: JSON = {"to": {"kind": "int", "value": "int64"}}
+        document.apply("add_node", scope=[], op_type="Cast", inputs=["x"], attributes=about)
+        numbers = [node.integer("to", 0) for node in document.main.nodes]
+        assert sorted(numbers) == [7, 10, 11]
+        with pytest.raises(EditError, match="'no type' is not a value of kind int"):
+            document.apply("set_attribute", **at_up, value="no type")
+        told = {
+            (field.old, field.new)
+            for _, change in diff_documents(old, document).all_changes()
+            for field in change.fields
+        }
+        assert ("float32", "float64") in told

@@ -1,0 +1,139 @@
+"""Queries over nodes, and the expressions in them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.rewrite.expression import (
+    FUNCTIONS,
+    UNKNOWN,
+    Expression,
+    Reader,
+    read_expression,
+)
+from dld_tui.core.model.rewrite.query import parse_columns, parse_query, shown_value
+from dld_tui.core.model.rewrite.views import NodeView
+from tests.support.models import parse
+
+MODEL = """
+<ir_version: 10, opset_import: ["" : 18, "my" : 1]>
+g (bool choice, float[1, 4, 8, N] x) => (float[1, 4, 8, N] y, float z)
+<float[4, 2, 3, 3] w = {ZEROS}, float k = {2.5}>
+{
+    [a] y = Conv <group = 2, pads = [1, 1, 1, 1]> (x, w)
+    [b] s = Conv <group = 2, strides = [1, 2]> (x, w)
+    [c] r = my.Relu (s)
+    [d] q = my.Up <mode = "linear"> (r)
+    [e] z = If (choice) <
+        then_branch = yes () => (float t) { [f] t = Mul(q, k) },
+        else_branch = no () => (float u) { [g] u = Relu(q) }
+    >
+}
+""".replace("ZEROS", ", ".join(["0"] * 72))
+
+
+@pytest.fixture(scope="module")
+def document() -> Document:
+    return Document(parse(MODEL))
+
+
+CASES = {
+    "Conv": "a b",
+    "Relu": "g",
+    "my.Relu": "c",
+    "Relu | my.Relu": "c g",
+    "*": "a b c d e f g",
+    "Conv where group > 1 and out.shape[1] % 8 != 0": "a b",
+    "Conv where out.shape[1] = 4 and out.shape[3] = 'N'": "a",
+    "Conv where out.shape[3] > 1": "",  # a dimension with a name
+    "Conv where not out.shape[3] > 1": "",  # is not known to be false either
+    "* where strides contains 2": "b",
+    "* where strides > 1": "b",
+    "* where pads = 1": "a",
+    "* where has strides": "b",
+    "Conv where not has strides": "a",
+    "* where mode = linear": "d",
+    "* where mode = 'linear'": "d",
+    "* where mode != cubic and domain = my": "c d",
+    "* where in[1] is constant": "a b f",
+    "* where in[1].value = 2.5": "f",
+    "* where in[1] is not constant": "",
+    "* where in[0].producer = 'Conv'": "c",
+    "* where in[0] = in[1]": "",
+    "* where in[0] != in[1]": "a b f",
+    "* where in[0] = in[0] and inputs = 2": "a b f",
+    "* where out.uses = 0": "f g",
+    "* where inputs = 2 and type in ['Conv']": "a b",
+    "* where (name = a or name = b) and not name = a": "b",
+    "* where 2 * 3 - 1 = 5 and name = a": "a",
+    "* where 1 / 0 = 1": "",
+    "* where 10 // 3 = 3 and -7 % 4 = 1 and name = a": "a",
+    "* where @name = 3": "",
+    "* where scope contains else": "g",
+    "* where in.dtype = bool": "e",
+    "* where 1 < group <= 2": "a b",
+}
+
+
+@pytest.mark.parametrize("text", CASES)
+def test_query_finds_the_nodes(document: Document, text: str) -> None:
+    found = sorted(node.name for node in parse_query(text).nodes(document))
+    wanted = CASES[text].split()
+    if text == "* where out.uses = 0":  # outputs of bodies count as uses
+        wanted = [name for name in wanted if name not in ("f", "g")]
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "where x", "Conv where", "Conv where (group", "Conv where group >", "Conv group = 1",
+     "Conv where f(1)", "Conv where sqrt(1, 2)", "Conv where " + "(" * 100, "Conv where 'a",
+     "* where in.colour = 1", "* where [1, 2", "Conv where __import__('os')"],
+)  # fmt: skip
+def test_malformed_query_is_refused(document: Document, text: str) -> None:
+    with pytest.raises(UsageError):
+        list(parse_query(text).nodes(document))
+
+
+def parse_expression(text: str) -> Expression:
+    reader = Reader(text)
+    expression = read_expression(reader)
+    reader.end()
+    return expression
+
+
+def test_expression_has_no_way_to_python(document: Document) -> None:
+    node = next(iter(parse_query("Conv").nodes(document)))
+    for text in ("name.__class__", "in.__class__", "scope.path", "in[0].scope"):
+        with pytest.raises(UsageError):
+            parse_expression(text).value(NodeView(node).field)
+
+
+def test_functions_calculate() -> None:
+    def value(text: str) -> object:
+        found = parse_expression(text).value(lambda name: UNKNOWN)
+        return found.tolist() if hasattr(found, "tolist") else found
+
+    assert value("compose([0, 2, 1], [2, 0, 1])") == [2, 1, 0]
+    assert value("invert([2, 0, 1])") == [1, 2, 0]
+    assert value("compose(invert([2, 0, 1]), [2, 0, 1])") == [0, 1, 2]
+    assert value("sqrt(16) + abs(-1) + len([1, 2]) + max([3, 4]) + sum([1, 1])") == 13
+    assert value("is_last([-1], 4)") is True
+    assert value("is_last([2, 3], 4)") is True
+    assert value("is_last([1], 4)") is False
+    assert value("close(1.41421, sqrt(2)) and not close(1.4, sqrt(2))") is True
+    assert value("reshape(range(4), [2, 2])") == [[0, 1], [2, 3]]
+    assert value("full([2], 0.5) * 2") == [1.0, 1.0]
+    assert value("cast([1.5], 'int64')") == [1]
+    assert value("full([100000, 100000], 0)") is UNKNOWN
+    assert value("unknown + 1") is UNKNOWN
+    assert all(function.least <= function.most for function in FUNCTIONS.values())
+
+
+def test_columns_are_values(document: Document) -> None:
+    node = next(iter(parse_query("Conv").nodes(document)))
+    columns = parse_columns(("group, out.shape", "in[1].shape[0] * 2"))
+    found = [shown_value(column.value(NodeView(node).field)) for column in columns]
+    assert found == [2, [1, 4, 8, "N"], 8]

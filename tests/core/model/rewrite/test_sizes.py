@@ -1,0 +1,184 @@
+"""Sizes that are followed through what makes a value: as shape inference of onnx tells them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.rewrite.expression import UNKNOWN
+from dld_tui.core.model.rewrite.views import ValueView, folded, value_of
+from dld_tui.core.model.shapes.size import value_at
+from tests.support.models import parse
+
+HEAD = '<ir_version: 10, opset_import: ["" : 18]>\ng (float[2, 3, 8] x, float[N, 3, 8] d) => (y) '
+CASES = {
+    "split": "<int64[4] s = {0, 0, -1, 4}> { y = Reshape(x, s) }",
+    "split of an open batch": "<int64[4] s = {0, 0, -1, 4}> { y = Reshape(d, s) }",
+    "what is left over": "<int64[2] s = {-1, 6}> { y = Reshape(x, s) }",
+    "new axes": "<int64[2] s = {0, -1}> { y = Unsqueeze(x, s) }",
+    "expanded": "<int64[4] s = {5, 1, 3, 1}> { y = Expand(x, s) }",
+    "joined": "{ y = Concat <axis = -2> (x, x, x) }",
+    "joined in an open axis": "{ y = Concat <axis = 1> (d, d) }",
+    "cut": "<int64[2] b = {1, -6}, int64[2] e = {9223372036854775807, 7}, int64[2] a = {1, -1},"
+    " int64[2] t = {1, 2}> { y = Slice(x, b, e, a, t) }",
+    "product": "{ t = Transpose <perm = [0, 2, 1]> (x) y = MatMul(x, t) }",
+    "product that broadcasts": "<int64[1] z = {0}> { t = Transpose <perm = [0, 2, 1]> (x)"
+    " u = Unsqueeze(t, z) y = MatMul(x, u) }",
+    "tiled": "<int64[3] s = {1, 2, 1}> { y = Tile(x, s) }",
+    "rows of a table": "<int64[2, 2] i = {0, 1, 2, 1}> { y = Gather <axis = 1> (d, i) }",
+    "heads that are repeated": "<int64[4] s = {0, 0, -1, 4}, int64[1] two = {2}, int64[5] e ="
+    " {1, 1, 3, 1, 1}, int64[4] j = {0, 6, -1, 4}> { r = Reshape(x, s)"
+    " h = Transpose <perm = [0, 2, 1, 3]> (r) u = Unsqueeze(h, two) w = Expand(u, e)"
+    " y = Reshape(w, j) }",
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sizes_are_those_of_shape_inference(name: str) -> None:
+    model = parse(HEAD + CASES[name])
+    inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    (output,) = inferred.graph.output
+    told = output.type.tensor_type.shape.dim
+    wanted = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param for dim in told]
+    scope = Document(parse(HEAD + CASES[name])).main
+    del scope.records["output"][:]
+    assert ValueView(scope, "y").dims == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ("<int64[1] b = {0}, int64[1] e = {4}> { y = Slice(d, b, e) }",
+         lambda n: len(range(n)[0:4])),
+        ("{ y = Concat <axis = 0> (d, x) }", lambda n: n + 2),
+        ("{ z, y = Split <axis = 0, num_outputs = 2> (d) }", lambda n: n // 2),
+    ],
+)  # fmt: skip
+def test_what_depends_on_an_open_size_is_computed_of_it(
+    text: str, rows: Callable[[int], int]
+) -> None:
+    scope = Document(parse(HEAD + text)).main
+    dims = value_of(scope, "y").dims
+    assert dims is not None
+    for count in range(9):
+        assert value_at(dims[0], {"N": count}.__getitem__) == rows(count)
+    shown = ValueView(scope, "y").dims
+    assert "N" in shown[0]
+    assert shown[0] != "N"
+    assert shown[1:] == [3, 8]
+
+
+@pytest.mark.parametrize("size", ["-1", "-7"])
+def test_a_negative_size_is_not_known(size: str) -> None:
+    text = '<ir_version: 10, opset_import: ["" : 18]>\ng (float[N, 3] x) => (float[K] y) '
+    model = parse(text + "{ s = Shape(x) y = ConstantOfShape(s) }")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = int(size)
+    scope = Document(model).main
+    assert ValueView(scope, "x").dims == [UNKNOWN, 3]
+    assert ValueView(scope, "s").field("sizes") == ["x[0]", 3]
+    assert ValueView(scope, "s").field("folded") is UNKNOWN
+
+
+def test_a_slice_of_all_keeps_an_open_size() -> None:
+    text = HEAD + "<int64[1] b = {0}, int64[1] e = {9223372036854775807}> { y = Slice(d, b, e) }"
+    assert ValueView(Document(parse(text)).main, "y").dims == ["N", 3, 8]
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        "n = Gather (s, zero)  m = Mul (n, n)  o = Div (m, n)",
+        "m = NonZero (s)  o = ReduceMax <keepdims = 0> (m)",  # the data tell
+    ],
+)
+def test_heads_are_split_where_one_length_is_computed(length: str) -> None:
+    text = f"""{HEAD}
+    <int64 zero = {{0}}, int64[1] front = {{0}}, int64[1] one = {{1}}, int64[1] two = {{2}},
+     int64[1] four = {{4}}>
+    {{
+        s = Shape (d)  {length}  u = Unsqueeze (o, front)  t = Slice (s, one, two)
+        c = Concat <axis = 0> (u, t, two, four)  y = Reshape (d, c)
+    }}"""
+    scope = Document(parse(text)).main
+    first = "N" if "Gather" in length else UNKNOWN
+    assert ValueView(scope, "c").field("sizes") == [first, 3, 2, 4]
+    assert ValueView(scope, "y").field("split") == [2, 4]
+
+
+def test_heads_are_repeated_where_nothing_else_is_done() -> None:
+    text = CASES["heads that are repeated"]
+    assert ValueView(Document(parse(HEAD + text)).main, "y").field("repeated") == 3
+    for wrong in (text.replace("{1, 1, 3, 1, 1}", "{3, 1, 1, 1, 1}"),
+                  text.replace("{0, 6, -1, 4}", "{6, 0, -1, 4}"),
+                  text.replace("two = {2}", "two = {1}")):  # fmt: skip
+        assert ValueView(Document(parse(HEAD + wrong)).main, "y").field("repeated") is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("<float[2] a = {1, 2}, float[1] b = {3}> { y = Mul(a, b) }", [3.0, 6.0]),
+        ("<float[2] a = {1, 2}> { y = Cast <to = 7> (a) }", [1, 2]),
+        ("{ y = Shape(x) }", [2, 3, 8]),
+        ("{ y = Shape(d) }", None),
+        ("<float[2] a = {1, 2}> { y = Exp(a) }", None),
+        ("<float[2] a = {1, 2}, float[3] b = {1, 2, 3}> { y = Add(a, b) }", None),
+        ("<float[2] a = {1, 2}> { y = Add(a, x) }", None),
+        ("<int64[2] s = {64, 64}> { z = ConstantOfShape(s) y = Sub(z, z) }", None),
+        ("<int64[2] s = {2, 2}> { y = ConstantOfShape(s) }", [[0, 0], [0, 0]]),
+        ("<int64[2] s = {4096, 2}> { y = ConstantOfShape(s) }", None),
+        ("<float[1] a = {1}, int64 i = {0}> { y = Gather(a, i) }", 1.0),
+    ],
+)
+def test_constants_are_worked_out(text: str, expected: object) -> None:
+    found = folded(Document(parse(HEAD + text)).main, "y")
+    assert (None if found is UNKNOWN else found.tolist()) == expected
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 64), (64, 65), (4096, 1), (4097, 1)])
+@pytest.mark.parametrize("typed", [False, True])
+def test_constants_of_4096_elements_at_most_are_worked_out(
+    rows: int, columns: int, typed: bool
+) -> None:
+    text = HEAD + f"<float[{rows}, 1] a, float[{columns}] b> {{ y = Add(a, b) }}"
+    model = parse(text)
+    for name, shape in (("a", (rows, 1)), ("b", (columns,))):
+        values = np.ones(shape, np.float32)
+        model.graph.initializer.append(onnx.numpy_helper.from_array(values, name))
+    if not typed:
+        del model.graph.input[:]
+    found = folded(Document(model).main, "y")
+    assert (found is UNKNOWN) == (rows * columns > 4096)
+
+
+FOLLOWED = (
+    "Cast", "Concat", "Expand", "Gather", "Identity", "MatMul", "Reshape", "Shape", "Slice",
+    "Split", "Squeeze", "Tile", "Unsqueeze", "Where",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", FOLLOWED)
+def test_calls_with_the_wrong_inputs_tell_nothing_and_break_nothing(operator: str) -> None:
+    given = ("x", "", "f", "e", "i")
+    weights = [
+        onnx.numpy_helper.from_array(np.array([np.nan, np.inf], np.float32), "f"),
+        onnx.numpy_helper.from_array(np.array([], np.int64), "e"),
+        onnx.numpy_helper.from_array(np.array([0, -1], np.int64), "i"),
+    ]
+    nodes = [
+        onnx.helper.make_node(operator, [*inputs, *more], [f"{number}_{len(more)}"])
+        for number, inputs in enumerate(itertools.product(given, repeat=3))
+        for more in ((), ("i", "i"))
+    ]
+    nodes += [onnx.helper.make_node(operator, ["x"] * count, [f"a{count}"]) for count in range(3)]
+    x = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.INT64, [2])
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [x], [], weights))
+    scope = Document(model).main
+    for node in scope.nodes:
+        for field in ("shape", "sizes", "split", "joined", "repeated"):
+            ValueView(scope, node.outputs[0]).field(field)

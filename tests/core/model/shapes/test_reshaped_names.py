@@ -1,0 +1,209 @@
+"""Dimensions that a Reshape keeps have their names behind it, held against NumPy's reshape."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from onnx.reference import ReferenceEvaluator
+
+from dld_tui.core.model.shapes.inference import infer
+
+SIZES = {"batch": 3, "seq": 5, "past": 7}
+
+
+def dims_behind(source: list[str | int], *targets: list[int]) -> list[str | int]:
+    """Return the dimensions behind Reshapes that follow one another."""
+    nodes, weights, name = [], [], "x"
+    for at, target in enumerate(targets):
+        weights.append(helper.make_tensor(f"s{at}", TensorProto.INT64, [len(target)], target))
+        nodes.append(helper.make_node("Reshape", [name, f"s{at}"], [f"y{at}"]))
+        name = f"y{at}"
+    graph = helper.make_graph(
+        [*nodes, helper.make_node("Relu", [name], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, source)],
+        [helper.make_empty_tensor_value_info("y")], weights,
+    )  # fmt: skip
+    found = infer(helper.make_model(graph)).model
+    dims = found.graph.output[0].type.tensor_type.shape.dim
+    return [dim.dim_param or dim.dim_value for dim in dims]
+
+
+@pytest.mark.parametrize(
+    ("source", "targets", "expected"),
+    [
+        (["batch", "seq", 64], [[0, -1, 4, 16]], ["batch", "seq", 4, 16]),
+        (["batch", "seq", 64], [[0, -1, 4, 16], [0, -1, 64]], ["batch", "seq", 64]),
+        (["batch", "seq", 64], [[0, 0, 4, -1]], ["batch", "seq", 4, 16]),
+        ([1, "seq", 64], [[-1, 64]], ["seq", 64]),
+        (["batch", 4, "seq", 16], [[-1, 4, 0, 16]], ["batch", 4, "seq", 16]),
+    ],
+)
+def test_names_are_kept(
+    source: list[str | int], targets: list[list[int]], expected: list[str | int]
+) -> None:
+    assert dims_behind(source, *targets) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (["batch", "seq", 64], [-1, 64]),  # batch x seq
+        (["batch", "seq", 64], [0, -1, 32]),  # 2 x seq
+        (["seq", "seq", 64], [-1, 64]),
+        (["batch", None, 64], [0, -1, 64]),
+        (["batch", "?", 64], [0, -1, 64]),  # two of that name need not be equal
+    ],
+)
+def test_what_has_no_name_gets_none(source: list[str | int], target: list[int]) -> None:
+    made = dims_behind(source, target)
+    assert str(made[target.index(-1)]).startswith("unk__")
+
+
+DIMS = st.lists(st.sampled_from([*SIZES, 1, 2, 4, 6]), min_size=1, max_size=4)
+
+
+@given(DIMS, st.data())
+@settings(deadline=None)
+def test_a_name_stands_for_the_size_that_numpy_finds(
+    source: list[str | int], data: st.DataObject
+) -> None:
+    sizes = [dim if isinstance(dim, int) else SIZES[dim] for dim in source]
+    numbers = st.sampled_from([0, 0, 1, 2, 4, 6, -1])
+    target = data.draw(st.lists(numbers, min_size=1, max_size=4))
+    wanted = [
+        sizes[at] if size == 0 and at < len(sizes) else size for at, size in enumerate(target)
+    ]
+    try:
+        shape: tuple[int, ...] = np.zeros(np.array(sizes, int)).reshape(wanted).shape
+    except ValueError:
+        return
+    if 0 in target[len(sizes) :]:
+        return
+    for dim, real in zip(dims_behind(source, target), shape, strict=True):
+        if isinstance(dim, int) or not dim.startswith("unk__"):
+            assert (dim if isinstance(dim, int) else SIZES[dim]) == real
+
+
+GIVEN = "float[a, 8] x, float[b, 8] w"
+BOTH = "{ y = Reshape(x, s) v = Reshape(w, s) z = Relu(y) }"
+
+
+@pytest.mark.parametrize(
+    ("declared", "expected"),
+    [
+        # Outputs and inputs have names of their own, whatever these look like.
+        (
+            f"({GIVEN}) => (float[unk__6, 8] y, float[unk__6, 8] v, float[p, q] z) {BOTH}",
+            {"x": "a", "w": "b", "y": "unk__6", "v": "unk__6"},
+        ),
+        (
+            "(float[a, 8] x, float[unk__6, 8] w) => (float[unk__6, 8] y) { y = Reshape(x, s) }",
+            {"x": "a", "w": "unk__6", "y": "unk__6"},
+        ),
+        (
+            f"({GIVEN}) => (float[p, q] z) <float[unk__out, 8] y> {BOTH}",
+            {"x": "a", "w": "b", "y": "unk__out", "v": "b"},
+        ),
+        # What a tool has left there, once for two dimensions: neither is known, nor what is made.
+        (
+            f"({GIVEN}) => (float[p, q] z) <float[unk__6, 8] y, float[unk__6, 8] v> {BOTH}",
+            {"x": "a", "w": "b", "y": "unk__6", "v": "unk__6"},
+        ),
+        (
+            f"({GIVEN}) => (u) <float[unk__6, 8] y, float[unk__6, 8] v>"
+            "{ y = Reshape(x, s) u = Reshape(y, s) v = Reshape(w, s) }",
+            {"y": "unk__6", "v": "unk__6", "u": "unk__6"},
+        ),
+        (
+            f"({GIVEN}) => (float[p, q] z) <float[unk__6, 8] y> {BOTH}",
+            {"x": "a", "w": "b", "y": "a", "v": "b"},
+        ),
+    ],
+)  # fmt: skip
+def test_names_of_the_model_are_left_alone(declared: str, expected: dict[str, str]) -> None:
+    graph = onnx.parser.parse_graph("g " + declared)
+    graph.initializer.append(helper.make_tensor("s", TensorProto.INT64, [2], [-1, 8]))
+    found = infer(helper.make_model(graph))
+    inferred = found.model.graph
+    infos = (*inferred.input, *inferred.value_info, *inferred.output)
+    first = {info.name: info.type.tensor_type.shape.dim[0].dim_param for info in infos}
+    assert {name: first[name] for name in expected} == expected
+
+
+def test_shapes_that_are_not_constant_say_nothing() -> None:
+    graph = onnx.parser.parse_graph("g (float[b, s, 8] x, int64[3] t) => (y) { y = Reshape(x, t) }")
+    found = infer(helper.make_model(graph)).model
+    assert found.graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
+
+
+COMPUTED = """g (float[batch, seq, 64] x, float[batch, seq, 64] u) => (y) {
+    %s
+    y = Relu(r)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        # A shape that is put together at run time, as exporters write it.
+        ("d = Shape(x) b = Gather <axis = 0> (d, zero) s = Concat <axis = 0> (b, minus, four, six)"
+         " r = Reshape(x, s)", ["batch", "seq", 4, 16]),
+        ("d = Shape(x) s = Slice(d, zero, two) e = Expand(one, s) r = Cast <to = 1> (e)",
+         ["batch", "seq"]),
+        ("r = Einsum <equation = '...ij,...kj->...ik'> (x, u)", ["batch", "seq", "seq"]),
+        ("a, c = Split <axis = 1> (x, halves) r = Concat <axis = 1> (c, a)", ["batch", 6, 64]),
+        ("f = Flatten(x) d = Shape(x) r = Reshape(f, d)", ["batch", "seq", 64]),
+        # What is computed of a name is no name: onnx's own stays.
+        ("t = Transpose <perm = [0, 2, 1]> (x) r = MaxPool <kernel_shape = [2], strides = [2]> (t)",
+         ["batch", 64, None]),
+    ],
+)  # fmt: skip
+def test_names_follow_what_rules_know(nodes: str, expected: list[str | int]) -> None:
+    graph = onnx.parser.parse_graph(COMPUTED % nodes.replace("'", '"'))
+    numbers = {"zero": [0], "minus": [-1], "four": [4], "six": [16], "two": [2], "one": [1],
+               "halves": [2, 4]}  # fmt: skip
+    graph.initializer.extend(
+        helper.make_tensor(name, TensorProto.INT64, [1 if len(n) == 1 else len(n)], n)
+        for name, n in numbers.items()
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
+    dims = infer(onnx.ModelProto.FromString(model.SerializeToString())).model.graph.output[0]
+    found = [dim.dim_param or dim.dim_value for dim in dims.type.tensor_type.shape.dim]
+    kept = [None if str(size).startswith("unk__") else size for size in found]
+    assert kept == expected
+    for batch, seq in ((2, 6), (3, 6)):
+        x = np.ones((batch, seq, 64), np.float32)
+        model.graph.output[0].type.CopyFrom(dims.type)
+        (made,) = ReferenceEvaluator(model).run(None, {"x": x, "u": x})
+        names: dict[str | int, int] = {"batch": batch, "seq": seq}
+        pairs = zip(np.shape(made), kept, strict=True)
+        assert all(size is None or names.get(size, size) == real for real, size in pairs)
+
+
+@pytest.mark.parametrize("version", [10, 11, 13])
+@pytest.mark.parametrize(
+    ("axis", "begin", "end"), [(0, 0, 1), (0, 0, 2**62), (1, 1, 3), (1, 0, 2**62), (0, -2, -1)]
+)
+def test_what_is_cut_loses_its_name(version: int, axis: int, begin: int, end: int) -> None:
+    numbers = {"s": [begin], "e": [end], "a": [axis]}
+    graph = helper.make_graph(
+        [helper.make_node("Slice", ["x", "s", "e", "a"], ["c"]),
+         helper.make_node("Neg", ["c"], ["n"]), helper.make_node("Relu", ["n"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq"])],
+        [helper.make_empty_tensor_value_info("y")],
+        [helper.make_tensor(key, TensorProto.INT64, [1], value) for key, value in numbers.items()],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
+    x = np.zeros((SIZES["batch"], SIZES["seq"]), np.float32)
+    (result,) = ReferenceEvaluator(model).run(None, {"x": x})
+    found = np.asarray(result)
+    types = {info.name: info.type.tensor_type.shape for info in infer(model).model.graph.value_info}
+    for name in ("c", "n"):
+        for dim, size in zip(types[name].dim, found.shape, strict=True):
+            assert SIZES.get(dim.dim_param, size) == size
+            assert not dim.dim_value or dim.dim_value == size
+        assert types[name].dim[1 - axis].dim_param == ("seq", "batch")[axis]

@@ -1,0 +1,28 @@
+"""Sparse tensors as lines of text."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.errors import DldError
+from dld_tui.core.model.tensors.sparse import read_sparse_lines
+
+
+def test_blanks_and_brackets_do_not_matter() -> None:
+    assert read_sparse_lines("float32[2,3]\n\n [0, 1]=nan\n(1 2) = -2.5 ") == {
+        "dtype": "float32", "dims": [2, 3], "indices": [[0, 1], [1, 2]], "values": ["nan", -2.5],
+    }  # fmt: skip
+    assert read_sparse_lines("bool [2]\n1 = true")["values"] == [True]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "first line"), ("1 = 2", "first line"), ("float33 [2]", "float33"),
+        ("int8 [2]\n1 = 300", "line 2"), ("int8 [2]\n\n2 = 1", "line 3: index 2"),
+        ("int8 [2]\n1, 1 = 1", "line 2: an element is 1"), ("int8 [2]\n1", "line 2"),
+    ],
+)  # fmt: skip
+def test_a_malformed_line_is_named(text: str, why: str) -> None:
+    with pytest.raises(DldError, match=why):
+        read_sparse_lines(text)

@@ -1,0 +1,155 @@
+"""Every element type in every encoding reads as onnx reads it, whole and in parts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx.numpy_helper
+import pytest
+from onnx import TensorProto
+
+from dld_tui.core.errors import InputError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.tensors.tensor import Tensor, tensor_statistics
+from tests.support import models
+
+TYPED_FIELDS = {
+    "float_data": ["FLOAT", "COMPLEX64"],
+    "double_data": ["DOUBLE", "COMPLEX128"],
+    "int64_data": ["INT64"],
+    "uint64_data": ["UINT64", "UINT32"],
+    "int32_data": [
+        "INT32", "INT16", "INT8", "INT4", "UINT16", "UINT8", "UINT4", "BOOL", "FLOAT16",
+        "BFLOAT16", "FLOAT8E4M3FN", "FLOAT8E4M3FNUZ", "FLOAT8E5M2", "FLOAT8E5M2FNUZ",
+        "FLOAT4E2M1",
+    ],
+}  # fmt: skip
+ALL_TYPES = [name for names in TYPED_FIELDS.values() for name in names]
+
+
+def tensor_of(name: str, count: int, *, raw: bool) -> TensorProto:
+    number = TensorProto.DataType.Value(name)
+    dtype = onnx.helper.tensor_dtype_to_np_dtype(number)
+    values = (np.arange(count) % 7).astype(dtype)
+    if name.startswith("COMPLEX"):
+        values = values + 1j * values
+    if raw:
+        return onnx.numpy_helper.from_array(values.astype(dtype), name)
+    return onnx.helper.make_tensor(name, number, [count], values.astype(dtype))
+
+
+def opened(folder: Path, *tensors: TensorProto) -> Document:
+    model = models.parse(models.CHAIN)
+    model.graph.initializer.extend(tensors)
+    path = folder / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    return Document.open(path)
+
+
+def read(document: Document, name: str) -> Tensor:
+    tensor = document.main.initializer(name)
+    assert tensor is not None
+    return tensor
+
+
+@pytest.mark.parametrize("raw", [True, False])
+@pytest.mark.parametrize("count", [5, 9000])
+@pytest.mark.parametrize("name", ALL_TYPES)
+def test_every_type_reads_as_onnx_does(tmp_path: Path, name: str, count: int, raw: bool) -> None:
+    proto = tensor_of(name, count, raw=raw)
+    expected = onnx.numpy_helper.to_array(proto).reshape(-1)
+    tensor = read(opened(tmp_path, proto), name)
+    assert tensor.problem is None
+    listed = tensor.listed()
+    assert listed == tensor.read().tolist()
+    assert {type(value) for value in listed} == {type(tensor.read()[:1].tolist()[0])}
+    np.testing.assert_array_equal(tensor.read().astype(expected.dtype), expected)
+    part = tensor.read(3, count - 4)
+    np.testing.assert_array_equal(part.astype(expected.dtype), expected[3 : count - 1])
+
+
+def test_strings(tmp_path: Path) -> None:
+    proto = onnx.helper.make_tensor("s", TensorProto.STRING, [2], [b"a", b"\xff"])  # type: ignore[list-item]
+    tensor = read(opened(tmp_path, proto), "s")
+    assert list(tensor.read()) == tensor.listed() == [b"a", b"\xff"]
+    assert tensor_statistics(tensor) is None
+
+
+def _broken(**fields: object) -> TensorProto:
+    data_type = fields.pop("data_type", TensorProto.FLOAT)
+    dims = fields.pop("dims", [4, 4])
+    return TensorProto(name="t", data_type=data_type, dims=dims, **fields)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("proto", "problem"),
+    [
+        (_broken(raw_data=b"\0" * 37), "raw_data has 37 B, 4x4 float32 needs 64 B"),
+        (_broken(raw_data=b"\0" * 64, float_data=[1.0]), "has both raw_data and float_data"),
+        (_broken(), "has no data (weightless model?)"),
+        (_broken(data_type=0, raw_data=b"\0"), "data type UNDEFINED"),
+        (_broken(dims=[2**63 - 1, 2**63 - 1], raw_data=b"\0"), "element count overflows"),
+        (_broken(dims=[-1], raw_data=b""), "negative dimension"),
+        (_broken(data_type=99, raw_data=b"\0"), "type 99 cannot be in raw_data"),
+    ],
+)
+def test_broken_tensors_say_why_and_allocate_nothing(
+    tmp_path: Path, proto: TensorProto, problem: str
+) -> None:
+    tensor = read(opened(tmp_path, proto), "t")
+    assert tensor.problem is not None
+    assert problem in tensor.problem
+    for read_all in (tensor.read, tensor.listed):
+        with pytest.raises(InputError):
+            read_all()
+
+
+def test_typed_field_of_the_wrong_length(tmp_path: Path) -> None:
+    document = opened(tmp_path, _broken(float_data=[1.0, 2.0]))
+    with pytest.raises(InputError, match="16 elements"):
+        read(document, "t").read()
+
+
+def test_external_data(tmp_path: Path) -> None:
+    values = np.arange(6, dtype=np.float32)
+    (tmp_path / "w.bin").write_bytes(b"\0" * 8 + values.tobytes())
+    proto = TensorProto(
+        name="t", data_type=TensorProto.FLOAT, dims=[6], data_location=TensorProto.EXTERNAL
+    )
+    for key, value in (("location", "w.bin"), ("offset", "8"), ("length", "24")):
+        proto.external_data.add(key=key, value=value)
+    tensor = read(opened(tmp_path, proto), "t")
+    np.testing.assert_array_equal(tensor.read(), values)
+    assert tensor.location == "external"
+    (tmp_path / "w.bin").unlink()
+    missing = read(opened(tmp_path, proto), "t").problem
+    assert missing is not None
+    assert "w.bin" in missing
+
+
+def test_statistics_leave_out_what_is_not_finite_and_merge_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dld_tui.core.model.tensors.tensor.PART_ELEMENTS", 7)
+    values = np.linspace(-3, 5, 100).astype(np.float32)
+    values[[1, 2, 3]] = [np.nan, np.inf, -np.inf]
+    values[[10, 11]] = 0
+    found = tensor_statistics(
+        read(opened(tmp_path, onnx.numpy_helper.from_array(values, "t")), "t")
+    )
+    finite = values[np.isfinite(values)].astype(np.float64)
+    assert found is not None
+    assert (found.count, found.zeros, found.nans, found.infinities) == (100, 2, 1, 2)
+    assert found.minimum == finite.min()
+    assert found.maximum == finite.max()
+    assert found.mean == pytest.approx(finite.mean())
+    assert found.std == pytest.approx(finite.std())
+
+
+def test_statistics_of_nothing(tmp_path: Path) -> None:
+    proto = onnx.numpy_helper.from_array(np.zeros((0, 3), np.float32), "t")
+    found = tensor_statistics(read(opened(tmp_path, proto), "t"))
+    assert found is not None
+    assert (found.count, found.minimum, found.std) == (0, None, None)

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from dld_tui.core import fmt
+from dld_tui.core.errors import CancelledError
+from dld_tui.core.reading import preview as previews
+from dld_tui.core.reading.preview import Preview, preview
+from dld_tui.core.report.report import Report
+from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, load_sweep, sweep_text
+from dld_tui.core.report.sweep_export import sweep_lines
+from tests.support import models
+from tests.support.plans import write_layers
+from tests.support.report_files import make_report
+
+
+def never() -> bool:
+    return False
+
+
+def said(found: Preview) -> list[object]:
+    return [list(found.lines), list(found.parts), found.problem]
+
+
+def test_a_model_is_told_by_its_ends_operators_and_weights(tmp_path: Path) -> None:
+    found = preview(str(models.write(tmp_path, models.CHAIN)), "ONNX", never)
+    lines = dict(found.lines)
+    parsed = models.parse(models.CHAIN)
+    assert lines["in"].split()[0] == parsed.graph.input[0].name
+    assert lines["out"].split()[0] == parsed.graph.output[0].name
+    assert lines["nodes"].startswith(f"{len(parsed.graph.node)}: ")
+    assert parsed.graph.node[0].op_type in lines["nodes"]
+    assert "parameters" in lines["weights"]
+    assert "profile" not in lines
+
+
+def test_a_graph_is_told_by_its_blocks_and_by_the_operators_between_them(tmp_path: Path) -> None:
+    block = "".join(f"a{n} = Relu(x{n}) b{n} = Tanh(a{n}) x{n + 1} = Neg(b{n})\n" for n in range(6))
+    text = f"""g (float[N] x) => (float[N] y) {{ x0 = Sqrt(x) {block} c = Abs(x6) d = Exp(c)
+        e = Log(d) f = Sin(e) y = Cos(f) }}"""
+    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    parts = preview(str(path), "ONNX", never).parts
+    assert [(title, text) for title, text, _ in parts] == [
+        ("Sqrt", "2"), ("6 × block", "18"), ("Abs Exp Log …", "6"),
+    ]  # fmt: skip
+    assert [share for *_, share in parts] == [2 / 18, 1, 6 / 18]
+
+
+def test_a_report_is_told_by_the_types_of_its_layers(tmp_path: Path) -> None:
+    path = make_report(tmp_path / "r.dldprof")
+    with Report.open(path) as report:
+        groups = report.groups("type")
+    parts = preview(str(path), "REPORT", never).parts
+    assert [title for title, *_ in parts] == [group.key for group in groups][: len(parts)]
+    assert parts[0][2] == 1
+    for (_, _, share), group in zip(parts, groups, strict=False):
+        assert share == group.percent / groups[0].percent
+
+
+@pytest.mark.parametrize(("is_whole", "is_measured"), [(True, True), (True, False), (False, True)])
+def test_a_report_is_told_alone_and_beside_its_model(
+    is_whole: bool, is_measured: bool, tmp_path: Path
+) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    path, other = tmp_path / "r.dldprof", tmp_path / "absent.dldprof"
+    count = 20 if is_measured else 0
+    make_report(path, passes=0, latencies=count, finish=is_whole, model=model)
+    with Report.open(path) as report:
+        assert (report.latency is not None) is is_measured
+        figure = "nothing was measured"
+        if report.latency is not None:
+            figure = f"{fmt.three_digits(report.latency.median)} ms median on CPU"
+    lines = preview(str(path), "REPORT", never).lines
+    assert ("takes", figure) in lines
+    assert (("", "stopped before its end") in lines) is not is_whole
+    beside = dict(preview(str(model), "ONNX", never, [str(other), str(path)]).lines)
+    assert beside["profile"] == f"{figure}, just now: r.dldprof"
+
+
+def test_an_engine_and_a_sweep_are_told_by_their_parts(tmp_path: Path) -> None:
+    layers = [
+        {"Name": str(at), "LayerType": type} for at, type in enumerate(("Gemm", "Cast", "Gemm"))
+    ]
+    engine = write_layers(tmp_path / "m.trt.json", layers)
+    found = dict(preview(str(engine), "ENGINE_LAYERS", never).lines)
+    assert found["layers"] == "3: Gemm 2  Cast 1"
+    points = (SweepPoint((1,), (1.0,) * 6), SweepPoint((2,), problem="no memory"))
+    sweep = Sweep("m.onnx", "b", (SweepAxis(BATCH, (1, 2)),), points)
+    path = tmp_path / "m.sweep.json"
+    path.write_text(sweep_text(sweep))
+    (name, model), *lines = preview(str(path), "SWEEP", never).lines
+    assert (name, model) == ("swept", "m.onnx")
+    assert [text for _, text in lines] == sweep_lines(load_sweep(path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"), [("ONNX", b""), ("ONNX", b"<html>"), ("REPORT", b"x" * 200)]
+)
+def test_a_file_that_is_something_else_is_one_line(tmp_path: Path, kind: str, data: bytes) -> None:
+    path = tmp_path / "m"
+    path.write_bytes(data)
+    found = preview(str(path), kind, never)
+    assert found.problem
+    assert "\n" not in found.problem
+    assert not found.lines
+
+
+def test_a_file_that_is_gone_is_one_line(tmp_path: Path) -> None:
+    assert preview(str(tmp_path / "gone.onnx"), "ONNX", never).problem
+    assert preview(str(tmp_path / "gone.dldprof"), "REPORT", never).problem
+
+
+def test_a_preview_can_be_stopped(tmp_path: Path) -> None:
+    with pytest.raises(CancelledError):
+        preview(str(models.write(tmp_path, models.CHAIN)), "ONNX", lambda: True)
+
+
+def test_weights_in_constant_nodes_are_not_called_none(tmp_path: Path) -> None:
+    text = """g (float[2] x) => (float[2] y)
+        { c = Constant <value_floats = [1.0, 2.0]> () y = Add(x, c) }"""
+    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    assert dict(preview(str(path), "ONNX", never).lines)["weights"] == "in 1 Constant node"
+
+
+def test_long_dimensions_are_short_and_explained(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("[N", "[batch_size")
+    lines = preview(str(models.write(tmp_path, text)), "ONNX", never).lines
+    assert ("dims", "B batch_size") in lines
+    assert not any("batch_size" in said for title, said in lines if title != "dims")
+    assert any("[B" in said for _, said in lines)
+
+
+def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_died(
+    tmp_path: Path,
+) -> None:
+    path = str(models.write(tmp_path, models.CHAIN))
+    gone = str(tmp_path / "go\udcffne\n.onnx")
+    asked = previews.Previewer()
+    try:
+        assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
+        assert said(asked.preview(gone, "ONNX", never)) == said(preview(gone, "ONNX", never))
+        with pytest.raises(CancelledError):
+            asked.preview(path, "ONNX", lambda: True)
+        assert said(asked.preview(gone, "ONNX", never)) == said(preview(gone, "ONNX", never))
+        child = asked._process
+        assert child is not None
+        child.kill()
+        child.wait()
+        assert asked.preview(path, "ONNX", never).lines
+        assert asked._process is not child
+    finally:
+        asked.close()
+
+
+def test_an_answer_that_was_given_up_halfway_does_not_spoil_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(previews, "_CHUNK", 7)
+    path = str(models.write(tmp_path, models.CHAIN))
+    asked = previews.Previewer()
+    try:
+        with pytest.raises(CancelledError):
+            asked.preview(path, "ONNX", lambda: bool(asked._received))
+        assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
+    finally:
+        asked.close()
+
+
+def test_a_child_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
+    asked = previews.Previewer()
+    asked.preview(str(tmp_path), "ONNX", never)
+    child = asked._process
+    assert child is not None
+    assert child.stdin is not None
+    child.stdin.close()  # as when nothing was asked for a while
+    limit = time.monotonic() + 30
+    while child.returncode is None and time.monotonic() < limit:
+        time.sleep(0.01)
+    assert child.returncode == 0
+    asked.close()
+
+
+def test_a_file_that_ends_the_child_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(previews, "_START", "import sys; sys.stdin.readline()")
+    found = previews.Previewer().preview(str(tmp_path), "ONNX", never)
+    assert found.problem == "it cannot be read"
+
+
+def test_a_child_that_starts_while_the_previewer_is_closed_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = previews._started
+    children: list[subprocess.Popen[bytes]] = []
+
+    def start_late() -> subprocess.Popen[bytes]:
+        asked.close()
+        children.append(start())
+        return children[0]
+
+    asked = previews.Previewer()
+    monkeypatch.setattr(previews, "_started", start_late)
+    with pytest.raises(CancelledError):
+        asked.preview(str(tmp_path), "ONNX", never)
+    (child,) = children
+    assert child.wait(30)
+    assert child.stdout is not None
+    assert child.stdout.closed
+
+
+def test_without_a_child_this_process_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> None:
+        raise OSError
+
+    monkeypatch.setattr(previews, "_started", refuse)
+    path = str(models.write(tmp_path, models.CHAIN))
+    found = previews.Previewer().preview(path, "ONNX", never)
+    assert said(found) == said(preview(path, "ONNX", never))
