@@ -125,14 +125,14 @@ def test_bodies_are_drawn_below_what_holds_them(tmp_path: Path) -> None:
 @pytest.mark.broad
 def test_the_work_and_the_page_grow_with_the_layers_and_no_faster(tmp_path: Path) -> None:
     work = []
-    for count in (500, 1000):
+    for count in (100, 200):
         path = make_report(tmp_path / f"{count}.dldprof", layers=count, passes=2)
         with Report.open(path) as report:
             work.append(steps_in(report_page, report))
             made = report_page(report)
     assert work[1] < 2.5 * work[0]
-    assert made.count("<tr>") > 1000
-    assert len(made) < 1_600_000
+    assert made.count("<tr>") > 200
+    assert len(made) < 400_000
 
 
 def test_hostile_text_is_text_wherever_it_comes_from(tmp_path: Path) -> None:

@@ -83,12 +83,11 @@ def test_each_knee_is_along_one_axis_with_all_others_fixed(drawn: random.Random)
             wanted[precision, threads, sequence] = min(nearly)
     found = {tuple(value for _, value in knee.fixed): knee.at for knee in knees(sweep)}
     assert found == wanted
-    marked = [row for row in sweep_table(sweep).rows if "knee" in _shown(sweep, row)]
+    table = sweep_table(sweep)
+    marked = [
+        row for row in table.rows if "knee" in [one.shown_text(row) for one in table.columns]
+    ]
     assert len(marked) == len(wanted)
-
-
-def _shown(sweep: Sweep, row: SweepPoint) -> list[str]:
-    return [column.shown_text(row) for column in sweep_table(sweep).columns]
 
 
 def test_throughputs_of_other_sizes_are_not_compared() -> None:

@@ -210,10 +210,10 @@ def test_layers_without_nodes_explain_nothing(tmp_path: Path) -> None:
 def test_a_planted_difference_is_found_at_its_node_on_a_noisy_machine(tmp_path: Path) -> None:
     """Passes of both are hit alike by what is slow, and one in four by another program.
 
-    In 100 pairs of profiles, 5 % of the time goes at one of 40 nodes.
+    In 20 pairs of profiles, 5 % of the time goes at one of 40 nodes.
     """
     found = []
-    for seed in range(100):
+    for seed in range(20):
         draw = random.Random(seed)
         layers = {number: draw.uniform(0.05, 0.4) for number in range(40)}
         planted = draw.randrange(40)
@@ -237,8 +237,8 @@ def test_a_planted_difference_is_found_at_its_node_on_a_noisy_machine(tmp_path: 
         share = result.percent_of(-100 * less / sum(layers.values()))
         found.append((is_first, 0.8 <= at_node <= 1.2, share is not None and share >= 80))
     first, near, explained = (sum(column) for column in zip(*found, strict=True))
-    assert (first, near) == (100, 100)
-    assert explained >= 85
+    assert (first, near) == (20, 20)
+    assert explained >= 17
 
 
 def test_ratios_of_later_races_are_those_of_the_model_as_it_is() -> None:
