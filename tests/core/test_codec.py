@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.codec import decode, encode, optional
@@ -57,7 +57,7 @@ whole = st.builds(
 )
 
 
-@pytest.mark.broad
+@settings(max_examples=30)
 @given(whole)
 def test_what_was_encoded_is_decoded_again(value: Whole) -> None:
     assert decode(Whole, json.loads(json.dumps(encode(value)))) == value

@@ -22,6 +22,7 @@ from dld_tui.core.events import (
     Part,
     Phase,
     Progress,
+    RateMeter,
     Started,
     event_from_line,
     event_to_line,
@@ -91,7 +92,7 @@ def test_an_error_comes_back_with_its_status(kind: type[DldError]) -> None:
     assert (str(back), back.details) == (str(error), "more")
 
 
-def test_new_fields_are_left_out_while_they_are_empty() -> None:
+def test_new_fields_are_left_out_while_they_are_empty_and_newer_ones_passed_over() -> None:
     assert "phases" not in event_to_line(Progress(1, 2))
     assert "finding" not in event_to_line(Failed("no"))
     phases = [Phase("costs", 0, 1)]
@@ -99,16 +100,10 @@ def test_new_fields_are_left_out_while_they_are_empty() -> None:
     for event in (Progress(1, 2, phases=phases), Failed("no", finding=finding)):
         assert event_from_line(event_to_line(event)) == event
     assert event_from_line('{"event": "progress", "done": 1, "phases": {}}') is None
-
-
-def test_where_in_a_model_survives_the_way_through_an_event() -> None:
-    error = ActivityError("no operator")
-    error.finding = NodePlace("m.onnx", (), "conv1")
-    assert Failed.from_error(error).to_error().finding == error.finding
-
-
-def test_a_field_of_a_newer_program_is_passed_over() -> None:
     assert event_from_line('{"event": "log", "text": "x", "more": 1}') == Log("x")
+    error = ActivityError("no operator")
+    error.finding = finding
+    assert Failed.from_error(error).to_error().finding == finding
 
 
 def work(said: list[str]) -> Generator[int, None, str]:
@@ -134,11 +129,51 @@ def test_the_steps_of_some_work_become_events_or_none() -> None:
         next(events)
     assert said == ["whole", "closed"]
     assert result_of(work(said)) == "result"
+    left = events_of(work(said), Progress)
+    next(left)
+    left.close()
+    assert said[-2:] == ["closed", "closed"], "work is closed with its events"
 
 
-def test_work_is_closed_with_its_events() -> None:
-    said: list[str] = []
-    events = events_of(work(said), Progress)
-    next(events)
-    events.close()
-    assert said == ["closed"]
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def rate_of(meter: RateMeter) -> float | None:
+    return meter.rate
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    clock = Clock()
+    meter = RateMeter(clock)
+    assert rate_of(meter) is None
+    for second in range(11):
+        clock.now = float(second)
+        # Ten a second at first, one a second at last.
+        meter.add(Progress(min(second, 5) * 10 + max(0, second - 5), 100))
+    assert rate_of(meter) == 1.0
+    assert meter.left(Progress(55, 100)) == 45.0
+    assert meter.left(Progress(55, None)) is None
+
+
+def test_the_rate_of_slow_steps_is_that_of_the_last() -> None:
+    clock = Clock()
+    meter = RateMeter(clock)
+    for minute in range(3):
+        clock.now = 60.0 * minute
+        meter.add(Progress(6 * minute, 100))
+    assert rate_of(meter) == 0.1
+
+
+def test_another_stage_begins_anew() -> None:
+    clock = Clock()
+    meter = RateMeter(clock)
+    meter.add(Progress(0, 10, stage="load"))
+    clock.now = 1.0
+    meter.add(Progress(10, 10, stage="load"))
+    assert rate_of(meter) == 10.0
+    meter.add(Progress(0, 10, stage="run"))
+    assert rate_of(meter) is None

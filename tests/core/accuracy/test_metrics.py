@@ -140,10 +140,10 @@ def test_intervals_of_shares_hold_the_truth(share: float, count: int) -> None:
 def test_intervals_by_drawing_hold_the_truth() -> None:
     random, rmse = np.random.default_rng(7), METRICS["rmse"]
     held = 0
-    for _ in range(60):
+    for _ in range(25):
         found = interval(rmse, random.chisquare(3, (120, 1)))
         held += found.low <= math.sqrt(3) <= found.high
-    assert held >= 52
+    assert held >= 21
     for at in (0, 4):  # each sample may be drawn
         assert interval(rmse, np.eye(5)[:, at : at + 1]).high > 0
     rows = random.random((50, 1))

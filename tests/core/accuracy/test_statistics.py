@@ -13,8 +13,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dld_tui.core.accuracy import statistics
-from dld_tui.core.accuracy.statistics import Array, Tolerance, compare
+from dld_tui.core.accuracy.statistics import (
+    Array,
+    Tolerance,
+    compare,
+    lost_channels,
+    parse_tolerances,
+)
 from dld_tui.core.codec import encode
+from dld_tui.core.errors import UsageError
 
 
 def test_known_figures() -> None:
@@ -99,3 +106,121 @@ def test_parts_add_up_to_the_whole(values: Array, seed: int, part: int) -> None:
     wide = values.astype(np.float64), other.astype(np.float64)
     close = np.isclose(wide[1], wide[0], rtol=1e-3, atol=0.05)
     assert parts.outside == whole.outside == int(np.count_nonzero(~close))
+
+
+def problem(tolerance: Tolerance, reference: list[float], other: list[float]) -> str | None:
+    return tolerance.problem(compare(np.array(reference), np.array(other), tolerance))
+
+
+def test_elements_may_differ_by_both_parts_together() -> None:
+    tolerance = Tolerance(0.1, 0.01)
+    assert problem(tolerance, [100.0], [101.1]) is None
+    told = problem(tolerance, [100.0, 1.0], [101.2, 1.0])
+    assert told == "1 of 2 elements are outside of atol 0.1, rtol 0.01"
+
+
+def test_special_values_are_never_within() -> None:
+    assert "NaN" in (problem(Tolerance(1e9), [1.0], [np.nan]) or "")
+    assert problem(Tolerance(), [np.nan, np.inf], [np.nan, np.inf]) is None
+    assert "shape" in (problem(Tolerance(), [1.0], [1.0, 2.0]) or "")
+
+
+def test_figures_instead_of_elements() -> None:
+    tolerance = Tolerance(cosine=0.99)
+    assert problem(tolerance, [1.0, 2.0], [1.1, 2.1]) is None
+    assert "the cosine is" in (problem(tolerance, [1.0, 0.0], [0.0, 1.0]) or "")
+    near = problem(Tolerance(cosine=0.99999999), [1.0, 0.0], [1.0, 5e-4])
+    assert near == "the cosine is 0.999999875, less than 0.99999999"
+    assert "unknown" in (problem(tolerance, [1.0], [0.0]) or "")
+    assert problem(Tolerance(snr_db=20), [10.0], [10.5]) is None
+    assert "26.0 dB, less than 30" in (problem(Tolerance(snr_db=30), [10.0], [10.5]) or "")
+    assert problem(Tolerance(cosine=0.9, snr_db=9), [0.0], [0.0]) is None
+
+
+def test_specs_are_for_all_values_or_for_one() -> None:
+    found = parse_tolerances(["rtol=0.5", "a:0:atol=1e-3,cosine=0.9"], absolute=2.0)
+    assert found.of("other") == Tolerance(2.0, 0.5)
+    assert found.of("a:0") == Tolerance(1e-3, 0.5, 0.9)
+    assert parse_tolerances([], relative=0.0).every.relative == 0.0
+
+
+@pytest.mark.parametrize(
+    "spec", ["", "atol", "atol=", "atol=x", "atol=-1", "size=3", "NAME:", "atol=nan", "rtol=inf"]
+)
+def test_specs_that_make_no_sense(spec: str) -> None:
+    with pytest.raises(UsageError):
+        parse_tolerances([spec])
+
+
+def values(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).random(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_dead_scores_beside_living_boxes_are_named(axis: int) -> None:
+    reference = values(1, 84, 100)
+    reference[:, :4] *= 640
+    other = reference.copy()
+    other[:, 4:] = 0
+    if axis == 2:
+        reference, other = reference.transpose(0, 2, 1), other.transpose(0, 2, 1)
+    text = lost_channels(reference, other)
+    of_axis, unit = (
+        ("channels of axis 1", "channels") if axis == 1 else ("slices along axis 2", "slices")
+    )
+    assert text.startswith(f"80 of 84 {of_axis} are constant ({unit} 4 to 83)")
+    error = compare(reference, other)
+    assert error.cosine is not None
+    assert error.cosine > 0.9999, "the whole hides it"
+
+
+def test_a_lost_channel_is_a_problem_under_any_tolerance() -> None:
+    from dataclasses import replace
+
+    error = replace(compare(values(2), values(2)), lost="one channel")
+    assert Tolerance(1, 1).problem(error) == "one channel"
+    assert Tolerance(snr_db=0).problem(error) == "one channel"
+
+
+@pytest.mark.parametrize(
+    ("reference", "other"),
+    [
+        (values(1, 8), values(1, 8) * 0),
+        (values(1, 3, 2), values(1, 3, 2) * 0),
+        (np.zeros((1, 4, 9), np.float32), values(1, 4, 9)),
+        (values(1, 4, 9) * 1e-4, values(1, 4, 9) * 0),
+        (values(1, 4, 9) * 0.01 + 2, values(1, 4, 9) * 0 + 2),
+        (values(1, 4, 9) > 0.5, values(1, 4, 9) > 2),
+        (np.full((1, 4, 9), "a"), np.full((1, 4, 9), "b")),
+        (values(0, 4, 9), values(0, 4, 9)),
+    ],
+)
+def test_what_says_nothing_about_channels(reference: np.ndarray, other: np.ndarray) -> None:
+    assert lost_channels(reference, other) == ""
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=12))
+def test_as_a_plain_loop_counts_them(dead: list[bool]) -> None:
+    reference = values(1, len(dead), 8, 8)
+    other = reference.copy()
+    for index, is_dead in enumerate(dead):
+        if is_dead:
+            other[0, index] = 0.25
+    count = 0
+    for index in range(len(dead)):
+        varies = {float(value) for value in other[0, index].ravel()}
+        count += len(varies) == 1
+    text = lost_channels(reference, other)
+    if 0 < count < len(dead):
+        assert text.startswith(f"{count} of {len(dead)} channels of axis 1")
+    else:
+        assert text == ""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([0], "0"), ([0, 1], "0 to 1"), ([0, 2], "0, 2"), ([0, 4, 5, 6], "0, 4 to 6"),
+     ([0, 2, 4], "0, 2, 4"), ([0, 2, 4, 6, 7], "0, 2, 4, …")],
+)  # fmt: skip
+def test_channels_in_a_row_are_one_range(numbers: list[int], text: str) -> None:
+    assert statistics._ranges(numbers) == text

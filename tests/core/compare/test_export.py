@@ -53,16 +53,11 @@ def test_the_document() -> None:
     assert document["by"] == "layer"
 
 
-def test_some_of_the_rows() -> None:
-    comparison = compared()
+def test_of_some_rows_and_of_three_reports() -> None:
+    comparison = compared(3)
     document: Any = comparison_json(comparison, "layer", comparison.rows()[:1])
-    assert len(document["rows"]) == 1
-    assert document["rows_total"] == 2
-
-
-def test_the_last_report_is_what_a_single_difference_is_of() -> None:
-    document: Any = comparison_json(compared(3))
-    row = document["rows"][0]
+    assert (len(document["rows"]), document["rows_total"]) == (1, 2)
+    (row,) = document["rows"]
     assert row["delta_ms"] == row["deltas_ms"][2]
     assert row["deltas_ms"][0] is None
 

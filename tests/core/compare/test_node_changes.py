@@ -39,11 +39,10 @@ def ratios(dice: np.random.Generator, nodes: int, pairs: int, kind: str) -> Floa
 
 
 @pytest.mark.parametrize("kind", ["heavy tails", "two speeds"])
-@pytest.mark.parametrize("pairs", [6, 10])
-def test_few_gates_of_equal_models_name_a_node(kind: str, pairs: int) -> None:
-    dice = np.random.default_rng(pairs)
-    alarms = sum(any(changed(ratios(dice, 300, pairs, kind))) for _ in range(200))
-    assert alarms <= 20  # of 10 expected at most, 20 or more are seen in 0.3 %
+def test_few_gates_of_equal_models_name_a_node(kind: str) -> None:
+    dice = np.random.default_rng(10)
+    alarms = sum(any(changed(ratios(dice, 300, 10, kind))) for _ in range(100))
+    assert alarms <= 12  # of 5 expected at most, 12 or more are seen in 0.4 %
 
 
 def test_the_share_of_swaps_is_that_of_all_swaps_of_whole_pairs() -> None:

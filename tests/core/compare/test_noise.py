@@ -105,8 +105,3 @@ def test_the_clock_is_known_by_its_whole_microseconds() -> None:
 def test_the_median_is_that_of_the_reports() -> None:
     assert median_of(np.array([1.0, 2.0, 4.0])) == 2.0
     assert median_of(np.array([1.0, 2.0, 4.0, 9.0])) == 3.0
-
-
-def test_the_method_is_named() -> None:
-    assert "bootstrap" in matching.METHOD
-    assert "Efron" in matching.METHOD

@@ -1,4 +1,4 @@
-"""Reading what is compared from a report."""
+"""Engine plans as something to compare."""
 
 from __future__ import annotations
 
@@ -8,9 +8,113 @@ import numpy as np
 import pytest
 
 from dld_tui.core.compare.comparison import Comparison, open_subject
+from dld_tui.core.compare.engine_subject import plan_subject
 from dld_tui.core.errors import InputError
-from tests.support.profiles import kernel, run, write_profile
+from dld_tui.core.model.document import Document
+from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
+from dld_tui.core.tensorrt.plan.mapping import map_plan
+from dld_tui.core.tensorrt.plan.reader import is_plan
+from tests.support import models, profiles
+from tests.support.plans import layer, plan, write_layers, write_profile
 from tests.support.report_files import make_report
+
+
+def test_layers_of_a_plan() -> None:
+    made = plan([
+        layer(0, "first", of="fp16", to="int8", tactic="hmma", time_ms=2.0, median_ms=1.5),
+        layer(4, "Reformatting CopyNode for Input Tensor 0 to last", type="Reformat",
+              origin="REFORMAT", time_ms=1.0, median_ms=0.5),
+    ])  # fmt: skip
+    found = plan_subject(made, map_plan(made))
+    conv, copy = found.layers
+    assert (conv.index, conv.type, conv.precision, conv.time_ms) == (0, "Convolution", "fp16", 2.0)
+    assert (conv.input_types, conv.output_types) == (("fp16",), ("int8",))
+    assert [link.label for link in conv.nodes] == ["first"]
+    assert conv.engine is not None
+    assert copy.engine is not None
+    assert conv.engine.tactic == "hmma"
+    assert (copy.index, copy.engine.engine_layer, copy.engine.inserted) == (1, 4, True)
+    assert (found.title, found.facts["backend"]) == ("net", "TensorRT")
+
+
+def test_the_model_that_the_metadata_names_is_the_network() -> None:
+    made = plan([layer()], model_path="C:\\models\\net.onnx")
+    assert plan_subject(made, {}).facts["network"] == "net.onnx"
+
+
+def test_latencies_of_the_timing() -> None:
+    median = TimeStatistics(1.0, 3.0, 2.0, 2.5)
+    summary = TimingSummary(median, None, None, None, None, None)
+    made = plan([layer()], timing=summary)
+    assert plan_subject(made, {}).latencies_ms == (2.5,)
+    every = TimingSummary(median, None, None, None, None, None, series={"latency": (1.0, 3.0)})
+    assert plan_subject(plan([layer()], timing=every), {}).latencies_ms == (1.0, 3.0)
+    assert plan_subject(plan([layer()]), {}).latencies_ms == ()
+
+
+def test_nodes_in_the_model(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    made = plan([layer(0, "first + second", time_ms=2.0)])
+    found = plan_subject(made, map_plan(made, document), document)
+    assert found.model == {"path": str(tmp_path / "model.onnx")}
+    nodes = found.layers[0].nodes
+    assert [link.op_type for link in nodes] == ["Relu", "Add"]
+    # Both read and write as much, and one of them reads a constant besides.
+    assert [link.share for link in nodes] == pytest.approx([0.4995, 0.5005], abs=1e-4)
+    assert found.layers[0].shared_by == "bytes"
+    assert found.layers[0].confidence == "name"
+
+
+def test_names_alone_tell_types(tmp_path: Path) -> None:
+    path = tmp_path / "names.json"
+    path.write_text('{"Layers": ["Conv_0 + Relu_1", "{ForeignNode[a...b]}"], "Bindings": []}')
+    types = [one.type for one in open_subject(path).layers]
+    assert types == ["Conv + Relu", "ForeignNode"]
+
+
+def test_operators_are_told_from_names_without_a_model() -> None:
+    made = plan([layer(0, "Conv_3 + /block/Relu + odd")])
+    (found,) = plan_subject(made, map_plan(made)).layers
+    assert [link.op_type for link in found.nodes] == ["Conv", "Relu", "(unknown)"]
+
+
+def test_which_files_are_plans(tmp_path: Path) -> None:
+    layers = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}])
+    profile = write_profile(tmp_path / "times.json", [("a", 1.0)])
+    assert is_plan(layers)
+    assert not is_plan(profile)
+    assert not is_plan(make_report(tmp_path / "a.dldprof"))
+    (tmp_path / "text.txt").write_text("nothing")
+    with pytest.raises(InputError):
+        is_plan(tmp_path / "text.txt")
+
+
+def test_a_plan_without_layers(tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        open_subject(write_layers(tmp_path / "net.graph.json", []))
+
+
+def test_a_plan_and_a_profile_report(tmp_path: Path) -> None:
+    names = ["conv", "pool"]
+    times = [("conv", 2.0), ("pool", 1.0)]
+    layers = write_layers(tmp_path / "net.graph.json", [{"Name": name} for name in names])
+    write_profile(tmp_path / "net.profile.json", times)
+    other = write_profile(tmp_path / "other.json", [("conv", 1.0), ("pool", 1.0)])
+    comparison = Comparison([open_subject(layers), open_subject(other)])
+    rows = {row.key: row for row in comparison.rows()}
+    assert rows["conv"].cells[1].delta_ms == -1.0
+    assert rows["conv"].match == "name"
+    assert comparison.speed_up(1) == pytest.approx(1.5)
+    assert comparison.speed_up_row is comparison.layer_sum
+
+
+def test_a_plan_and_a_report_of_onnx_runtime(tmp_path: Path) -> None:
+    layers = write_layers(tmp_path / "net.graph.json", [{"Name": "conv"}])
+    comparison = Comparison(
+        [open_subject(layers), open_subject(make_report(tmp_path / "a.dldprof"))]
+    )
+    assert comparison.explanation()
+    assert any("no times" in line for line in comparison.doubts)
 
 
 def test_a_report(tmp_path: Path) -> None:
@@ -30,9 +134,12 @@ def test_a_report(tmp_path: Path) -> None:
 def test_a_profile_of_onnx_runtime(tmp_path: Path) -> None:
     events = []
     for start in (0, 1000):
-        events += [kernel("a", "Conv", start, 100), kernel("b", "Relu", start + 100, 50)]
-        events.append(run(start, 200))
-    found = open_subject(write_profile(tmp_path / "p.json", events))
+        events += [
+            profiles.kernel("a", "Conv", start, 100),
+            profiles.kernel("b", "Relu", start + 100, 50),
+        ]
+        events.append(profiles.run(start, 200))
+    found = open_subject(profiles.write_profile(tmp_path / "p.json", events))
     assert [layer.name for layer in found.layers] == ["a", "b"]
     assert found.times is not None
     assert found.times.shape[0] == 2

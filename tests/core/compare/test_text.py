@@ -33,19 +33,20 @@ def test_verdicts() -> None:
 
 
 def test_remarks() -> None:
-    assert row_note(ComparisonRow("x", (BASE, SURE)), 1, 0) == ""
-    assert row_note(ComparisonRow("x", (BASE, SURE)), 1, 0, counted=True) == "2>1"
-    assert row_note(ComparisonRow("x", (BASE, NOISE)), 1, 0, counted=True) == "noise 2>1"
-    assert row_note(ComparisonRow("x", (BASE, Cell(2.0, (0,), 1.0, 2.0))), 1, 0) == "?"
-    assert row_note(ComparisonRow("x", (Cell(None), SURE)), 1, 0) == "only B"
-    assert row_note(ComparisonRow("x", (BASE, Cell(None, (), -1.0))), 1, 0) == "only A"
-    assert row_note(ComparisonRow("x", (Cell(None), Cell(None), BASE)), 1, 0) == ""
-
-
-def test_a_time_that_was_shared_out_is_not_judged() -> None:
-    guess = Cell(2.0, (0,), 1.0, 2.0)
-    assert row_note(ComparisonRow("x", (BASE, guess), estimate=True), 1, 0) == "shared"
-    assert row_note(ComparisonRow("x", (BASE, SURE), estimate=True), 1, 0) == ""
+    guess, gone = Cell(2.0, (0,), 1.0, 2.0), Cell(None, (), -1.0)
+    for cells, counted, estimate, note in (
+        ((BASE, SURE), False, False, ""),
+        ((BASE, SURE), True, False, "2>1"),
+        ((BASE, NOISE), True, False, "noise 2>1"),
+        ((BASE, guess), False, False, "?"),
+        ((BASE, guess), False, True, "shared"),
+        ((BASE, SURE), False, True, ""),
+        ((Cell(None), SURE), False, False, "only B"),
+        ((BASE, gone), False, False, "only A"),
+        ((Cell(None), Cell(None), BASE), False, False, ""),
+    ):
+        row = ComparisonRow("x", cells, estimate=estimate)
+        assert row_note(row, 1, 0, counted=counted) == note, cells
 
 
 def test_what_a_report_is() -> None:

@@ -2,11 +2,9 @@ from __future__ import annotations
 
 import os
 import resource
-import struct
 from pathlib import Path
 
 import pytest
-from onnx import TensorProto
 
 from dld_tui.core.errors import SaveError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable, SpillFile
@@ -47,26 +45,6 @@ def test_other_bytes_are_no_sentinel(source: Source) -> None:
     assert other.get(other.nonce + sentinel[len(other.nonce) :]) is None  # no such number
     for wrong in (b"", sentinel[:-1], sentinel + b"0", bytes(32), sentinel[:-1] + b"x"):
         assert blobs.get(wrong) is None
-
-
-@pytest.mark.parametrize(
-    "field", ["raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data"]
-)
-def test_a_sentinel_survives_protobuf_in_every_payload_field(source: Source, field: str) -> None:
-    sentinel = BlobTable().add(Blob(source, 0, 1, field))
-    values: object = sentinel
-    if field in ("float_data", "double_data"):
-        values = struct.unpack("<8f" if field == "float_data" else "<4d", sentinel)
-    elif field != "raw_data":
-        values = list(sentinel)
-    tensor = TensorProto()
-    if isinstance(values, bytes):
-        tensor.raw_data = values
-    else:
-        getattr(tensor, field).extend(values)
-    again = TensorProto.FromString(tensor.SerializeToString())
-    assert sentinel in again.SerializeToString()
-    assert getattr(again, field) == getattr(tensor, field)
 
 
 def test_forgetting_takes_back_the_last_ones(source: Source) -> None:

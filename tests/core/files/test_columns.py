@@ -20,8 +20,6 @@ from dld_tui.core.files.columns import (
     MARK,
     AskNodesError,
     SplitModel,
-    item_of_each,
-    items_of_each,
     split_model,
 )
 from dld_tui.core.files.source import FileContent
@@ -209,17 +207,6 @@ def test_a_name_that_is_the_mark_leaves_the_nodes_to_be_asked() -> None:
         run.read("output", "input")
     assert run.read("output") == [[MARK, "a", MARK]]
     check_columns(data)
-
-
-def test_lists_with_marks() -> None:
-    marked = ["a", MARK, "b", "c", MARK, MARK]
-    assert items_of_each(marked) == [("a",), ["b", "c"], []]
-    assert item_of_each(marked) == ["a", "c", ""]
-    assert item_of_each([MARK, MARK]) == ["", ""]
-    assert item_of_each(["a", MARK, "b", MARK]) == ["a", "b"]
-    # As many items as nodes, but not one each.
-    assert items_of_each([MARK, "a", "b", MARK]) == [[], ["a", "b"]]
-    assert item_of_each([MARK, "a", "b", MARK]) == ["", "b"]
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from dld_tui.core.files.external import (
     set_inline,
 )
 from dld_tui.core.files.source import Source
-from tests.support.payloads import cut_file, everything, raw_tensor, typed_tensors, write_model
+from tests.support.payloads import cut_file, everything, raw_tensor, write_model
 
 
 @pytest.fixture
@@ -125,20 +125,14 @@ def test_a_way_up_leads_through_folders_that_are_there(
 
 @pytest.mark.usefixtures("never_outside")
 @pytest.mark.parametrize(
-    "target", ["../secret", "{outside}/secret", "sub/../../secret", "../home/../secret", "out2"]
+    "target",
+    ["../secret", "{outside}/secret", "sub/../../secret", "../home/../secret", "out2", "..", "/"],
 )
 def test_links_out_of_the_folder_are_refused_untouched(folder: Path, target: str) -> None:
     os.symlink(target.format(outside=folder.parent), folder / "out")
     os.symlink("../missing", folder / "out2")
-    assert "leaves the model folder through a link" in refusal(folder, "out")
-
-
-@pytest.mark.usefixtures("never_outside")
-def test_linked_folders_out_of_the_folder_are_refused(folder: Path) -> None:
-    os.symlink("..", folder / "up")
-    os.symlink("/", folder / "root")
-    assert "through a link" in refusal(folder, "up/secret")
-    assert "through a link" in refusal(folder, "root/etc/passwd")
+    location = {"..": "out/secret", "/": "out/etc/passwd"}.get(target, "out")
+    assert "leaves the model folder through a link" in refusal(folder, location)
 
 
 def test_data_may_be_beside_the_model_that_a_link_leads_to(tmp_path: Path) -> None:
@@ -495,6 +489,7 @@ def test_a_broken_payload_cannot_be_decoded(tmp_path: Path) -> None:
         (TensorProto.FLOAT, [2**40, 2**40], 2**82),
         (TensorProto.FLOAT, [-1], None),
         (TensorProto.UNDEFINED, [1], None),
+        (TensorProto.STRING, [1], None),
         (99, [1], None),
     ],
 )
@@ -510,15 +505,3 @@ def test_every_type_of_the_onnx_package_has_the_length_that_it_writes() -> None:
         tensor = numpy_helper.from_array(numbers)
         assert tensor.data_type == dtype
         assert payload_length(tensor) == len(tensor.raw_data), dtype
-
-
-def test_typed_tensors_cover_every_payload_field() -> None:
-    used = {field.name for tensor in typed_tensors() for field, _ in tensor.ListFields()}
-    assert used >= {
-        "raw_data",
-        "float_data",
-        "int32_data",
-        "int64_data",
-        "double_data",
-        "uint64_data",
-    }

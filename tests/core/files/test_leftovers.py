@@ -263,10 +263,6 @@ def test_one_that_is_swept_before_it_is_held_is_made_again(
     release(folder)
 
 
-def test_a_folder_that_is_not_there_or_not_readable_is_no_error(tmp_path: Path) -> None:
-    sweep(tmp_path / "nothing")
-
-
 def test_caches_that_no_code_reads_any_more_are_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

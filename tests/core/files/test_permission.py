@@ -20,7 +20,6 @@ from dld_tui.core.files.writer import (
     write_set,
     write_text,
 )
-from dld_tui.core.process.confinement import confined_to
 
 
 def test_an_output_that_exists_is_refused_without_force(tmp_path: Path) -> None:
@@ -108,24 +107,6 @@ def test_moving_replaces_only_what_was_agreed_to(tmp_path: Path) -> None:
     assert not source.exists()
 
 
-@pytest.mark.parametrize(
-    "put", [lambda path: move(path.parent.parent / "new", path), lambda path: write_text(path, "")]
-)
-def test_a_confined_process_writes_in_its_folders_alone(
-    put: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "new").write_text("new")
-    for name in ("mine", "yours"):
-        (tmp_path / name).mkdir()
-    for name, value in confined_to([tmp_path / "mine"]).items():
-        monkeypatch.setenv(name, value)
-    with pytest.raises(UsageError, match="outside the allowed folders"):
-        put(tmp_path / "yours" / "out")
-    assert not (tmp_path / "yours" / "out").exists()
-    put(tmp_path / "mine" / "out")
-    assert (tmp_path / "mine" / "out").exists()
-
-
 def test_what_took_long_gets_a_free_name(tmp_path: Path) -> None:
     path = tmp_path / "net.engine"
     assert permission.place(path) == path
@@ -133,16 +114,6 @@ def test_what_took_long_gets_a_free_name(tmp_path: Path) -> None:
     assert permission.place(path) == tmp_path / "net-2.engine"
     permission.agree([path])
     assert permission.place(path) == path
-
-
-def test_an_existing_file_is_refused_unless_wanted(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"old")
-    with pytest.raises(SaveError, match="the file exists"):
-        write_bytes(tmp_path / "f", b"new")
-    assert (tmp_path / "f").read_bytes() == b"old"
-    write_bytes(tmp_path / "g", b"new")
-    assert (tmp_path / "g").read_bytes() == b"new"
-    assert sorted(os.listdir(tmp_path)) == ["f", "g"]
 
 
 @pytest.mark.parametrize("links", [True, False])

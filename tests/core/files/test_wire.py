@@ -449,7 +449,7 @@ def seeds(folder: Path) -> list[bytes]:
     ]
 
 
-@pytest.mark.parametrize("seed", first(3, range(10), pytest.mark.broad))
+@pytest.mark.parametrize("seed", first(3, range(10)))
 def test_mutated_models_mean_the_same_to_the_walk_and_to_protobuf(
     tmp_path: Path, seed: int
 ) -> None:

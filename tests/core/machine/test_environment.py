@@ -10,18 +10,19 @@ from dld_tui.core.machine import environment as module
 from dld_tui.core.machine.environment import cpu_name, environment, package_version, waited_percent
 
 
-def test_the_facts_of_this_machine_are_json_and_say_the_least() -> None:
+def test_the_facts_of_this_machine_are_json_and_say_the_least(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     facts = environment(["numpy", "no-such-distribution"])
 
     assert json.loads(json.dumps(facts)) == facts
     assert {"cpu", "cpu_threads", "os", "python", "machine", "numpy"} <= facts.keys()
     assert "no-such-distribution" not in facts
     assert None not in facts.values()
-
-
-def test_a_package_that_is_not_installed_has_no_version() -> None:
     assert package_version("no-such-distribution") is None
     assert package_version("numpy")
+    monkeypatch.setattr(module, "_read", lambda path: None)
+    assert "other_busy_threads" not in module.CpuWatch().environment()
 
 
 @pytest.fixture
@@ -99,13 +100,6 @@ def test_others_on_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = module.CpuWatch()
     at(next(seconds))
     assert watch.environment()["other_busy_threads"] == 1.5  # 12 s of work, 3 of them ours, in 6 s
-
-
-def test_without_a_count_of_the_processors_nothing_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "_read", lambda path: None)
-    assert "other_busy_threads" not in module.CpuWatch().environment()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.codec import decode, encode
 from dld_tui.core.machine import health
 from dld_tui.core.machine.health import (
     BROKEN,
@@ -12,7 +11,6 @@ from dld_tui.core.machine.health import (
     GOOD,
     PASSED,
     WEAK,
-    Check,
     HealthStep,
     SelfTest,
     selftest_lines,
@@ -29,6 +27,8 @@ def test_good_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINES", "30")
     found = states(TERM="xterm-256color", COLORTERM="truecolor")
     assert found == {"TERM": GOOD, "colours": GOOD, "text": GOOD, "size": GOOD}
+    monkeypatch.setenv("COLUMNS", "79")
+    assert states(TERM="xterm")["size"] == WEAK
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,6 @@ def test_good_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_terminals(environment: dict[str, str], name: str, state: str) -> None:
     assert states(**environment)[name] == state
-
-
-def test_small_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "79")
-    monkeypatch.setenv("LINES", "24")
-    assert states(TERM="xterm")["size"] == WEAK
 
 
 @pytest.mark.parametrize(("answer", "state"), [("on", GOOD), ("external", WEAK), ("", WEAK)])
@@ -88,11 +82,6 @@ def test_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         "caches": GOOD,
     }
     assert str(file) in found["settings"].fix
-
-
-def test_checks_travel_as_json() -> None:
-    check = Check("GPU", "GPU 0", GOOD, "fast")
-    assert decode(list[Check], [encode(check)]) == [check]
 
 
 def test_lines_for_people() -> None:

@@ -106,23 +106,15 @@ def test_data_sheets_tell_the_types_apart() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", ["NVIDIA TITAN RTX", "Tesla T4", "Tesla V100-SXM2-16GB"])
-def test_volta_and_turing_have_no_bf16(name: str) -> None:
-    peaks = gpu_peaks(name)
-    assert peaks is not None
-    assert "fp16" in peaks.flops
-    assert "bf16" not in peaks.flops
-
-
 @pytest.mark.parametrize(
     ("name", "fp16", "gbs"),
     [
         ("NVIDIA H100 80GB HBM3", 989, 3350), ("NVIDIA H200", 989, 4800),
-        ("NVIDIA H200 NVL", 835, 4800),
-        ("NVIDIA GH200 480GB", 989, 4000),
+        ("NVIDIA H200 NVL", 835, 4800), ("NVIDIA GH200 480GB", 989, 4000),
         ("NVIDIA GH200 144G HBM3e", 989, 4900), ("NVIDIA B200", 2250, 8000),
         ("NVIDIA GB200", 2500, 8000), ("Tesla V100S-PCIE-32GB", 130, 1134),
         ("Tesla V100-PCIE-16GB", 112, 900), ("NVIDIA GeForce RTX 4090", 165.2, 1008),
+        ("Tesla T4", 65, 320), ("NVIDIA TITAN RTX", 130.5, 672),
     ],
 )  # fmt: skip
 def test_variants_have_their_own_peaks(name: str, fp16: float, gbs: float) -> None:
@@ -130,6 +122,8 @@ def test_variants_have_their_own_peaks(name: str, fp16: float, gbs: float) -> No
     assert peaks is not None
     assert (peaks.flops["fp16"], peaks.bandwidth) == (fp16 * 1e12, gbs * 1e9)
     assert peaks.flops["fp32"] > 0
+    is_volta_or_turing = any(part in name for part in ("TITAN RTX", "T4", "V100"))
+    assert ("bf16" not in peaks.flops) is is_volta_or_turing
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from dld_tui.core.report.gpu_kernels import (
 )
 from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.schema import STEP, block_us, extent_of, store_counters
+from dld_tui.core.report.schema import extent_of, store_counters
 from dld_tui.core.report.triage import busy_line
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_files import make_report
@@ -93,10 +93,6 @@ def add(database: sqlite3.Connection, counter: int, samples: list[tuple[float, f
     database.executemany(
         schema.insertion("counter_samples"), [(counter, *sample) for sample in samples]
     )
-
-
-def test_lengths_of_blocks() -> None:
-    assert [block_us(2.0, level) for level in (1, 2)] == [2.0 * STEP, 2.0 * STEP**2]
 
 
 def test_extent_of_few_samples(database: sqlite3.Connection) -> None:

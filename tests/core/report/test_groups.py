@@ -1,21 +1,31 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.reading.export import cost_json
 from dld_tui.core.report.groups import (
     GROUPINGS,
     NO_NODE,
     NO_SCOPE,
     UNKNOWN,
     group_layers,
+    has_gpu_times,
     name_scope,
+    output_bytes,
     priced,
 )
 from dld_tui.core.report.layer_table import groups_of
-from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.node_times import function_callers, node_times
+from dld_tui.core.report.records import Cost, Layer, NodeLink
+from dld_tui.core.report.sharing import cost_shares, sharing_note
 from dld_tui.widgets.charts.report_charts import precision_rows
+from tests.support.models import parse
 
 CONV = NodeLink((), "/enc/0/conv", "/enc/0/conv", "Conv", share=0.5)
 RELU = NodeLink((), "/enc/0/relu", "/enc/0/relu", "Relu", share=0.5)
@@ -62,15 +72,6 @@ def test_shared_time_is_an_estimate_unless_it_comes_together_again() -> None:
     assert not by_scope["/enc/0"]
 
 
-def test_counts() -> None:
-    assert {g.key: g.count for g in group_layers(LAYERS, "type")}["Conv"] == 2
-
-
-def test_nothing_measured_divides_nothing() -> None:
-    (group,) = group_layers([Layer("a", "Conv")], "type")
-    assert (group.time_ms, group.percent) == (0, 0)
-
-
 def test_scope_of_a_name() -> None:
     assert name_scope(CONV) == "/enc/0"
     assert name_scope(NodeLink(("f",), "x", "x", "Add")) == "f"
@@ -115,3 +116,106 @@ def test_figures_of_groups_are_the_sums_of_those_of_their_layers(
     found = group_layers(layers, by)
     assert {group.key: group.percent for group in found} == pytest.approx(expected)
     assert sum(group.cost_ms for group in found) == pytest.approx(total)
+
+
+CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
+
+
+def test_layers_cost_their_kernels_or_their_own_time_on_a_processor() -> None:
+    layers = [
+        Layer("kernels", "Conv", provider=CUDA, time_ms=0.01, gpu_time_ms=3.0),
+        Layer("launch only", "Reshape", provider=CUDA, time_ms=0.02),
+        Layer("fallback", "NonZero", provider=CPU, time_ms=1.0),
+    ]
+    assert has_gpu_times(layers)
+    assert [(one.cost_ms, one.percent) for one in priced(layers)] == [
+        (3.0, 75.0), (None, None), (1.0, 25.0),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("layer", "size"),
+    [
+        (Layer("told", "C", cost=Cost(output_bytes=7)), 7),
+        (Layer("a", "C", output_dims=((2, 3), (4,)), output_types=("float16", "int64")), 44),
+        (Layer("b", "C", output_dims=((3,),), output_types=("int4",)), 2),
+        (Layer("c", "C", output_dims=((3,),), precision="float32"), 12),
+        (Layer("open", "C", output_dims=(("N", 3),), output_types=("float16",)), None),
+        (Layer("rank", "C", output_dims=(None,), output_types=("float16",)), None),
+        (Layer("text", "C", output_dims=((3,),), output_types=("string",)), None),
+        (Layer("none", "C"), None),
+        (Layer("two", "C", output_dims=((1,), (1,)), precision="float32"), None),
+    ],
+)
+def test_size_of_outputs(layer: Layer, size: int | None) -> None:
+    assert output_bytes(layer) == size
+
+
+def test_the_energy_of_nodes_is_an_estimate_by_their_time() -> None:
+    def layer(ms: float, count: float, *shares: float) -> Layer:
+        links = tuple(NodeLink((), f"n{at}", "", "Conv", share=s) for at, s in enumerate(shares))
+        return Layer("l", "Conv", time_ms=ms, count=count, nodes=links, cost=Cost(1, 1))
+
+    layers = [layer(3.0, 1.0, 0.75, 0.25), layer(1.0, 3.0, 1.0)]
+    shared: Any = cost_json(layers, 2.0)
+    assert [node["energy_j_estimate"] for node in shared["nodes"]] == pytest.approx(
+        [1.125, 0.375, 0.5]
+    )
+    assert shared["above_roof_layers"] == 0
+    above: Any = cost_json([replace(layers[0], cost=Cost(1, roof_ms=3.2))])
+    assert above["above_roof_layers"] == 1
+    unknown: Any = cost_json(layers)
+    assert {node["energy_j_estimate"] for node in unknown["nodes"]} == {None}
+
+
+TWO = (NodeLink((), "a", "a", "Conv", share=0.9), NodeLink((), "b", "b", "Relu", share=0.1))
+
+
+def test_the_note_names_what_was_shared_by() -> None:
+    layers = [
+        Layer("x", "FusedConv", nodes=TWO, shared_by="macs"),
+        Layer("y", "FusedConv", nodes=TWO, shared_by="macs"),
+        Layer("z", "Gelu", nodes=TWO, shared_by="bytes"),
+        Layer("old", "FusedConv", nodes=TWO),
+        Layer("alone", "Conv", nodes=TWO[:1]),
+    ]
+    assert sharing_note(layers) == (
+        "the time of a layer made of several nodes is an estimate, shared by their"
+        " multiply-accumulates (2), by the bytes they move (1), equally, as nothing is known of"
+        " their cost (1)"
+    )
+    assert sharing_note(layers[-1:]) == ""
+
+
+def test_one_node_has_all() -> None:
+    assert cost_shares([(None, "Conv")]) == ([1.0], "equal")
+
+
+def test_times_of_bodies_count_for_the_node_that_has_them() -> None:
+    def layer(ms: float, *links: NodeLink) -> Layer:
+        return Layer("l", "t", nodes=links, time_ms=ms)
+
+    layers = [
+        layer(
+            4.0,
+            NodeLink((), "a", "a", "Conv", share=0.75),
+            NodeLink((), "b", "b", "Add", share=0.25),
+        ),
+        layer(2.0, NodeLink(("if:then_branch",), "c", "c", "Abs")),
+        layer(1.0, NodeLink((), "if", "if", "If")),
+        layer(5.0, NodeLink(("f",), "d", "d", "Abs", calls=("call",))),
+    ]
+    assert node_times(layers) == {"a": 3.0, "b": 1.0, "if": 3.0, "call": 5.0}
+
+
+def test_functions_that_call_each_other_end() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+    net (float[2] x) => (float[2] y) { [n] y = local.a (x) }
+    <domain: "local", opset_import: ["" : 18, "local" : 1]>
+    a (u) => (v) { v = local.b (u) }
+    <domain: "local", opset_import: ["" : 18, "local" : 1]>
+    b (u) => (v) { v = local.a (u) }
+    """
+    callers = function_callers(Document(parse(text)))
+    assert callers == {"function local:a": {"n": 1.0}, "function local:b": {"n": 1.0}}

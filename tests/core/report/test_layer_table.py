@@ -12,17 +12,20 @@ from dld_tui.core.report.layer_table import (
     SHAPES,
     VIEWS,
     all_nodes,
+    groups_of,
     informative_columns,
     layer_columns,
     layer_name,
     layer_names,
     layer_table,
     precision_style,
+    select,
     shapes_text,
     short_precision,
     short_provider,
+    summarise_selection,
 )
-from dld_tui.core.report.records import EngineFacts, Layer, NodeLink
+from dld_tui.core.report.records import Cost, EngineFacts, Layer, NodeLink
 from dld_tui.core.report.report import Report
 from dld_tui.core.tables.rendering import csv_of, fitted_lines, text_lines
 from dld_tui.core.tables.table import Column
@@ -113,15 +116,6 @@ def test_columns_that_say_the_same_of_all_layers_are_left_out() -> None:
     assert "nodes" not in telling([replace(one, nodes=()) for one in same])
 
 
-def test_there_is_one_declaration_of_the_columns_of_layers() -> None:
-    source = Path(layer_module.__file__).parents[2]
-    texts = {path: path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
-    assert [path for path, text in texts.items() if "\nclass Column(" in text or
-            "\nclass Column:" in text] == [source / "core/tables/table.py"]  # fmt: skip
-    makers = [path for path, text in texts.items() if "Column[Layer], ...]" in text]
-    assert makers == [Path(layer_module.__file__)]
-
-
 def test_views_name_columns_that_there_are() -> None:
     known = {column.key for column in EVERY}
     for keys in VIEWS.values():
@@ -157,3 +151,84 @@ def test_a_column_that_is_added_is_in_every_output(
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     write_layers(writers()["parquet"], report, tmp_path / "r.parquet")
     assert parquet.read_table(tmp_path / "r.parquet")["toy"].to_pylist()[0] == first
+
+
+def timed(index: int, name: str, type: str, time_ms: float | None, **more: object) -> Layer:
+    return Layer(name, type, index=index, time_ms=time_ms, **more)  # type: ignore[arg-type]
+
+
+LAYERS = (
+    timed(0, "/stem/conv", "Conv", 2.0, provider="CUDAExecutionProvider", precision="float16",
+          percent=50.0, count=1.0,
+          nodes=(NodeLink((), "c", "/stem/conv", "Conv"),), confidence="name"),
+    timed(1, "/head/relu", "Relu", 0.5, provider="CPUExecutionProvider", precision="float32",
+          percent=12.5, count=3.0,
+          nodes=(NodeLink(("If_0", "then_branch"), "r", "/head/relu", "Relu"),)),
+    timed(2, "never", "Cast", None),
+    timed(3, "/head/conv", "Conv", 1.5, percent=37.5, count=1.0, precision="float32"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [0, 1, 2, 3]),
+        ("CONV", [0, 3]),
+        ("conv head", [3]),
+        ("type:conv", [0, 3]),
+        ("name:conv", [0, 3]),
+        ("provider:cpu", [1]),
+        ("precision:fp32", [1, 3]),
+        ("node:then_branch", [1]),
+        ("op:relu", [1]),
+        ("scope:head", [1]),
+        ("ms>1", [0, 3]),
+        ("ms>=1.5 ms<2", [3]),
+        ("%>40", [0]),
+        ("runs>1", [1]),
+        ("ms>1.2.3", []),
+        ("nothing:here", []),
+        ("   ", [0, 1, 2, 3]),
+    ],
+)
+def test_filter(text: str, expected: list[int]) -> None:
+    assert select(LAYERS, text) == expected
+
+
+def test_one_group_is_a_filter() -> None:
+    assert select(LAYERS, group=("type", "Conv")) == [0, 3]
+    assert select(LAYERS, "head", ("type", "Conv")) == [3]
+    assert select(LAYERS, group=("node", LAYERS[1].nodes[0].label)) == [1]
+
+
+def test_groups_follow_the_filter_and_stay_percent_of_everything() -> None:
+    groups = groups_of(LAYERS, "type")
+    assert [(one.key, one.count, one.time_ms, one.percent) for one in groups] == [
+        ("Conv", 2, 3.5, 87.5),
+        ("Relu", 1, 0.5, 12.5),
+        ("Cast", 1, 0.0, 0.0),
+    ]
+    (only,) = groups_of(LAYERS, "type", "stem")
+    assert (only.key, only.percent) == ("Conv", 50.0)
+
+
+def test_selection_sums() -> None:
+    found = summarise_selection([LAYERS[0], LAYERS[1], LAYERS[3]])
+    assert found is not None
+    assert (found.count, found.total_ms, found.min_ms, found.max_ms) == (3, 4.0, 0.5, 2.0)
+    assert found.mean_ms == pytest.approx(4 / 3)
+    assert found.percent == 100.0
+    assert dict(found.distinct)["type"] == (("Conv", 2), ("Relu", 1))
+    assert summarise_selection([]) is None
+
+
+def test_labels_say_where_a_node_is() -> None:
+    assert NodeLink((), "n", "n", "Conv").label == "n"
+    assert NodeLink((), ">out", "", "Conv").label == ">out"
+    inner = NodeLink(("If_0:then_branch", "If_1:else_branch"), "/x", "/x", "Conv")
+    assert inner.label == "If_0:then_branch › If_1:else_branch › /x"
+
+
+def test_layers_can_be_keys() -> None:
+    layer = Layer("a", "Conv", cost=Cost(1), other={"new": [3]})
+    assert {layer: 1}[Layer("a", "Conv", cost=Cost(1), other={"new": [3]})] == 1

@@ -36,35 +36,21 @@ def test_rules(name: str, op_type: str, clue: Clue) -> None:
     assert clue in list(clues(name, op_type))
 
 
-def test_the_name_itself_comes_first() -> None:
+def test_what_a_name_is_not() -> None:
     assert next(clues("x_token_1", "Relu")) == Clue("node", "x_token_1", exact=True)
-
-
-def test_a_number_after_another_operator_is_no_index() -> None:
     assert all(clue.kind != "index" for clue in clues("Conv_12", "FusedConv"))
-
-
-def test_blocked_names() -> None:
     assert is_blocked("a_nchwc_token_4")
     assert not is_blocked("nchwc_a")
     assert list(blocked_tensors("a_bn_nchwc"))[:2] == ["a_bn", "a"]
+    assert without_cast("InsertedPrecisionFreeCast_a") == without_cast("a") == "a"
 
 
-def test_inlined_branches() -> None:
-    assert split_inlined_branch("If_0_then_branch__Inline_0__/dec/x") == (
-        "If_0", "then_branch", "/dec/x",
-    )  # fmt: skip
+def test_names_of_what_was_inlined() -> None:
+    branch = ("If_0", "then_branch", "/dec/x")
+    assert split_inlined_branch("If_0_then_branch__Inline_0__/dec/x") == branch
     assert split_inlined_branch("/dec/x") is None
-
-
-def test_inlined_functions() -> None:
     names = ["Norm", "Norm_2"]
     assert list(split_inlined_function("_inlfunc_Norm_y", names)) == [("Norm", "y")]
     found = list(split_inlined_function("_inlfunc_Norm_2_token_7_k0", names))
     assert found[0] == ("Norm_2", "k0")
     assert list(split_inlined_function("y", names)) == []
-
-
-def test_casts() -> None:
-    assert without_cast("InsertedPrecisionFreeCast_a") == "a"
-    assert without_cast("a") == "a"

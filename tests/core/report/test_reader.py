@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.records import Layer, NodeLink
-from dld_tui.core.report.report import Report
-from tests.support.profiles import start_report, write_report
+from dld_tui.core.report.report import Report, open_report
+from tests.support import models
+from tests.support.profiles import kernel, run, start_report, write_profile, write_report
 
 
 @pytest.fixture
@@ -93,9 +94,7 @@ def test_empty_report(tmp_path: Path) -> None:
     assert (report.latency, report.typical_pass, report.joined_percent) == (None, None, None)
     assert report.groups("type") == []
     assert report_json(report)["latency_ms"] is None
-
-
-def test_unknown_grouping(report: Report) -> None:
+    assert report.model_problem() is None
     with pytest.raises(UsageError, match="choose one of layer, type"):
         report.groups("colour")
 
@@ -114,10 +113,6 @@ def test_model_that_moved_or_changed(tmp_path: Path) -> None:
     assert report.model_problem() == "the model no longer exists"
 
 
-def test_reports_without_a_model_have_no_problem(report: Report) -> None:
-    assert report.model_problem() is None
-
-
 def test_reading_from_several_threads(report: Report) -> None:
     found: list[int] = []
 
@@ -130,3 +125,22 @@ def test_reading_from_several_threads(report: Report) -> None:
     for thread in threads:
         thread.join()
     assert found == [2] * 100
+
+
+def test_reports_and_profiles_are_told_apart_by_content(tmp_path: Path) -> None:
+    stored = write_report(tmp_path / "odd.json", [(Layer("a", "Conv"), [1.0])])
+    profile = write_profile(tmp_path / "odd.dldprof", [kernel("a", "Conv", 2, 5), run(1, 9)])
+    with open_report(stored) as report:
+        assert isinstance(report, Report)
+        assert report.path == stored
+    with open_report(profile) as report:
+        assert report.layers[0].time_ms == 0.005
+        assert report.path == profile
+
+
+def test_other_files_are_named(tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    with pytest.raises(InputError, match="is an ONNX model, not a profile report"):
+        open_report(model)
+    with pytest.raises(InputError, match=r"none\.dldprof"):
+        open_report(tmp_path / "none.dldprof")

@@ -14,15 +14,6 @@ from dld_tui.core.types import JSON
 from tests.support.report_files import make_report, writer
 
 
-def test_paths_of_another_machine_become_those_of_this_one(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "r.dldprof")
-    old = str(open_report(path).model["path"])
-    assert relocate(path, {old: "/here/model.onnx"})
-    report = open_report(path)
-    assert report.model["path"] == "/here/model.onnx"
-    assert len(report.layers) == 10
-
-
 def test_paths_are_replaced_wherever_they_stand() -> None:
     value: JSON = {"a": ["/job/x", 1, {"b": "in /job/x: no"}], "c": None}
     assert moved_paths(value, {"/job/x": "y"}) == {"a": ["y", 1, {"b": "in y: no"}], "c": None}
@@ -44,17 +35,18 @@ def test_the_command_of_a_report_from_a_target_makes_it_again_there(
     ]  # fmt: skip
 
 
-def test_a_report_without_a_command_gets_none(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "r.dldprof")
-    assert relocate(path, {}, "board")
-    assert "command" not in open_report(path).facts
-
-
 def test_only_reports_are_relocated(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"no report")
     assert not relocate(other, {"/a": "/b"})
     assert other.read_bytes() == b"no report"
+    path = make_report(tmp_path / "r.dldprof")
+    old = str(open_report(path).model["path"])
+    assert relocate(path, {old: "/here/model.onnx"}, "board")
+    report = open_report(path)
+    assert report.model["path"] == "/here/model.onnx"
+    assert len(report.layers) == 10
+    assert "command" not in report.facts
 
 
 def test_a_report_with_a_trigger_is_left_alone(tmp_path: Path) -> None:

@@ -1,10 +1,23 @@
 from __future__ import annotations
 
+import json
+import math
+import os
 import re
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from dld_tui.core.errors import SaveError
 from dld_tui.core.report import schema
+from dld_tui.core.report.queries import read_facts
+from dld_tui.core.report.records import Layer
+from dld_tui.core.report.report import Report
+from dld_tui.core.report.schema import as_json, as_list, saving
+from dld_tui.core.text import encodable
+from tests.support.profiles import write_report
 
 DOCUMENTATION = Path(__file__).parents[3] / "docs/reference/report-format.md"
 
@@ -39,3 +52,91 @@ def test_what_a_later_version_added_is_not_looked_for_in_an_older_file() -> None
     assert set(schema.table_names(schema.VERSION)) == set(schema.TABLES)
     assert "gpu_time_ms" in schema.column_names("layers")
     assert "gpu_time_ms" not in schema.column_names("layers", 1)
+
+
+@pytest.mark.parametrize(
+    ("check", "value"),
+    [
+        (schema.text_of, b"bytes"),
+        (schema.text_of, None),
+        (schema.number_of, "1.5"),
+        (schema.number_of, math.inf),
+        (schema.number_of, None),
+        (schema.whole_of, 1.5),
+        (schema.json_of, "{"),
+        (schema.json_of, "NaN"),
+        (schema.json_of, "[" * 100_000),
+        (schema.texts_of, '{"a": 1}'),
+        (schema.texts_of, "[1]"),
+        (schema.shapes_of, "[1]"),
+        (schema.shapes_of, "[[true]]"),
+        (schema.shapes_of, "[[1.5]]"),
+        (schema.shapes_of, "{}"),
+    ],
+)
+def test_wrong_types_are_refused(check: Callable[[object, str], object], value: object) -> None:
+    with pytest.raises(schema.WrongValue, match="the column"):
+        check(value, "the column")
+
+
+def test_right_types() -> None:
+    assert schema.number_of(2, "x") == 2.0
+    assert schema.optional_number(None, "x") is None
+    assert schema.optional_text(None, "x") is None
+    assert schema.shapes_of('[[1, "N", null], null, []]', "x") == ((1, "N", None), None, ())
+    assert schema.texts_of('["a"]', "x") == ("a",)
+    assert schema.one_of("b", ("a", "b"), "a") == "b"
+    assert schema.one_of("later", ("a", "b"), "a") == "a"
+
+
+def test_numbers_that_json_cannot_hold_become_null() -> None:
+    text = as_json({"a": [1.5, math.nan], "b": {"c": math.inf}})
+    assert json.loads(text) == {"a": [1.5, None], "b": {"c": None}}
+
+
+def test_bytes_that_are_not_utf8_are_escaped() -> None:
+    name = os.fsdecode(b"a\xff\xfeb")
+    database = sqlite3.connect(":memory:")
+    assert database.execute("SELECT ?", (encodable(name),)).fetchone() == ("a\\udcff\\udcfeb",)
+    database.close()
+    assert encodable("Größe") == "Größe"
+    assert json.loads(as_json(name)) == name
+
+
+def test_shapes() -> None:
+    assert as_list(None) is None
+    assert as_list((1, "N", None)) == [1, "N", None]
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), sqlite3.Error("full")])
+def test_failures_name_the_file(error: Exception) -> None:
+    with (
+        pytest.raises(SaveError, match=r"^/x/r: cannot write the report: (No space|full)"),
+        saving(Path("/x/r")),
+    ):
+        raise error
+
+
+def test_statistics_of_a_partial_report_are_those_that_the_writer_would_store(
+    tmp_path: Path,
+) -> None:
+    path = write_report(
+        tmp_path / "r.dldprof",
+        [(Layer("a", "Conv"), [1.0, 5.0, 3.0]), (Layer("b", "Relu"), [0.5, 0.5, 0.25])],
+    )
+    stored = Report.open(path).layers
+    database = sqlite3.connect(path)
+    database.execute("UPDATE report SET value = '\"partial\"' WHERE key = 'status'")
+    database.execute("UPDATE layers SET time_ms = NULL, percent = NULL, passes = NULL")
+    database.commit()
+    database.close()
+    found = Report.open(path)
+    assert found.status == "partial"
+    assert found.layers == stored
+
+
+def test_facts_are_data() -> None:
+    def query(sql: str, *values: object) -> list[tuple[object, ...]]:
+        return [("a", "[1, null]"), ("b", '"x"')]
+
+    assert read_facts(query, "settings", "name") == {"a": [1, None], "b": "x"}

@@ -84,9 +84,7 @@ def test_each_knee_is_along_one_axis_with_all_others_fixed(drawn: random.Random)
     found = {tuple(value for _, value in knee.fixed): knee.at for knee in knees(sweep)}
     assert found == wanted
     table = sweep_table(sweep)
-    marked = [
-        row for row in table.rows if "knee" in [one.shown_text(row) for one in table.columns]
-    ]
+    marked = [row for row in table.rows if "knee" in [one.shown_text(row) for one in table.columns]]
     assert len(marked) == len(wanted)
 
 
@@ -155,13 +153,6 @@ def test_six_turns_hold_the_median() -> None:
         held += point.low_ms <= 1.0 <= point.high_ms
     wanted = 2000 * (1 - 2 / 2**6)
     assert abs(held - wanted) < 5 * math.sqrt(2000 * 0.03)
-
-
-def test_points_are_all_combinations() -> None:
-    axes = (SweepAxis(THREADS, (1, 2)), SweepAxis(BATCH, (1, 4, 8)))
-    assert places(axes) == [(1, 1), (1, 4), (1, 8), (2, 1), (2, 4), (2, 8)]
-    with pytest.raises(UsageError, match="1,331 points"):
-        places([SweepAxis(str(at), tuple(range(11))) for at in range(3)])
 
 
 @pytest.mark.parametrize("text", ["", "1,,2", "0", "-1", "x", "1.5", str(1 << 31), "1;2"])

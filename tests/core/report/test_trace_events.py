@@ -113,15 +113,9 @@ def test_other_kinds_are_counted_by_their_letter(tmp_path: Path) -> None:
 def test_limits_keep_memory_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_events, "EVENT_LIMIT", 4)
     monkeypatch.setattr(trace_events, "NAME_LIMIT", 2)
-    found = read(tmp_path, [x(f"n{n}", n, 1) for n in range(6)])
-    assert len(found.host) == 4
-    assert found.left_out == 2
-    assert [name.text for name in found.names] == ["n0", "n1", "(other)"]
-    assert list(found.host.names) == [0, 1, 2, 2]
-
-
-def test_threads_beyond_a_limit_are_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trace_events, "THREAD_LIMIT", 2)
-    found = read(tmp_path, [x("a", n, 1, tid=n) for n in range(5)])
-    assert list(found.host.threads) == [0, 1, 2, 2, 2]
+    found = read(tmp_path, [x(f"n{n}", n, 1, tid=n) for n in range(6)])
+    assert (len(found.host), found.left_out) == (4, 2)
+    assert [name.text for name in found.names] == ["n0", "n1", "(other)"]
+    assert list(found.host.names) == list(found.host.threads) == [0, 1, 2, 2]
     assert found.label(2).endswith("other threads")

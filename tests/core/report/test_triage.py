@@ -236,12 +236,6 @@ def test_what_was_not_measured_is_said_once_with_its_reason(tmp_path: Path) -> N
     assert {kind for text, kind in levels.items() if why[:5] in text} == {"warning"}
 
 
-def test_a_gpu_that_is_lost_leaves_its_note(tmp_path: Path) -> None:
-    text = text_of(make_gpu_report(tmp_path / "g.dldprof", finish=False))
-    assert "Partial" in text
-    assert "the GPU is lost" in text
-
-
 def test_launches_alone_say_nothing_of_what_layers_cost(tmp_path: Path) -> None:
     with gpu_writer(tmp_path / "r") as made:
         made.add_layer(Layer("a", "Conv", provider=CUDA))

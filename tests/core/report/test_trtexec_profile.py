@@ -66,19 +66,6 @@ def test_triage_does_not_take_the_sum_for_a_latency(path: Path) -> None:
     assert any("each layer's average over 10 iterations" in line for line in lines)
 
 
-def test_old_versions_have_no_median(tmp_path: Path) -> None:
-    rows = [row("a", 30.0, 3.0, 60.0), row("b", 20.0, 2.0, 40.0, medianMs=1.0)]
-    with open_report(write(tmp_path / "p.json", rows)) as report:
-        assert [layer.time_ms for layer in report.layers] == [3.0, 2.0]
-        assert any("each layer's average" in note.text for note in report.notes)
-
-
-def test_without_averages_the_sum_is_divided(tmp_path: Path) -> None:
-    path = write(tmp_path / "p.json", [{"name": "a", "timeMs": 30.0, "percentage": 100}])
-    with report_from_trtexec_profile(path) as report:
-        assert report.layers[0].time_ms == 3.0
-
-
 def test_a_row_that_is_there_twice_counts_once(path: Path) -> None:
     write(path, [*ROWS, ROWS[0]])
     with open_report(path) as report:
@@ -136,9 +123,6 @@ def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
     path.write_text('[{"count":0},{"name":"a","timeMs":NaN,"averageMs":-1,"percentage":1e999}]')
     with pytest.raises(InputError, match="has no layer: 1 row without a valid time"):
         open_report(path)
-
-
-def test_it_can_be_stopped(path: Path) -> None:
     with pytest.raises(CancelledError):
         report_from_trtexec_profile(path, cancelled=lambda: True)
 

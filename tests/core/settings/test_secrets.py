@@ -5,8 +5,17 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.settings.secrets import SECRETS, SERVICE, Secrets, keyring_problem
+from dld_tui.core.settings import secrets
+from dld_tui.core.settings.secrets import (
+    GOOD,
+    SECRETS,
+    SERVICE,
+    ConnectionStep,
+    Secrets,
+    keyring_problem,
+)
 
 
 class Broken(Exception):
@@ -77,3 +86,25 @@ def test_why_there_is_none(keyring: ModuleType, monkeypatch: pytest.MonkeyPatch)
     assert "no usable keyring" in (keyring_problem() or "")
     monkeypatch.setitem(sys.modules, "keyring", None)
     assert "install keyring" in (keyring_problem() or "").replace("'", "")
+
+
+def test_nobody_answers_no() -> None:
+    nobody = secrets.Nobody()
+    assert nobody.secret("Password") is None
+    assert nobody.confirm("Trust?", "") is False
+
+
+def test_a_process_has_one_asker() -> None:
+    before = secrets.current()
+    mine = secrets.Nobody()
+    secrets.use(mine)
+    try:
+        assert secrets.current() is mine
+    finally:
+        secrets.use(before)
+
+
+def test_a_step_as_json() -> None:
+    assert encode(ConnectionStep("connect", GOOD, "box")) == {
+        "name": "connect", "state": "good", "found": "box", "fix": ""
+    }  # fmt: skip

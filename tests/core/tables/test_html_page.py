@@ -21,7 +21,7 @@ from dld_tui.core.tables.html_page import (
     tiles,
 )
 from dld_tui.core.tables.rendering import FILTER_FROM, html_of
-from dld_tui.core.tables.table import COUNT, MEAN, MS, PERCENT, Column, Table
+from dld_tui.core.tables.table import MS, Column, Table
 
 HOSTILE = '</script><img src=x onerror="alert(1)">&\x1b[31m\u202e'
 
@@ -107,12 +107,6 @@ def test_large_tables_have_a_filter_and_empty_ones_are_nothing() -> None:
     assert "<input" not in html_of("t", table(FILTER_FROM - 1))
     assert 'data-table="t"' in html_of("t", table(FILTER_FROM))
     assert html_of("t", table(0)) == ""
-
-
-def test_figures() -> None:
-    assert COUNT.shown(1234) == "1,234"
-    assert MEAN.shown(2.5) == "2.5"
-    assert PERCENT.shown(None) == "–"
 
 
 def test_facts_escape() -> None:

@@ -98,7 +98,7 @@ def read(text: str, request: type[BuildSettings], version: str = "") -> BuildSet
 
 @pytest.mark.parametrize("version", ["8.6", "10.16", "11.5"])
 @pytest.mark.parametrize("request_class", [BuildRequest, ProfileRequest])
-@limits(max_examples=20, suppress_health_check=list(HealthCheck))
+@limits(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_a_printed_command_reads_as_the_same_settings(
     version: str, request_class: type[BuildSettings], data: st.DataObject

@@ -25,6 +25,7 @@ from dld_tui.core.tune.placement import (
 )
 from dld_tui.core.tune.regions import Pattern, Regions, Scheme, regions_of
 from tests.support import models
+from tests.support.tiers import first
 
 Ms = Callable[[Placement], float]
 Good = Callable[[Placement], bool]
@@ -71,7 +72,7 @@ def every(regions: Regions) -> list[Placement]:
     return [*itertools.product(*(pattern.schemes for pattern in regions.patterns))]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", first(8, range(30)))
 def test_separate_regions_get_the_best_of_all_placements(seed: int) -> None:
     drawn, regions = random.Random(seed), chain(5)
     gains = [{scheme: drawn.uniform(-2, 2) for scheme in Scheme} for _ in range(5)]
@@ -98,7 +99,7 @@ def test_what_is_behind_a_scheme_that_was_left_is_tried() -> None:
     assert search.best == (Scheme.ALL, Scheme.FLOAT)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", first(8, range(30)))
 def test_borders_between_quantized_and_float_regions_cost_time(seed: int) -> None:
     drawn, regions = random.Random(seed), chain(8, mixed=False)
     gains = [drawn.choice((-1.0, 0.6, 1.0, 1.4)) for _ in range(8)]

@@ -28,22 +28,22 @@ def raced(true_ms: dict[str, float], seed: int, most: int = 12) -> tuple[Race, i
 
 def test_the_fastest_wins_though_the_machine_drifts_more_than_they_differ() -> None:
     true_ms = {"as it is": 10.0, "a": 8.0, "b": 9.0, "c": 15.0, "d": 30.0}
-    wins = sum(raced(true_ms, seed)[0].best == "a" for seed in range(100))
-    assert wins >= 97
+    wins = sum(raced(true_ms, seed)[0].best == "a" for seed in range(40))
+    assert wins >= 38
 
 
 def test_losers_are_stopped_early() -> None:
     true_ms = {"as it is": 10.0, "a": 5.0} | {f"slow {n}": 10.0 + n for n in range(8)}
-    turns = [raced(true_ms, seed)[1] for seed in range(20)]
+    turns = [raced(true_ms, seed)[1] for seed in range(10)]
     assert max(turns) <= 0.5 * 12 * len(true_ms)
 
 
 def test_what_is_alike_is_not_called_slower() -> None:
     wrong = 0
-    for seed in range(200):
+    for seed in range(100):
         race, _ = raced({"as it is": 10.0, "same": 10.0}, seed)
         wrong += race.is_slower("as it is", "same") or race.is_slower("same", "as it is")
-    assert wrong <= 0.1 * 200  # 1 % at each side and look, up to nine looks; what wins is confirmed
+    assert wrong <= 0.1 * 100  # 1 % at each side and look, up to nine looks; what wins is confirmed
 
 
 def test_ratios_are_of_rounds_and_the_reference_stays_in() -> None:
@@ -82,7 +82,7 @@ def test_what_delays_the_reference_does_not_make_all_others_seem_faster() -> Non
         logs = [math.log(figures[name] / figures["base"]) for name in race.names[1:]]
         return abs(float(np.mean(logs)))
 
-    alone, beside = (np.mean([common_error(seed, many) for seed in range(300)]) for many in (10, 3))
+    alone, beside = (np.mean([common_error(seed, many) for seed in range(100)]) for many in (10, 3))
     assert beside < alone / 2
 
 

@@ -121,7 +121,13 @@ def test_lists_of_tensors_and_types(tmp_path: Path) -> None:
     }
 
 
-def test_nan_is_the_same_as_nan(tmp_path: Path) -> None:
+def test_plain_values(tmp_path: Path) -> None:
+    old = model(i=1, f=0.5, s="a", ints=[1, 2], strings=["a"])
+    new = model(i=2, f=0.25, s="b", ints=[1, 3], strings=["a", "b"])
+    assert fields(tmp_path, old, new) == {
+        "attribute f": ("0.5", "0.25"), "attribute i": ("1", "2"), "attribute s": ("'a'", "'b'"),
+        "attribute ints": ("[1, 2]", "[1, 3]"), "attribute strings": ("['a']", "['a', 'b']"),
+    }  # fmt: skip
     nan = float("nan")
     assert fields(tmp_path, model(f=nan, fs=[nan, 1.0]), model(f=nan, fs=[nan, 1.0])) == {}
     assert fields(tmp_path, model(f=0.0), model(f=-0.0)) == {"attribute f": ("0.0", "-0.0")}

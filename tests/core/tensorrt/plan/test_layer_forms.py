@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import CorruptFileError
+from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.tensorrt.plan.engine_plan import EngineTensor
+from dld_tui.core.tensorrt.plan.json_text import documents, dtype_of, parsed, read_text
 from dld_tui.core.tensorrt.plan.layers import find_layers, read_layers
 from dld_tui.core.types import JSON
 
@@ -108,3 +110,71 @@ def test_sizes_that_are_not_known() -> None:
     int4: JSON = {"Name": "x", "Dimensions": [3], "Format/Datatype": "Int4"}
     [packed] = read_layers([{**LAYER, "Inputs": [int4]}]).layers
     assert packed.io_bytes == 2
+
+
+@pytest.mark.parametrize(
+    ("phrase", "dtype"),
+    [
+        ("Half", "fp16"),
+        ("Float", "fp32"),
+        ("BFloat16", "bf16"),
+        ("Row major linear BF16 format", "bf16"),
+        ("Thirty-two wide channel vectorized row major Int8 format", "int8"),
+        ("Channel major FP16 format where channel % 8 == 0", "fp16"),
+        ("Row major linear FP8 format", "fp8"),
+        ("FP4", "fp4"),
+        ("E8M0", "e8m0"),
+        ("kINT4", "int4"),
+        ("kUINT8", "uint8"),
+        ("Bool", "bool"),
+        ("Int64", "int64"),
+        ("N/A due to dynamic shapes", ""),
+        ("", ""),
+    ],
+)
+def test_dtype(phrase: str, dtype: str) -> None:
+    assert dtype_of(phrase) == dtype
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"Layers": [{"Name": "a", "LayerType": "kg', "JSON ends early at line 1 column 40"),
+        ('{"Layers": [\n{"Name": "a"},', "JSON ends early at line 2 column 15"),
+        ('{"Layers": nonsense}', "Not JSON: Expecting value at line 1 column 12"),
+        ("[" * 100_000, "JSON is nested too deep"),
+        ("[" + "9" * 5000 + "]", "JSON has a number with too many digits"),
+        ('{"a": 1} x', "Not JSON: there is data after the document at line 1 column 9"),
+    ],
+)
+def test_damage_is_one_line(text: str, message: str) -> None:
+    with pytest.raises(CorruptFileError) as caught:
+        parsed(text, "f.json")
+    assert str(caught.value) == f"f.json: {message}"
+
+
+def test_what_is_no_number_is_unknown() -> None:
+    assert parsed('{"a": NaN, "b": "x\x1ey"}', "f") == {"a": None, "b": "x\x1ey"}
+
+
+def test_layers_one_after_another() -> None:
+    divided = '--- Layer 0 ---\n{"Name": "a"}\n--- Layer 1 ---\n{"Name": "b"}\n'
+    assert documents(divided, "f") == ([{"Name": "a"}, {"Name": "b"}], [])
+    assert documents('{"Name": "a"}\n{"Name": "b"}', "f")[0] == [{"Name": "a"}, {"Name": "b"}]
+
+
+def test_a_damaged_layer_is_left_out() -> None:
+    found, notes = documents('--- Layer 0 ---\n{"Name": "a"}\n--- Layer 1 ---\n{"Na', "f")
+    assert found == [{"Name": "a"}]
+    assert notes == ["1 of the layers are not complete JSON and left out"]
+
+
+def test_encodings(tmp_path: Path) -> None:
+    path = tmp_path / "f.json"
+    path.write_bytes('{"é": 1}'.encode("utf-16"))
+    assert read_text(path) == '{"é": 1}'
+    path.write_bytes(b"\xef\xbb\xbf[]")
+    assert read_text(path) == "[]"
+    path.write_bytes(b" \n")
+    with pytest.raises(InputError, match="empty"):
+        read_text(path)

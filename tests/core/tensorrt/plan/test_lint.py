@@ -319,15 +319,6 @@ def test_generated_kernels_that_only_quantize_are_seen_by_their_nodes() -> None:
     assert not findings(made)
 
 
-def test_several_hazards_of_one_layer() -> None:
-    found = said(
-        layer(0, of="int8", to="fp32", dims=(1, 3, 8, 8), tactic=SLOW, percent=40.0, time_ms=1.0)
-    )
-    assert set(found) == {
-        "conv-off-tensor-cores", "quantized-conv-float-output",
-    }  # fmt: skip
-
-
 def test_layers_without_outputs_or_inputs() -> None:
     found = said(
         layer(0, type="TrainStation", inputs=(), outputs=()),
@@ -482,11 +473,11 @@ def test_the_work_grows_with_the_layers_and_no_faster() -> None:
                   percent=0.02, time_ms=0.004)
             for i in range(count)
         ])
-        for count in (500, 1000)
+        for count in (150, 300)
     ]  # fmt: skip
     few, many = (steps_in(findings, made) for made in plans)
     assert many < 2.5 * few
-    assert len(findings(plans[1])) > 1000
+    assert len(findings(plans[1])) > 300
 
 
 SHARE = "the share of these layers"

@@ -266,7 +266,7 @@ def joins(draw: st.DrawFn) -> tuple[list[str], str, list[str]]:
 
 
 @pytest.mark.broad
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(case=joins())
 def test_joins_of_any_names_map_back(
     case: tuple[list[str], str, list[str]], tmp_path_factory: pytest.TempPathFactory

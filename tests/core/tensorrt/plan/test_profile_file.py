@@ -14,7 +14,6 @@ from dld_tui.core.tensorrt.plan.trtexec_log import (
     profile_of_rows,
     rows_of_file,
 )
-from dld_tui.core.types import JSON
 
 
 def join(names: list[str], *rows: tuple[str, float | None]) -> JoinedProfile:
@@ -103,13 +102,3 @@ def test_several_lists_in_one_file_are_runs() -> None:
     joined = profile_of_rows([*rows_of_file(RUN % 1, "f").rows, *rows_of_file(RUN % 5, "f").rows])
     assert [(row.name, row.facts.average_ms) for row in joined.rows] == [("a", 5), ("b", 1)]
     assert joined.notes == ["the profile is of 2 runs: the last is shown"]
-
-
-def test_a_row_that_is_there_twice_counts_once() -> None:
-    rows: list[dict[str, JSON]] = [
-        {"name": "a", "timeMs": 2.0, "averageMs": 0.5, "percentage": 100},
-        {"name": "none", "timeMs": 0, "averageMs": 0},
-    ]
-    found = profile_of_rows([{"count": 4}, *rows, *rows])
-    assert [row.name for row in found.rows] == ["a", "none", "none"]  # nothing is counted twice
-    assert found.notes == ["1 row is in the profile twice and counted once"]

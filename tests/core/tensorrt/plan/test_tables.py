@@ -12,15 +12,20 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.report.groups import group_layers, output_bytes
+from dld_tui.core.report.layer_table import select
 from dld_tui.core.report.schema import finite
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import FINE_MS, RATIO, SHORT, TEXT, Table
 from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
-from dld_tui.core.tensorrt.plan.export import plan_json
+from dld_tui.core.tensorrt.plan.export import plan_json, plan_sheets
+from dld_tui.core.tensorrt.plan.layer_records import layer_records
+from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import distribution, groups, matching, summary_lines
 from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
+from tests.support.engine_files import write_engine
 from tests.support.plans import layer, plan
 
 CONV = layer(
@@ -148,3 +153,78 @@ def test_json_of_a_real_plan(real_files: Path) -> None:
     # ResNet-18 at batch 32 has 1.82 G multiply-accumulates an image.
     total = sum(count or 0 for count in column_of(make_table(found, "gemm"), "macs"))
     assert total == pytest.approx(32 * 1.82e9, rel=0.01)
+
+
+def test_layers_become_records_with_their_place(tmp_path: Path) -> None:
+    plan = open_plan(write_engine(tmp_path))
+    mapping = map_plan(plan)
+    records = layer_records(plan, mapping, findings(plan, mapping))
+    assert [record.index for record in records] == list(range(5))
+    second = records[2]
+    assert (second.type, second.precision, second.time_ms) == ("Convolution", "int8", 0.2)
+    assert second.engine is not None
+    assert second.engine.output_precision == "fp16"
+    assert second.engine.tactic == "sm80_xmma_fprop_int8_half"
+    assert second.engine.footprint == plan.layers[2].footprint
+    assert second.engine.findings
+    assert output_bytes(second) == 8 * 64 * 28 * 28 * 2
+    assert [link.name for link in records[1].nodes] == ["/block/conv1/Conv"]
+
+
+def test_records_are_grouped_by_a_detail(tmp_path: Path) -> None:
+    plan = open_plan(write_engine(tmp_path))
+    groups = group_layers(layer_records(plan, {}), "tactic")
+    assert groups[0].key == "sm80_xmma_fprop_int8_half"
+    assert groups[0].time_ms == 0.2
+
+
+def test_the_sheets_of_a_plan() -> None:
+    layers = [
+        layer(0, "conv", of="fp16", time_ms=0.3),
+        layer(1, "move", "Reformat", of="fp16", to="fp32", time_ms=0.1),
+    ]
+    engine = replace(plan(layers), notes=("1 layer without a name",), passes=1)
+    found = findings(engine, {})
+    sheets = dict(plan_sheets(engine, found))
+    assert [*sheets][:4] == ["Summary", "Findings", "By type", "By precision"]
+    assert sheets["Layers"].rows == make_table(engine, "layers").rows
+    assert "Inference times" not in sheets  # none are known
+    assert {one.rule for one in sheets["Findings"].rows} == {one.rule for one in found}
+    named = sheets["Findings"].columns[-1]
+    assert any("move" in str(named.value(one)) for one in sheets["Findings"].rows)
+    name, value = (column.value for column in sheets["Summary"].columns)
+    summary = [(name(row), value(row)) for row in sheets["Summary"].rows]
+    assert ("plan", "net.json") in summary
+    assert ("layer sum", "0.400 ms, mean of 1 pass") in summary
+    assert ("note", "1 layer without a name") in summary
+
+
+PLAN_of_filter = plan([
+    layer(0, "/stem/conv + relu", of="int8", to="fp16", tactic="sm80_imma", time_ms=3.0,
+          percent=60.0, metadata="[ONNX Layer: /stem/conv]", weights_bytes=100),
+    layer(1, "QuantizeLinear_2", type="Reformat", origin="QDQ", of="fp16", to="int8", time_ms=1.0,
+          percent=20.0),
+    layer(2, "copy", type="Reformat", origin="REFORMAT", of="fp16", to="fp32", time_ms=1.0,
+          percent=20.0),
+])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", [0, 1, 2]), ("origin:qdq", [1]), ("QDQ", [1]), ("type:conv", [0]),
+        ("precision:int8", [0]),
+        ("out:int8", [1]), ("conv relu", [0]), ("conv nothing", []), ("ms>1", [0]),
+        ("%<=20", [1, 2]),
+        ("tactic:imma", [0]), ("node:stem", [0]), ("scope:stem", [0]), ("bytes>0", [0, 1, 2]),
+        ("weights>0", [0]), ("format:fp32", [2]), ("findings>0", [0, 1, 2]), ("1.2.3", []),
+        ("kind:reformat ms<2", [1, 2]),
+    ],
+)  # fmt: skip
+def test_as_on_the_screen(text: str, found: list[int]) -> None:
+    mapping = map_plan(PLAN_of_filter)
+    wrong = findings(PLAN_of_filter, mapping)
+    records = layer_records(PLAN_of_filter, mapping, wrong)
+    assert select(records, text, engine=True) == found
+    if not text.startswith("findings"):
+        assert [one.index for one in matching(PLAN_of_filter, text, mapping)] == found

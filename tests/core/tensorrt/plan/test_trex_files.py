@@ -67,12 +67,3 @@ def test_from_a_log(tmp_path: Path) -> None:
     rows = json.loads((tmp_path / "net.profile.json").read_text())
     assert rows[0] == {"count": 4}
     assert rows[1]["medianMs"] == 0.9
-
-
-@pytest.mark.broad
-def test_every_real_set_comes_back(real_files: Path, tmp_path: Path) -> None:
-    for path in (real_files / "engines").glob("trex/examples/**/*.graph.json"):
-        plan = open_plan(path)
-        write_trex(plan, tmp_path / "net", overwrite=True)
-        again = open_plan(tmp_path / "net.graph.json")
-        assert (again.layers, again.timing) == (plan.layers, plan.timing)

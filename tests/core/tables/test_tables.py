@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
@@ -13,9 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dld_tui.core.errors import UsageError
-from dld_tui.core.tables.rendering import GAP, csv_of, fitted_lines, html_of, text_lines
+from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.process import plugins
+from dld_tui.core.tables import writers as module
+from dld_tui.core.tables.rendering import GAP, csv_of, csv_text, fitted_lines, html_of, text_lines
 from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, NAMES, PERCENT, Column, Table, json_of
+from dld_tui.core.tables.writers import TableWriter, write_tables, writers
 from dld_tui.core.text import visible
 from dld_tui.extras.parquet import content
 
@@ -138,3 +142,76 @@ def test_the_style_of_a_text_may_depend_on_its_row() -> None:
     by_sign = Column[int]("a", "a", str, style=lambda row: "bad" if row < 0 else "good")
     assert [plain.style_of(row) for row in (-1, 1)] == ["dim", "dim"]
     assert [by_sign.style_of(row) for row in (-1, 1)] == ["bad", "good"]
+
+
+HOSTILE_of_as_csv = st.text(
+    st.one_of(st.characters(), st.sampled_from("=+-@\t\r\n\x1b\x07\u202e\u2066\ud800\udcff\"',"))
+)
+
+
+def cells(text: str) -> list[list[str]]:
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+@given(st.lists(st.tuples(HOSTILE_of_as_csv, HOSTILE_of_as_csv), max_size=5))
+def test_any_text_is_one_harmless_cell(rows: list[tuple[str, str]]) -> None:
+    text = csv_text(["a", "b"], rows)
+    text.encode("utf-8")  # no surrogate is left
+    found = cells(text)
+    assert len(found) == len(rows) + 1
+    for row in found:
+        for cell in row:
+            assert not set(cell) & set("\x1b\x07\u202e\u2066\x00")
+            assert not cell.startswith(("=", "@", "＝", "\t", "\r"))
+            if cell.startswith(("+", "-")):
+                float(cell)
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"),
+    [
+        ("=1+1", "'=1+1"), ("+x", "'+x"), ("-2+3", "'-2+3"), ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"), ("\n=1", "'\n=1"), (" =1", "' =1"), (" - a", "' - a"),
+        ("\r=1", "'\r=1"), ("＝1", "'＝1"), ("-1.5e-3", "-1.5e-3"),
+        (-1.5, "-1.5"),
+        ("+7", "+7"), (None, ""), (True, "True"), ("a\x1b[31m\x07b", "a\\x1b[31m\\x07b"),
+        ("\ud800", "\\ud800"), ("a\u202eb", "a\\u202eb"), ("conv,1", "conv,1"), ("a\nb", "a\nb"),
+    ],
+)  # fmt: skip
+def test_cells(value: object, cell: str) -> None:
+    assert cells(csv_text(["h"], [[value, "x"]]))[1] == [cell, "x"]
+
+
+def test_lines_end_as_the_standard_says() -> None:
+    assert csv_text(["a"], [[1]]) == "a\r\n1\r\n"
+
+
+TABLE = Table((Column("name", "name", str),), ["a", "b"])
+
+
+def test_ours_are_found() -> None:
+    found = writers()
+    assert {name: writer.ending for name, writer in found.items()} == {
+        "parquet": ".parquet", "xlsx": ".xlsx"
+    }  # fmt: skip
+    assert [name for name, writer in found.items() if writer.several] == ["xlsx"]
+
+
+def test_one_writes_a_file_and_a_bug_of_it_is_named(tmp_path: Path) -> None:
+    plain = TableWriter(
+        ".names", "names", lambda tables, facts: "".join(tables[0][1].rows).encode()
+    )
+    assert write_tables(plain, tmp_path / "x.names", [("T", TABLE)]) == []
+    assert (tmp_path / "x.names").read_bytes() == b"ab"
+    broken = TableWriter(".names", "names", lambda tables, facts: facts["x"].encode())
+    with pytest.raises(ActivityError, match="the writer of names failed: KeyError: 'x'"):
+        write_tables(broken, tmp_path / "y.names", [("T", TABLE)])
+    assert not (tmp_path / "y.names").exists()
+
+
+def test_a_wrong_name_or_ending_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = TableWriter("names", "names", lambda tables, facts: b"")
+    given = (plugins.Plugin("names", "toy", writer),)
+    monkeypatch.setattr(module, "plugins", lambda group, kind: given)
+    assert writers() == {}
+    assert "its ending is not one as .xlsx" in plugins.skipped()[0].problem
