@@ -57,10 +57,7 @@ def command(calls: list[tuple[Any, ...]]) -> click.Command:
 def test_request_runs_and_its_result_is_shown(calls: list[tuple[Any, ...]]) -> None:
     arguments = ["m.onnx", "--count", "3", "--target", "there", "--json"]
     assert command(calls).main(arguments, standalone_mode=False) == 7
-    assert calls == [
-        ("example", Request(Path("m.onnx"), count=3), "there"),
-        ({"answer": 42}, True),
-    ]
+    assert calls == [("example", Request(Path("m.onnx"), count=3), "there"), ({"answer": 42}, True)]
 
 
 def test_existing_output_is_refused_before_anything_runs(

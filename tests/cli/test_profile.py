@@ -108,10 +108,7 @@ def test_interrupt_cancels_the_job_and_its_worker(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "dld_tui", "profile", "onnxruntime", str(model)]
     command += ["--duration", "600", "-o", str(tmp_path / "out.dldprof")]
     with subprocess.Popen(
-        command,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        preexec_fn=listen_to_interrupts,
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, preexec_fn=listen_to_interrupts
     ) as running:
         children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
         workers: list[Path] = []  # a guard of the children is a child, too

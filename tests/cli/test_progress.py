@@ -58,15 +58,10 @@ def test_a_long_read_tells_its_rate(
     for done in (1_000_000, 2_000_000, 50_000_000):
         shown.bytes_read(done, 100_000_000)
     lines = capsys.readouterr().err.split("\r\x1b[K")
-    assert lines[-2:] == [
-        "reading  2 MB of 100 MB  2 %",
-        "reading  50 MB of 100 MB  50 %  25 MB/s",
-    ]
+    assert lines[-2:] == ["reading  2 MB of 100 MB  2 %", "reading  50 MB of 100 MB  50 %  25 MB/s"]
 
 
-def test_raw_lines_of_a_runtime_become_one_with_a_count(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_raw_lines_of_a_runtime_become_one_with_a_count(capsys: pytest.CaptureFixture[str]) -> None:
     line = "2026-01-02 03:04:05.6 [W:onnxruntime:, graph.cc:4437 CleanUnused] Removing {}\x1b[1m"
     with ProgressReporter() as shown:
         for name in ("a", "b", "c"):
