@@ -15,17 +15,9 @@ import pytest
 
 from dld_tui.cli import main
 from dld_tui.cli.group import dld as group
+from dld_tui.core import errors
 from dld_tui.core.command_line import CommandInfo
 from dld_tui.core.command_line import commands as shell_commands
-from dld_tui.core.errors import (
-    ActivityError,
-    CancelledError,
-    CorruptFileError,
-    DldError,
-    InputError,
-    UnavailableError,
-    UsageError,
-)
 from dld_tui.core.process.paths import short, state_dir
 from tests.support import models
 from tests.support.cli import Dld, listen_to_interrupts, process
@@ -87,12 +79,12 @@ def replace_dld(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (UsageError("x"), 2),
-        (InputError("x"), 3),
-        (CorruptFileError("x"), 3),
-        (UnavailableError("x"), 4),
-        (ActivityError("x"), 5),
-        (CancelledError(), 130),
+        (errors.UsageError("x"), 2),
+        (errors.InputError("x"), 3),
+        (errors.CorruptFileError("x"), 3),
+        (errors.UnavailableError("x"), 4),
+        (errors.ActivityError("x"), 5),
+        (errors.CancelledError(), 130),
         (KeyboardInterrupt(), 130),
         (MemoryError(), 5),
         (OSError(28, "No space left on device"), 5),
@@ -109,13 +101,15 @@ def test_errors_become_a_line_and_a_status(
 def test_error_line_has_place_reason_and_hint_and_no_escapes(
     dld: Dld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    error: DldError = InputError("is\x1b[2J odd\nfile", where="a.onnx", hint="Look again")
+    error: errors.DldError = errors.InputError(
+        "is\x1b[2J odd\nfile", where="a.onnx", hint="Look again"
+    )
     replace_dld(monkeypatch, error)
     assert dld.fails(3, "check") == r"dld: a.onnx: is\x1b[2J odd\nfile. Look again"
 
 
 def test_details_of_an_error_are_kept_in_a_file(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
-    replace_dld(monkeypatch, ActivityError("it failed", details="line 1\nline 2"))
+    replace_dld(monkeypatch, errors.ActivityError("it failed", details="line 1\nline 2"))
     line = dld.fails(5, "check")
     path = state_dir() / "last-error.txt"
     assert line == f"dld: it failed (details: {short(path)})"

@@ -11,16 +11,10 @@ import pytest
 from dld_tui.core import fmt
 from dld_tui.core.model.document import Document, Node
 from dld_tui.core.text import cell_width
+from dld_tui.widgets.explorer import state
 from dld_tui.widgets.explorer.branches import Branch, ExplorerEntry, Item, Sort, View
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.explorer.rows import ExplorerRows, view_title
-from dld_tui.widgets.explorer.state import (
-    ExplorerModel,
-    Figures,
-    next_match,
-    reveal,
-    unfold_to_fill,
-)
 from dld_tui.widgets.shell import glyphs
 from tests.support import models
 
@@ -44,14 +38,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def explorer(folder: Path, request: pytest.FixtureRequest) -> Iterator[ExplorerModel]:
+def explorer(folder: Path, request: pytest.FixtureRequest) -> Iterator[state.ExplorerModel]:
     text = getattr(request, "param", TREE)
     document = Document.open(models.write(folder, text))
-    yield ExplorerModel(document)
+    yield state.ExplorerModel(document)
     document.close()
 
 
-def shown(model: ExplorerModel) -> list[str]:
+def shown(model: state.ExplorerModel) -> list[str]:
     """Return the rows as text: two blanks a level, a number behind a branch."""
     rows = model.rows()
     lines = []
@@ -61,19 +55,19 @@ def shown(model: ExplorerModel) -> list[str]:
     return lines
 
 
-def unfold_all(model: ExplorerModel) -> None:
+def unfold_all(model: state.ExplorerModel) -> None:
     for _ in range(20):
         for item in model.rows().items:
             if model.can_unfold(item):
                 model.set_unfolded(item, True)
 
 
-def node(model: ExplorerModel, name: str) -> Node:
+def node(model: state.ExplorerModel, name: str) -> Node:
     return next(n for s in model.document.scopes() for n in s.nodes if n.name == name)
 
 
 def test_name_tree_splits_at_slashes_and_tells_lone_folders_in_one_row(
-    explorer: ExplorerModel,
+    explorer: state.ExplorerModel,
 ) -> None:
     unfold_all(explorer)
     assert shown(explorer) == [
@@ -93,7 +87,7 @@ def test_name_tree_splits_at_slashes_and_tells_lone_folders_in_one_row(
 def test_folders_that_hold_one_folder_are_one_row(folder: Path) -> None:
     text = TREE.replace('"/enc/1/', '"/enc/0/')
     document = Document.open(models.write(folder, text))
-    model = ExplorerModel(document)
+    model = state.ExplorerModel(document)
     unfold_all(model)
     assert shown(model)[1] == "  /enc/0 4"
     document.close()
@@ -103,13 +97,13 @@ def test_names_without_slashes_split_at_dots(folder: Path) -> None:
     text = TREE.replace("/enc/", "enc.").replace("/head", "head").replace("/dec/", "dec.")
     text = text.replace("/", ".")
     document = Document.open(models.write(folder, text))
-    model = ExplorerModel(document)
+    model = state.ExplorerModel(document)
     unfold_all(model)
     assert shown(model)[1:4] == ["  enc 4", "    0 2", "      conv"]
     document.close()
 
 
-def test_by_type_groups_alphabetically_or_by_count(explorer: ExplorerModel) -> None:
+def test_by_type_groups_alphabetically_or_by_count(explorer: state.ExplorerModel) -> None:
     explorer.view = View.TYPE
     explorer.set_unfolded(Branch.of_scope(explorer.root, 0), True)
     unfold = [item for item in explorer.rows().items if isinstance(item, Branch)]
@@ -123,7 +117,7 @@ def test_by_type_groups_alphabetically_or_by_count(explorer: ExplorerModel) -> N
 def test_by_name_sorts_numbers_as_numbers(folder: Path) -> None:
     text = TREE.replace("/enc/0/conv", "n10").replace("/enc/0/act", "n9").replace("/head", "N2")
     document = Document.open(models.write(folder, text))
-    model = ExplorerModel(document)
+    model = state.ExplorerModel(document)
     model.view = View.NAME
     names = [line.strip() for line in shown(model)[1:]]
     assert names == ["/dec/out/last", "/enc/1/act", "/enc/1/conv", "N2", "n9", "n10"]
@@ -133,7 +127,7 @@ def test_by_name_sorts_numbers_as_numbers(folder: Path) -> None:
 @pytest.mark.parametrize("sort", list(Sort))
 @pytest.mark.parametrize("view", [View.NAME, View.FILE])
 def test_reversed_lists_are_the_same_rows_from_the_last_to_the_first(
-    explorer: ExplorerModel, view: View, sort: Sort
+    explorer: state.ExplorerModel, view: View, sort: Sort
 ) -> None:
     explorer.view, explorer.sort = view, sort
     rows = shown(explorer)[1:]
@@ -143,13 +137,13 @@ def test_reversed_lists_are_the_same_rows_from_the_last_to_the_first(
     assert shown(explorer)[1:] == rows
 
 
-def test_figures_are_a_column_and_an_order(explorer: ExplorerModel) -> None:
+def test_figures_are_a_column_and_an_order(explorer: state.ExplorerModel) -> None:
     explorer.view, explorer.sort = View.FILE, Sort.FIGURE
     plain = [line.strip() for line in shown(explorer)[1:]]
     assert plain[0] == "/enc/0/conv"  # no figures: the order of the file
     nodes = explorer.document.main.nodes
     values = {nodes[1]: 7.0, nodes[4]: 2_000_000.0}
-    explorer.set_figures(Figures("FLOPs", values, fmt.short_count))
+    explorer.set_figures(state.Figures("FLOPs", values, fmt.short_count))
     assert [line.strip() for line in shown(explorer)[1:3]] == ["/head", "/enc/0/act"]
     rows = ExplorerRows(explorer.rows(), lambda item: None, explorer, lambda entry: False)
     for width in (33, 34, 62, 120):
@@ -162,7 +156,7 @@ def test_figures_are_a_column_and_an_order(explorer: ExplorerModel) -> None:
     assert [line.strip() for line in shown(explorer)[1:]] == plain
 
 
-def test_reversed_trees_reverse_folders_and_what_is_in_them(explorer: ExplorerModel) -> None:
+def test_reversed_trees_reverse_folders_and_what_is_in_them(explorer: state.ExplorerModel) -> None:
     explorer.sort, explorer.descending = Sort.NAME, True
     unfold_all(explorer)
     assert [line.strip() for line in shown(explorer)] == [
@@ -172,7 +166,7 @@ def test_reversed_trees_reverse_folders_and_what_is_in_them(explorer: ExplorerMo
     assert view_title(View.TREE, Sort.NAME, True).endswith(glyphs.current().down)
 
 
-def test_reversed_types_are_the_fewest_first(explorer: ExplorerModel) -> None:
+def test_reversed_types_are_the_fewest_first(explorer: state.ExplorerModel) -> None:
     explorer.view, explorer.sort, explorer.descending = View.TYPE, Sort.TYPE, True
     unfold_all(explorer)
     lines = [line.strip() for line in shown(explorer)]
@@ -181,7 +175,7 @@ def test_reversed_types_are_the_fewest_first(explorer: ExplorerModel) -> None:
     ]  # fmt: skip
 
 
-def test_file_order_is_the_order_of_the_file(explorer: ExplorerModel) -> None:
+def test_file_order_is_the_order_of_the_file(explorer: state.ExplorerModel) -> None:
     explorer.view = View.FILE
     assert [line.strip() for line in shown(explorer)[1:]] == [
         entry.label for entry in explorer.entries(explorer.root)
@@ -189,7 +183,7 @@ def test_file_order_is_the_order_of_the_file(explorer: ExplorerModel) -> None:
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_subgraphs_are_branches_below_their_node(explorer: ExplorerModel) -> None:
+def test_subgraphs_are_branches_below_their_node(explorer: state.ExplorerModel) -> None:
     explorer.view = View.FILE
     unfold_all(explorer)
     assert shown(explorer) == [
@@ -206,21 +200,21 @@ def test_subgraphs_are_branches_below_their_node(explorer: ExplorerModel) -> Non
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_by_name_lists_nodes_of_subgraphs_among_the_others(explorer: ExplorerModel) -> None:
+def test_by_name_lists_nodes_of_subgraphs_among_the_others(explorer: state.ExplorerModel) -> None:
     explorer.view = View.NAME
     names = [line.strip() for line in shown(explorer)[1:]]
     assert names == ["choose", "e", "inner", "pre", "shadow", "t"]
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_a_folder_counts_what_is_in_subgraphs(explorer: ExplorerModel) -> None:
+def test_a_folder_counts_what_is_in_subgraphs(explorer: state.ExplorerModel) -> None:
     explorer.document.apply("rename_node", scope=[], node="choose", name="/a/b")
     explorer.document.apply("rename_node", scope=[], node="pre", name="/a/c")
     assert shown(explorer)[1] == "  /a 6"
 
 
 @pytest.mark.parametrize("explorer", [models.FUNCTIONS], indirect=True)
-def test_functions_are_branches_beside_the_main_graph(explorer: ExplorerModel) -> None:
+def test_functions_are_branches_beside_the_main_graph(explorer: state.ExplorerModel) -> None:
     assert shown(explorer) == ["main 1", "  call", "twice 1"]
     explorer.set_root(explorer.document.functions[0])
     assert shown(explorer) == ["twice 1", "  sum"]
@@ -239,7 +233,7 @@ constants (float[N] x) => (float[N] y)
 
 
 @pytest.mark.parametrize("explorer", [CONSTANTS], indirect=True)
-def test_constants_are_hidden_and_counted(explorer: ExplorerModel) -> None:
+def test_constants_are_hidden_and_counted(explorer: state.ExplorerModel) -> None:
     assert shown(explorer) == ["main 2", "  sum", "  out", "Constant 2"]
     assert (explorer.total, explorer.shown, explorer.hidden_constants) == (4, 2, 2)
     explorer.set_show_constants(True)
@@ -247,7 +241,7 @@ def test_constants_are_hidden_and_counted(explorer: ExplorerModel) -> None:
 
 
 @pytest.mark.parametrize("explorer", [CONSTANTS], indirect=True)
-def test_one_constant_is_shown_or_hidden_for_itself(explorer: ExplorerModel) -> None:
+def test_one_constant_is_shown_or_hidden_for_itself(explorer: state.ExplorerModel) -> None:
     one = [node(explorer, "one")]
     explorer.set_constants(one, True)
     assert shown(explorer) == ["main 3", "  one", "  sum", "  out", "Constant 1"]
@@ -260,7 +254,7 @@ def test_one_constant_is_shown_or_hidden_for_itself(explorer: ExplorerModel) -> 
     assert shown(explorer) == ["main 4", "  one", "  two", "  sum", "  out"]
 
 
-def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: ExplorerModel) -> None:
+def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: state.ExplorerModel) -> None:
     explorer.set_text("RELU enc")
     assert shown(explorer) == [
         "main 3",
@@ -275,14 +269,16 @@ def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: ExplorerMo
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_filter_shows_the_holder_of_a_match_but_does_not_count_it(explorer: ExplorerModel) -> None:
+def test_filter_shows_the_holder_of_a_match_but_does_not_count_it(
+    explorer: state.ExplorerModel,
+) -> None:
     explorer.set_text("inner")
     assert shown(explorer) == ["main 1", "  choose", "    then_branch 1", "      inner"]
     explorer.view = View.NAME
     assert shown(explorer) == ["main 1", "  inner"]
 
 
-def test_clearing_the_filter_restores_what_was_folded(explorer: ExplorerModel) -> None:
+def test_clearing_the_filter_restores_what_was_folded(explorer: state.ExplorerModel) -> None:
     before = shown(explorer)
     explorer.set_text("conv")
     explorer.rows()
@@ -290,7 +286,7 @@ def test_clearing_the_filter_restores_what_was_folded(explorer: ExplorerModel) -
     assert shown(explorer) == before
 
 
-def test_advanced_filter_and_text_work_together(explorer: ExplorerModel) -> None:
+def test_advanced_filter_and_text_work_together(explorer: state.ExplorerModel) -> None:
     chosen = NodeFilter(frozenset({("", "Relu")}), parse_conditions("name contains enc/0"))
     explorer.set_condition(chosen)
     assert len(explorer.rows()) == 4
@@ -300,51 +296,51 @@ def test_advanced_filter_and_text_work_together(explorer: ExplorerModel) -> None
     assert explorer.shown == 1
 
 
-def test_reveal_unfolds_what_hides_a_node(explorer: ExplorerModel) -> None:
+def test_reveal_unfolds_what_hides_a_node(explorer: state.ExplorerModel) -> None:
     wanted = node(explorer, "/enc/1/act")
     for view in View:
         explorer.view = view
         for item in explorer.rows().items:
             explorer.set_unfolded(item, False)
-        assert reveal(explorer, wanted)
+        assert state.reveal(explorer, wanted)
         assert any(item.key is wanted for item in explorer.rows().items), view
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_reveal_goes_into_subgraphs(explorer: ExplorerModel) -> None:
+def test_reveal_goes_into_subgraphs(explorer: state.ExplorerModel) -> None:
     wanted = node(explorer, "inner")
     for item in explorer.rows().items:
         explorer.set_unfolded(item, False)
-    assert reveal(explorer, wanted)
+    assert state.reveal(explorer, wanted)
     assert any(item.key is wanted for item in explorer.rows().items)
 
 
-def test_reveal_says_when_a_filter_hides_the_node(explorer: ExplorerModel) -> None:
+def test_reveal_says_when_a_filter_hides_the_node(explorer: state.ExplorerModel) -> None:
     explorer.set_text("Sigmoid")
-    assert not reveal(explorer, node(explorer, "/enc/1/act"))
+    assert not state.reveal(explorer, node(explorer, "/enc/1/act"))
 
 
-def test_search_goes_into_folded_branches_and_wraps(explorer: ExplorerModel) -> None:
+def test_search_goes_into_folded_branches_and_wraps(explorer: state.ExplorerModel) -> None:
     for item in explorer.rows().items:
         explorer.set_unfolded(item, isinstance(item, Branch) and item.kind == "scope")
     rows = explorer.rows()
     names = []
     at = 0
     for _ in range(3):
-        found = next_match(explorer, rows, at, 1, "conv")
+        found = state.next_match(explorer, rows, at, 1, "conv")
         assert found is not None
         names.append(found.name)
-        reveal(explorer, found)
+        state.reveal(explorer, found)
         rows = explorer.rows()
         at = next(i for i, item in enumerate(rows.items) if item.key is found)
     assert names == ["/enc/0/conv", "/enc/1/conv", "/enc/0/conv"]
-    back = next_match(explorer, rows, at, -1, "conv")
+    back = state.next_match(explorer, rows, at, -1, "conv")
     assert back is not None
     assert back.name == "/enc/1/conv"
-    assert next_match(explorer, rows, 0, 1, "absent") is None
+    assert state.next_match(explorer, rows, 0, 1, "absent") is None
 
 
-def test_an_edit_changes_only_what_it_touched(explorer: ExplorerModel) -> None:
+def test_an_edit_changes_only_what_it_touched(explorer: state.ExplorerModel) -> None:
     document = explorer.document
     unfold_all(explorer)
     kept = explorer.entry(node(explorer, "/enc/0/act"))
@@ -355,7 +351,7 @@ def test_an_edit_changes_only_what_it_touched(explorer: ExplorerModel) -> None:
     assert explorer.entry(node(explorer, "/enc/0/act")) is kept
 
 
-def test_an_edit_of_an_attribute_leaves_the_rows(explorer: ExplorerModel) -> None:
+def test_an_edit_of_an_attribute_leaves_the_rows(explorer: state.ExplorerModel) -> None:
     explorer.rows()
     edited = explorer.document.apply(
         "set_attribute", scope=[], node="/head", attribute="a", kind="int", value=1
@@ -363,7 +359,7 @@ def test_an_edit_of_an_attribute_leaves_the_rows(explorer: ExplorerModel) -> Non
     assert not explorer.refresh(edited.nodes)
 
 
-def test_deleted_nodes_go_and_come_back_with_undo(explorer: ExplorerModel) -> None:
+def test_deleted_nodes_go_and_come_back_with_undo(explorer: state.ExplorerModel) -> None:
     before = shown(explorer)
     document = explorer.document
     done = document.apply("delete_nodes", scope=[], nodes=["/head"])
@@ -377,7 +373,7 @@ def test_deleted_nodes_go_and_come_back_with_undo(explorer: ExplorerModel) -> No
 def test_nodes_without_a_name_are_called_by_their_output(folder: Path) -> None:
     text = TREE.replace('["/head"] ', "")
     document = Document.open(models.write(folder, text))
-    model = ExplorerModel(document)
+    model = state.ExplorerModel(document)
     entry = model.entry(document.main.nodes[4])
     assert (entry.label, entry.named) == ("e", False)
     document.close()
@@ -385,7 +381,7 @@ def test_nodes_without_a_name_are_called_by_their_output(folder: Path) -> None:
 
 def test_unfold_to_fill_opens_the_outer_branches_first(folder: Path) -> None:
     model = _generated(folder, 300)
-    unfold_to_fill(model, 12)
+    state.unfold_to_fill(model, 12)
     lines = shown(model)
     assert len(lines) <= 12
     assert lines[:3] == ["main 300", "  /layer_0 60", "  /layer_1 60"]
@@ -399,8 +395,8 @@ def test_what_there_is_no_room_for_is_not_looked_into(
     rows = model.rows()
     assert model.rows() is rows  # made once
     split: list[Item] = []
-    monkeypatch.setattr(ExplorerModel, "children", split.append)
-    assert not unfold_to_fill(model, len(rows))
+    monkeypatch.setattr(state.ExplorerModel, "children", split.append)
+    assert not state.unfold_to_fill(model, len(rows))
     assert split == []
     monkeypatch.undo()
     model.set_unfolded(rows.items[1], True)
@@ -425,7 +421,7 @@ def test_hostile_names_make_rows(folder: Path) -> None:
     path = folder / "hostile.onnx"
     path.write_bytes(proto.SerializeToString())
     document = Document.open(path)
-    model = ExplorerModel(document)
+    model = state.ExplorerModel(document)
     for view in View:
         model.view = view
         unfold_all(model)
@@ -450,7 +446,7 @@ def test_fifty_thousand_nodes_take_few_objects(folder: Path) -> None:
     model.document.close()
 
 
-def _generated(folder: Path, count: int) -> ExplorerModel:
+def _generated(folder: Path, count: int) -> state.ExplorerModel:
     proto = onnx.ModelProto(ir_version=10)
     proto.opset_import.add(version=18)
     for at in range(count):
@@ -458,7 +454,7 @@ def _generated(folder: Path, count: int) -> ExplorerModel:
         proto.graph.node.add(op_type="Relu", name=name, input=[f"v{at}"], output=[f"v{at + 1}"])
     path = folder / "generated.onnx"
     path.write_bytes(proto.SerializeToString())
-    return ExplorerModel(Document.open(path))
+    return state.ExplorerModel(Document.open(path))
 
 
 DEEP = """
@@ -488,7 +484,7 @@ deep (float[N, 3, 8, 8] x, int64[2] at) => (float[N, 4, 8, 8] y)
 )  # fmt: skip
 def test_a_search_finds_shapes_and_values(text: str, names: list[str]) -> None:
     document = Document(models.parse(DEEP))
-    listing = ExplorerModel(document)
+    listing = state.ExplorerModel(document)
     listing.set_text(text)
     found = [node.name for node in document.main.nodes if listing.passes(node)]
     assert found == names

@@ -8,13 +8,7 @@ import pytest
 
 from dld_tui.core.checks import Finding
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.graph.overlays import (
-    FindingsOverlay,
-    Overlay,
-    cost_overlay,
-    overlays_of,
-    time_overlay,
-)
+from dld_tui.widgets.graph import overlays
 from dld_tui.widgets.graph.rows import GraphRows
 from dld_tui.widgets.graph.state import GraphModel, GraphNotes, GraphView
 from tests.support import models
@@ -50,7 +44,7 @@ def test_rows_are_never_wider_than_the_view(tmp_path: Path, text: str, view: Gra
     notes = GraphNotes(model)
     notes.has_precisions = True
     notes.set_findings([Finding("error", "r", "m", model.scope, model.scope.nodes[0])])
-    for overlay in overlays_of(model, notes, {model.scope.nodes[0]: 1.0}, "report"):
+    for overlay in overlays.overlays_of(model, notes, {model.scope.nodes[0]: 1.0}, "report"):
         rows = GraphRows(model, notes, overlay)
         for width in (30, 40, 58, 79, 90, 140):
             for at in range(len(rows)):
@@ -75,7 +69,7 @@ def test_marks_inside_a_fold_are_counted(deep: GraphModel) -> None:
     notes = GraphNotes(deep)
     notes.set_marks([node_of(deep, "/layers.3/gate"), node_of(deep, "/layers.9/gate")])
     fold = next(at for at, row in enumerate(deep.rows) if row.fold is not None and not row.is_open)
-    assert "•2" in line_of(GraphRows(deep, notes, Overlay()), fold)
+    assert "•2" in line_of(GraphRows(deep, notes, overlays.Overlay()), fold)
 
 
 def test_the_worst_finding_of_a_fold_is_shown(deep: GraphModel) -> None:
@@ -86,11 +80,11 @@ def test_the_worst_finding_of_a_fold_is_shown(deep: GraphModel) -> None:
         Finding("error", "r", "m", deep.scope, nodes[1]),
         Finding("info", "r", "m", deep.scope, node_of(deep, "/stem")),
     ])  # fmt: skip
-    rows = GraphRows(deep, notes, FindingsOverlay(notes))
+    rows = GraphRows(deep, notes, overlays.FindingsOverlay(notes))
     fold = next(at for at, row in enumerate(deep.rows) if row.fold is not None and not row.is_open)
     assert "✖" in line_of(rows, fold)
     assert "✖" not in line_of(rows, row_of(rows, "/stem"))
-    assert FindingsOverlay(notes).legend == "✖ 1  ▲ 1"
+    assert overlays.FindingsOverlay(notes).legend == "✖ 1  ▲ 1"
 
 
 def test_a_finding_in_a_body_is_at_the_node_that_has_it(tmp_path: Path) -> None:
@@ -110,7 +104,7 @@ def test_precision_is_shown_where_a_layer_has_one(deep: GraphModel) -> None:
     document_of(deep.scope).apply("set_precision", nodes=[[[], "/stem"]], precision="fp16")
     notes = GraphNotes(deep)
     notes.has_precisions = True
-    rows = GraphRows(deep, notes, Overlay())
+    rows = GraphRows(deep, notes, overlays.Overlay())
     at = rows.index_of(node)
     assert at is not None
     assert ("fp16", "prec-fp16") in [(t.strip(), s) for t, s in rows.line(at, 79)]
@@ -128,27 +122,27 @@ def test_a_stale_type_is_marked(tmp_path: Path) -> None:
 
 def test_times_of_a_report_are_summed_in_folds(deep: GraphModel) -> None:
     times = {node_of(deep, f"/layers.{n}/gate"): 0.5 for n in range(12)}
-    overlay = time_overlay(deep, times, "run")
+    overlay = overlays.time_overlay(deep, times, "run")
     assert overlay is not None
     fold = next(row for row in deep.rows if row.fold is not None and not row.is_open)
     assert overlay.text(fold.start, fold.end) == "6.000 ms"
     assert overlay.legend == "6.000 ms in run"
     assert overlay.shown(0.0) == "fused"
-    assert time_overlay(deep, {}, "run") is None
+    assert overlays.time_overlay(deep, {}, "run") is None
 
 
 def test_a_fold_has_the_operations_of_what_is_in_it(deep: GraphModel) -> None:
-    overlay = cost_overlay(deep, dict.fromkeys(deep.scope.nodes, 2.5e9), ", N taken as 1")
+    overlay = overlays.cost_overlay(deep, dict.fromkeys(deep.scope.nodes, 2.5e9), ", N taken as 1")
     assert overlay is not None
     fold = deep.overview.folds[0]
     assert overlay.text(fold.start, fold.end).endswith(" G")
     assert overlay.text(fold.start, fold.start + 1) == "2.5 G"
     assert overlay.legend.endswith("G FLOPs, N taken as 1")
-    assert cost_overlay(deep, {}, "") is None
+    assert overlays.cost_overlay(deep, {}, "") is None
 
 
 def test_overlays_are_those_that_have_something_to_say(deep: GraphModel, tmp_path: Path) -> None:
-    names = [overlay.name for overlay in overlays_of(deep, GraphNotes(deep), {}, "")]
+    names = [overlay.name for overlay in overlays.overlays_of(deep, GraphNotes(deep), {}, "")]
     assert names == ["operators", "precision", "weights"]
 
 
@@ -156,7 +150,7 @@ def test_bars_are_as_long_as_the_figures_of_what_is_seen(deep: GraphModel) -> No
     times = {node_of(deep, f"/layers.{n}/gate"): 0.5 for n in range(12)} | {
         node_of(deep, "/stem"): 3.0
     }
-    rows = rows_of(deep, time_overlay(deep, times, "run"))
+    rows = rows_of(deep, overlays.time_overlay(deep, times, "run"))
     fold = next(at for at, row in enumerate(deep.rows) if row.fold is not None and not row.is_open)
     assert line_of(rows, fold).count("█") == 8
     assert line_of(rows, row_of(rows, "/stem")).count("█") == 4

@@ -7,17 +7,9 @@ import pytest
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.report.groups import HOST, priced
 from dld_tui.core.report.records import Bound, Cost, Layer
+from dld_tui.widgets.charts import report_charts
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.charts.plots import Plot, draw
-from dld_tui.widgets.charts.report_charts import (
-    Run,
-    distribution_plot,
-    distributions_plot,
-    memory_plot,
-    passes_plot,
-    precision_rows,
-    report_roofline,
-)
 
 
 def texts(lines: list[Line]) -> list[str]:
@@ -33,14 +25,14 @@ LAYERS = [
 
 
 def test_precision_per_type_has_two_levels() -> None:
-    rows = precision_rows(LAYERS, percent=False)
+    rows = report_charts.precision_rows(LAYERS, percent=False)
     assert [(row.label, row.value, row.key) for row in rows] == [
         ("Conv", "4.000 ms", "Conv"), ("  fp16", "3.000 ms", "Conv"),
         ("  fp32", "1.000 ms", "Conv"), ("Relu", "2.000 ms", "Relu"),
         ("  fp16", "2.000 ms", "Relu"), ("Cast", "–", "Cast"),
         ("  fp16", "–", "Cast"),
     ]  # fmt: skip
-    assert [row.value for row in precision_rows(LAYERS, percent=True)][:3] == [
+    assert [row.value for row in report_charts.precision_rows(LAYERS, percent=True)][:3] == [
         "66.7 %", "50.0 %", "16.7 %",
     ]  # fmt: skip
     assert [row.share for row in rows][:4] == [1.0, 0.75, 0.25, 0.5]
@@ -50,12 +42,12 @@ def test_precision_per_type_has_two_levels() -> None:
 def test_precision_is_of_the_time_on_the_gpu_where_it_is_known() -> None:
     on_gpu = [replace(layer, gpu_time_ms=10.0, provider="CUDA") for layer in LAYERS[:1]]
     layers = priced([*on_gpu, *LAYERS[1:]])
-    assert precision_rows(layers, percent=False)[0].value == "10.000 ms"
+    assert report_charts.precision_rows(layers, percent=False)[0].value == "10.000 ms"
 
 
 def test_a_distribution_counts_every_value_and_marks_the_percentiles() -> None:
     values = [1.0 + n / 100 for n in range(100)]
-    plot = distribution_plot(values, 80)
+    plot = report_charts.distribution_plot(values, 80)
     assert isinstance(plot, Plot)
     assert sum(plot.marks[0].ys[:-1]) == 100  # the last one only ends the last bin
     assert [round(at, 3) for at, _ in plot.rules] == [1.495, 1.891, 1.98]
@@ -65,28 +57,28 @@ def test_a_distribution_counts_every_value_and_marks_the_percentiles() -> None:
 
 def test_a_distribution_of_equal_or_no_values_says_so() -> None:
     for values in ([], [1.0], [2.0] * 50):
-        assert "Too few" in str(distribution_plot(values, 80))
+        assert "Too few" in str(report_charts.distribution_plot(values, 80))
 
 
 def test_runs_over_each_other_are_shares_of_their_own_run() -> None:
     """The second run has ten times the values, in the upper half only."""
     runs = [("a", [1.0, 2.0, 3.0, 4.0]), ("b", [3.5, 3.9] * 20)]
-    plot = distributions_plot(runs, 80)
+    plot = report_charts.distributions_plot(runs, 80)
     assert isinstance(plot, Plot)
     assert [sum(marks.ys[:-1]) for marks in plot.marks] == pytest.approx([100.0, 100.0])
     assert all(x >= 3.0 for x, y in zip(plot.marks[1].xs, plot.marks[1].ys, strict=True) if y)
     assert [at for at, _ in plot.rules] == [2.5, 3.7]
-    assert "Too few" in str(distributions_plot(runs[:1], 80))
+    assert "Too few" in str(report_charts.distributions_plot(runs[:1], 80))
 
 
 def test_time_against_memory_has_a_spot_a_layer_the_costliest_first() -> None:
-    plot = memory_plot(LAYERS)
+    plot = report_charts.memory_plot(LAYERS)
     assert isinstance(plot, Plot)
     assert [(spot.x, spot.y) for spot in plot.spots] == [
         (2000.0, 3.0), (200_000.0, 2.0), (40.0, 1.0),
     ]  # fmt: skip
     assert "of 1 the size or time is not known" in texts([plot.below[0]])[0]
-    assert "Too few" in str(memory_plot(LAYERS[:1]))
+    assert "Too few" in str(report_charts.memory_plot(LAYERS[:1]))
 
 
 def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
@@ -100,7 +92,7 @@ def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
         of("light", 10**6, 10**7, "memory", 1.0, 4.0),
     ]
     roofs = {HOST: Peaks("", {"fp16": 1e12, "int8": 2e12}, 1e10)}
-    plot = report_roofline(layers, roofs)
+    plot = report_charts.report_roofline(layers, roofs)
     assert isinstance(plot, Plot)
     roof = plot.marks[0]
     assert (roof.xs[1], roof.ys[1]) == pytest.approx((100.0, 1e12))
@@ -108,15 +100,19 @@ def test_the_roof_of_a_report_is_where_its_layers_would_be_at_best() -> None:
     assert {(spot.x, spot.y) for spot in plot.spots} == {(1000.0, 5e11), (0.1, 2.5e8)}
     assert "fp16 1 TFLOP/s   memory 10 GB/s   2 layers" in texts([plot.below[0]])[0]
     # A limit of memory alone is drawn, too: the peak of the type is known.
-    assert isinstance(report_roofline([layers[1], layers[1]], roofs), Plot)
-    assert "Too few" in str(report_roofline(LAYERS, roofs))
-    assert "does not say what its device can do" in str(report_roofline(layers, {}))
+    assert isinstance(report_charts.report_roofline([layers[1], layers[1]], roofs), Plot)
+    assert "Too few" in str(report_charts.report_roofline(LAYERS, roofs))
+    assert "does not say what its device can do" in str(report_charts.report_roofline(layers, {}))
 
 
 def test_a_run_says_when_it_was() -> None:
-    plot = passes_plot([500.0, 1500.0, 250.0], (0, 1, 4))
+    plot = report_charts.passes_plot([500.0, 1500.0, 250.0], (0, 1, 4))
     assert isinstance(plot, Plot)
-    assert [spot.key for spot in plot.spots] == [Run(0), Run(1), Run(4)]
+    assert [spot.key for spot in plot.spots] == [
+        report_charts.Run(0),
+        report_charts.Run(1),
+        report_charts.Run(4),
+    ]
     assert plot.spots[2].text == "run 3   250.000 ms   after 2.00 s"
     axis = "".join(text for text, _ in draw(plot, 100, 20).lines[-2])
     assert axis.split() == ["1", "2", "3"]

@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.widgets.tensors.grid_layout import (
-    CellBlocks,
-    GridLayout,
-    NumberFormat,
-    exact_text,
-    layout_of,
-    style_of,
-)
+from dld_tui.widgets.tensors import grid_layout
 
 
 class Counted:
@@ -29,8 +22,8 @@ class Counted:
         return np.arange(start, stop, dtype=np.int64)
 
 
-def texts(view: GridLayout, rows: range, columns: range) -> list[list[str]]:
-    blocks = CellBlocks(Counted(view.count), "int64", view, NumberFormat())
+def texts(view: grid_layout.GridLayout, rows: range, columns: range) -> list[list[str]]:
+    blocks = grid_layout.CellBlocks(Counted(view.count), "int64", view, grid_layout.NumberFormat())
     return [[blocks.cell(row, column)[0] for column in columns] for row in rows]
 
 
@@ -38,7 +31,7 @@ def texts(view: GridLayout, rows: range, columns: range) -> list[list[str]]:
 def test_every_view_shows_the_elements(axes: tuple[int, int]) -> None:
     shape = (20, 30, 40)
     array = np.arange(24_000).reshape(shape)
-    view = GridLayout(shape, *axes, (3, 4, 5))
+    view = grid_layout.GridLayout(shape, *axes, (3, 4, 5))
     index: list[Any] = [3, 4, 5]
     index[axes[0]] = index[axes[1]] = slice(None)
     plane = array[tuple(index)]
@@ -48,17 +41,17 @@ def test_every_view_shows_the_elements(axes: tuple[int, int]) -> None:
 
 
 def test_elements_far_apart_are_read_one_by_one() -> None:
-    view = GridLayout((3, 3, 1 << 20), 0, 1, (0, 0, 7))
+    view = grid_layout.GridLayout((3, 3, 1 << 20), 0, 1, (0, 0, 7))
     elements = Counted(view.count)
-    blocks = CellBlocks(elements, "int64", view, NumberFormat())
+    blocks = grid_layout.CellBlocks(elements, "int64", view, grid_layout.NumberFormat())
     assert blocks.cell(1, 1)[0] == str(4 * (1 << 20) + 7)
     assert sum(count for _, count in elements.reads) == 9
 
 
 def test_only_what_is_seen_is_read() -> None:
-    view = layout_of((100_000, 100_000))
+    view = grid_layout.layout_of((100_000, 100_000))
     elements = Counted(view.count)
-    blocks = CellBlocks(elements, "int64", view, NumberFormat())
+    blocks = grid_layout.CellBlocks(elements, "int64", view, grid_layout.NumberFormat())
     blocks.load(range(50_000, 50_020), range(70_000, 70_010))
     assert sum(count for _, count in elements.reads) <= 48 * 16
     before = len(elements.reads)
@@ -67,7 +60,7 @@ def test_only_what_is_seen_is_read() -> None:
 
 
 def test_the_last_row_of_a_wrapped_tensor_is_short() -> None:
-    view = layout_of((23,)).wrapped_for(10)
+    view = grid_layout.layout_of((23,)).wrapped_for(10)
     assert texts(view, range(2, 3), range(5)) == [["20", "21", "22", "", ""]]
 
 
@@ -76,7 +69,9 @@ def test_what_cannot_be_read_is_a_problem() -> None:
         def read(self, start: int = 0, count: int | None = None) -> np.ndarray[Any, Any]:
             raise InputError("the file is gone")
 
-    blocks = CellBlocks(Broken(4), "int64", layout_of((2, 2)), NumberFormat())
+    blocks = grid_layout.CellBlocks(
+        Broken(4), "int64", grid_layout.layout_of((2, 2)), grid_layout.NumberFormat()
+    )
     assert blocks.cell(0, 0) == ("", "")
     assert blocks.problem == "the file is gone"
 
@@ -95,21 +90,21 @@ def test_what_cannot_be_read_is_a_problem() -> None:
     ],
 )
 def test_elements_as_text(value: Any, dtype: str, text: str) -> None:
-    assert NumberFormat(3, hexadecimal=True).text(value, dtype) == text
+    assert grid_layout.NumberFormat(3, hexadecimal=True).text(value, dtype) == text
 
 
 def test_long_strings_are_cut() -> None:
-    assert len(NumberFormat().text(b"x" * 5000, "string")) == 24
+    assert len(grid_layout.NumberFormat().text(b"x" * 5000, "string")) == 24
 
 
 def test_zeros_are_quiet_and_nan_stands_out() -> None:
-    assert [style_of(value) for value in (0, 0.0, 1.5, float("inf"), b"")] == [
+    assert [grid_layout.style_of(value) for value in (0, 0.0, 1.5, float("inf"), b"")] == [
         "faint", "faint", "number", "bad", "",
     ]  # fmt: skip
 
 
 def test_what_is_edited_is_exact() -> None:
-    assert exact_text(np.array([0.1], np.float32), "float32") == "0.1"
-    assert exact_text(np.array([-7], np.int8), "int4") == "-7"
-    assert exact_text(np.array([b"a'b"], object), "string") == r"'a\'b'"
-    assert exact_text(np.array([1 / 3]), "float64") == repr(1 / 3)
+    assert grid_layout.exact_text(np.array([0.1], np.float32), "float32") == "0.1"
+    assert grid_layout.exact_text(np.array([-7], np.int8), "int4") == "-7"
+    assert grid_layout.exact_text(np.array([b"a'b"], object), "string") == r"'a\'b'"
+    assert grid_layout.exact_text(np.array([1 / 3]), "float64") == repr(1 / 3)
