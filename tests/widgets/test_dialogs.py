@@ -7,7 +7,7 @@ from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog, P
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text
 
 
-async def test_an_error_shows_what_where_and_what_next() -> None:
+async def test_an_error_shows_what_where_and_what_next_and_takes_all_keys() -> None:
     app = HostApp()
     error = InputError(
         "cannot be read",
@@ -16,6 +16,7 @@ async def test_an_error_shows_what_where_and_what_next() -> None:
         details="line one\nline two",
     )
     async with app.run_test(size=(80, 24)) as pilot:
+        # An error shows what where and what next.
         app.push_screen(ErrorDialog(error, "Open failed"))
         await pilot.pause()
         text = screen_text(app)
@@ -25,25 +26,17 @@ async def test_an_error_shows_what_where_and_what_next() -> None:
         assert "line one\nline two" in app.copied[0]
         await pilot.press("escape")
         assert not isinstance(app.screen, ErrorDialog)
-
-
-async def test_a_bug_shows_the_end_of_its_traceback() -> None:
-    app = HostApp()
-    try:
-        raise ValueError("the reason")
-    except ValueError as error:
-        dialog = ErrorDialog(error)
-    async with app.run_test(size=(80, 24)) as pilot:
+        # A bug shows the end of its traceback.
+        try:
+            raise ValueError("the reason")
+        except ValueError as error:
+            dialog = ErrorDialog(error)
         app.push_screen(dialog)
         await pilot.pause()
         assert "Internal error" in screen_text(app)
         assert "ValueError: the reason" in screen_text(app)
-
-
-async def test_keys_of_a_dialog_do_not_reach_the_page() -> None:
-    app = HostApp()
-    app.bind("x", "exit")
-    async with app.run_test(size=(80, 24)) as pilot:
+        # Keys of a dialog do not reach the page.
+        app.bind("x", "exit")
         app.push_screen(ErrorDialog(InputError("no")))
         await pilot.press("x")
         await pilot.pause()

@@ -33,14 +33,9 @@ tree (float[N] x) => (float[N] y)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path
-
-
-@pytest.fixture
-def explorer(folder: Path, request: pytest.FixtureRequest) -> Iterator[state.ExplorerModel]:
+def explorer(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[state.ExplorerModel]:
     text = getattr(request, "param", TREE)
-    document = Document.open(models.write(folder, text))
+    document = Document.open(models.write(tmp_path, text))
     yield state.ExplorerModel(document)
     document.close()
 
@@ -66,41 +61,32 @@ def node(model: state.ExplorerModel, name: str) -> Node:
     return next(n for s in model.document.scopes() for n in s.nodes if n.name == name)
 
 
-def test_name_tree_splits_at_slashes_and_tells_lone_folders_in_one_row(
-    explorer: state.ExplorerModel,
-) -> None:
+DOTS = TREE.replace("/enc/", "enc.").replace("/head", "head").replace("/dec/", "dec.")
+
+
+@pytest.mark.parametrize(
+    ("explorer", "lines"),
+    [
+        pytest.param(
+            TREE,
+            ["main 6", "  /enc 4", "    0 2", "      conv", "      act", "    1 2", "      conv",
+             "      act", "  /head", "  /dec/out/last"],
+            id="slashes, and lone folders in one row",
+        ),
+        pytest.param(
+            TREE.replace('"/enc/1/', '"/enc/0/'), ["main 6", "  /enc/0 4"],
+            id="folders that hold one folder",
+        ),
+        pytest.param(
+            DOTS.replace("/", "."), ["main 6", "  enc 4", "    0 2", "      conv"],
+            id="dots without slashes",
+        ),
+    ],
+    indirect=["explorer"],
+)  # fmt: skip
+def test_the_tree_splits_names(explorer: state.ExplorerModel, lines: list[str]) -> None:
     unfold_all(explorer)
-    assert shown(explorer) == [
-        "main 6",
-        "  /enc 4",
-        "    0 2",
-        "      conv",
-        "      act",
-        "    1 2",
-        "      conv",
-        "      act",
-        "  /head",
-        "  /dec/out/last",
-    ]
-
-
-def test_folders_that_hold_one_folder_are_one_row(folder: Path) -> None:
-    text = TREE.replace('"/enc/1/', '"/enc/0/')
-    document = Document.open(models.write(folder, text))
-    model = state.ExplorerModel(document)
-    unfold_all(model)
-    assert shown(model)[1] == "  /enc/0 4"
-    document.close()
-
-
-def test_names_without_slashes_split_at_dots(folder: Path) -> None:
-    text = TREE.replace("/enc/", "enc.").replace("/head", "head").replace("/dec/", "dec.")
-    text = text.replace("/", ".")
-    document = Document.open(models.write(folder, text))
-    model = state.ExplorerModel(document)
-    unfold_all(model)
-    assert shown(model)[1:4] == ["  enc 4", "    0 2", "      conv"]
-    document.close()
+    assert shown(explorer)[: len(lines)] == lines
 
 
 def test_by_type_groups_alphabetically_or_by_count(explorer: state.ExplorerModel) -> None:
@@ -114,14 +100,15 @@ def test_by_type_groups_alphabetically_or_by_count(explorer: state.ExplorerModel
     assert shown(explorer)[1] == "  Relu 3"
 
 
-def test_by_name_sorts_numbers_as_numbers(folder: Path) -> None:
-    text = TREE.replace("/enc/0/conv", "n10").replace("/enc/0/act", "n9").replace("/head", "N2")
-    document = Document.open(models.write(folder, text))
-    model = state.ExplorerModel(document)
-    model.view = View.NAME
-    names = [line.strip() for line in shown(model)[1:]]
+@pytest.mark.parametrize(
+    "explorer",
+    [TREE.replace("/enc/0/conv", "n10").replace("/enc/0/act", "n9").replace("/head", "N2")],
+    indirect=True,
+)
+def test_by_name_sorts_numbers_as_numbers(explorer: state.ExplorerModel) -> None:
+    explorer.view = View.NAME
+    names = [line.strip() for line in shown(explorer)[1:]]
     assert names == ["/dec/out/last", "/enc/1/act", "/enc/1/conv", "N2", "n9", "n10"]
-    document.close()
 
 
 @pytest.mark.parametrize("sort", list(Sort))
@@ -183,30 +170,6 @@ def test_file_order_is_the_order_of_the_file(explorer: state.ExplorerModel) -> N
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_subgraphs_are_branches_below_their_node(explorer: state.ExplorerModel) -> None:
-    explorer.view = View.FILE
-    unfold_all(explorer)
-    assert shown(explorer) == [
-        "main 6",
-        "  pre",
-        "  choose",
-        "    then_branch 2",
-        "      inner",
-        "      t",
-        "    else_branch 2",
-        "      shadow",
-        "      e",
-    ]
-
-
-@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_by_name_lists_nodes_of_subgraphs_among_the_others(explorer: state.ExplorerModel) -> None:
-    explorer.view = View.NAME
-    names = [line.strip() for line in shown(explorer)[1:]]
-    assert names == ["choose", "e", "inner", "pre", "shadow", "t"]
-
-
-@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
 def test_a_folder_counts_what_is_in_subgraphs(explorer: state.ExplorerModel) -> None:
     explorer.document.apply("rename_node", scope=[], node="choose", name="/a/b")
     explorer.document.apply("rename_node", scope=[], node="pre", name="/a/c")
@@ -233,15 +196,8 @@ constants (float[N] x) => (float[N] y)
 
 
 @pytest.mark.parametrize("explorer", [CONSTANTS], indirect=True)
-def test_constants_are_hidden_and_counted(explorer: state.ExplorerModel) -> None:
-    assert shown(explorer) == ["main 2", "  sum", "  out", "Constant 2"]
-    assert (explorer.total, explorer.shown, explorer.hidden_constants) == (4, 2, 2)
-    explorer.set_show_constants(True)
-    assert shown(explorer) == ["main 4", "  one", "  two", "  sum", "  out"]
-
-
-@pytest.mark.parametrize("explorer", [CONSTANTS], indirect=True)
-def test_one_constant_is_shown_or_hidden_for_itself(explorer: state.ExplorerModel) -> None:
+def test_constants_are_hidden_counted_and_shown_one_by_one(explorer: state.ExplorerModel) -> None:
+    # One constant is shown or hidden for itself.
     one = [node(explorer, "one")]
     explorer.set_constants(one, True)
     assert shown(explorer) == ["main 3", "  one", "  sum", "  out", "Constant 1"]
@@ -252,6 +208,9 @@ def test_one_constant_is_shown_or_hidden_for_itself(explorer: state.ExplorerMode
     assert shown(explorer) == ["main 3", "  two", "  sum", "  out", "Constant 1"]
     explorer.set_show_constants(True)  # all of them again
     assert shown(explorer) == ["main 4", "  one", "  two", "  sum", "  out"]
+    explorer.set_show_constants(False)
+    assert shown(explorer) == ["main 2", "  sum", "  out", "Constant 2"]
+    assert (explorer.total, explorer.shown, explorer.hidden_constants) == (4, 2, 2)
 
 
 def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: state.ExplorerModel) -> None:
@@ -266,16 +225,6 @@ def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: state.Expl
     ]
     explorer.set_text("nothing like it")
     assert shown(explorer) == ["main 0", "No node matches the filter. Esc clears it. 0"]
-
-
-@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_filter_shows_the_holder_of_a_match_but_does_not_count_it(
-    explorer: state.ExplorerModel,
-) -> None:
-    explorer.set_text("inner")
-    assert shown(explorer) == ["main 1", "  choose", "    then_branch 1", "      inner"]
-    explorer.view = View.NAME
-    assert shown(explorer) == ["main 1", "  inner"]
 
 
 def test_clearing_the_filter_restores_what_was_folded(explorer: state.ExplorerModel) -> None:
@@ -307,12 +256,36 @@ def test_reveal_unfolds_what_hides_a_node(explorer: state.ExplorerModel) -> None
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_reveal_goes_into_subgraphs(explorer: state.ExplorerModel) -> None:
+def test_subgraphs_are_branches_below_their_node(explorer: state.ExplorerModel) -> None:
+    # Reveal goes into subgraphs.
     wanted = node(explorer, "inner")
     for item in explorer.rows().items:
         explorer.set_unfolded(item, False)
     assert state.reveal(explorer, wanted)
     assert any(item.key is wanted for item in explorer.rows().items)
+    # Filter shows the holder of a match but does not count it.
+    explorer.set_text("inner")
+    assert shown(explorer) == ["main 1", "  choose", "    then_branch 1", "      inner"]
+    explorer.view = View.NAME
+    assert shown(explorer) == ["main 1", "  inner"]
+    explorer.set_text("")
+    # By name lists nodes of subgraphs among the others.
+    names = [line.strip() for line in shown(explorer)[1:]]
+    assert names == ["choose", "e", "inner", "pre", "shadow", "t"]
+    # Subgraphs are branches below their node.
+    explorer.view = View.FILE
+    unfold_all(explorer)
+    assert shown(explorer) == [
+        "main 6",
+        "  pre",
+        "  choose",
+        "    then_branch 2",
+        "      inner",
+        "      t",
+        "    else_branch 2",
+        "      shadow",
+        "      e",
+    ]
 
 
 def test_reveal_says_when_a_filter_hides_the_node(explorer: state.ExplorerModel) -> None:
@@ -340,8 +313,23 @@ def test_search_goes_into_folded_branches_and_wraps(explorer: state.ExplorerMode
     assert state.next_match(explorer, rows, 0, 1, "absent") is None
 
 
-def test_an_edit_changes_only_what_it_touched(explorer: state.ExplorerModel) -> None:
+def test_edits_change_only_what_they_touched(explorer: state.ExplorerModel) -> None:
+    # An edit of an attribute leaves the rows.
+    explorer.rows()
+    edited = explorer.document.apply(
+        "set_attribute", scope=[], node="/head", attribute="a", kind="int", value=1
+    )
+    assert not explorer.refresh(edited.nodes)
+    # Deleted nodes go and come back with undo.
+    before = shown(explorer)
     document = explorer.document
+    done = document.apply("delete_nodes", scope=[], nodes=["/head"])
+    assert explorer.refresh(done.nodes, done.scopes)
+    assert "  /head" not in shown(explorer)
+    document.undo()
+    explorer.refresh(done.nodes, done.scopes)
+    assert shown(explorer) == before
+    # An edit changes only what it touched.
     unfold_all(explorer)
     kept = explorer.entry(node(explorer, "/enc/0/act"))
     renamed = document.apply("rename_node", scope=[], node="/head", name="/enc/2/new")
@@ -351,36 +339,14 @@ def test_an_edit_changes_only_what_it_touched(explorer: state.ExplorerModel) -> 
     assert explorer.entry(node(explorer, "/enc/0/act")) is kept
 
 
-def test_an_edit_of_an_attribute_leaves_the_rows(explorer: state.ExplorerModel) -> None:
-    explorer.rows()
-    edited = explorer.document.apply(
-        "set_attribute", scope=[], node="/head", attribute="a", kind="int", value=1
-    )
-    assert not explorer.refresh(edited.nodes)
-
-
-def test_deleted_nodes_go_and_come_back_with_undo(explorer: state.ExplorerModel) -> None:
-    before = shown(explorer)
-    document = explorer.document
-    done = document.apply("delete_nodes", scope=[], nodes=["/head"])
-    assert explorer.refresh(done.nodes, done.scopes)
-    assert "  /head" not in shown(explorer)
-    document.undo()
-    explorer.refresh(done.nodes, done.scopes)
-    assert shown(explorer) == before
-
-
-def test_nodes_without_a_name_are_called_by_their_output(folder: Path) -> None:
-    text = TREE.replace('["/head"] ', "")
-    document = Document.open(models.write(folder, text))
-    model = state.ExplorerModel(document)
-    entry = model.entry(document.main.nodes[4])
+@pytest.mark.parametrize("explorer", [TREE.replace('["/head"] ', "")], indirect=True)
+def test_nodes_without_a_name_are_called_by_their_output(explorer: state.ExplorerModel) -> None:
+    entry = explorer.entry(explorer.document.main.nodes[4])
     assert (entry.label, entry.named) == ("e", False)
-    document.close()
 
 
-def test_unfold_to_fill_opens_the_outer_branches_first(folder: Path) -> None:
-    model = _generated(folder, 300)
+def test_unfold_to_fill_opens_the_outer_branches_first(tmp_path: Path) -> None:
+    model = _generated(tmp_path, 300)
     state.unfold_to_fill(model, 12)
     lines = shown(model)
     assert len(lines) <= 12
@@ -389,9 +355,9 @@ def test_unfold_to_fill_opens_the_outer_branches_first(folder: Path) -> None:
 
 
 def test_what_there_is_no_room_for_is_not_looked_into(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = _generated(folder, 300)
+    model = _generated(tmp_path, 300)
     rows = model.rows()
     assert model.rows() is rows  # made once
     split: list[Item] = []
@@ -404,7 +370,7 @@ def test_what_there_is_no_room_for_is_not_looked_into(
     model.document.close()
 
 
-def test_hostile_names_make_rows(folder: Path) -> None:
+def test_hostile_names_make_rows(tmp_path: Path) -> None:
     names = [
         "/blk[0]/Conv [/weight]",
         "\x1b]0;x\x07/a",
@@ -418,7 +384,7 @@ def test_hostile_names_make_rows(folder: Path) -> None:
     for at, name in enumerate(names * 2):
         proto.graph.node.add(op_type="Relu", name=name, input=["x"], output=[f"o{at}"])
     proto.graph.output.add(name="o0")
-    path = folder / "hostile.onnx"
+    path = tmp_path / "hostile.onnx"
     path.write_bytes(proto.SerializeToString())
     document = Document.open(path)
     model = state.ExplorerModel(document)
@@ -433,8 +399,8 @@ def test_hostile_names_make_rows(folder: Path) -> None:
 
 
 @pytest.mark.broad
-def test_fifty_thousand_nodes_take_few_objects(folder: Path) -> None:
-    model = _generated(folder, 20_000)
+def test_fifty_thousand_nodes_take_few_objects(tmp_path: Path) -> None:
+    model = _generated(tmp_path, 20_000)
     model.index()
     model.view = View.FILE
     rows = model.rows()
@@ -446,13 +412,13 @@ def test_fifty_thousand_nodes_take_few_objects(folder: Path) -> None:
     model.document.close()
 
 
-def _generated(folder: Path, count: int) -> state.ExplorerModel:
+def _generated(tmp_path: Path, count: int) -> state.ExplorerModel:
     proto = onnx.ModelProto(ir_version=10)
     proto.opset_import.add(version=18)
     for at in range(count):
         name = f"/layer_{at // 60}/Conv_{at}"
         proto.graph.node.add(op_type="Relu", name=name, input=[f"v{at}"], output=[f"v{at + 1}"])
-    path = folder / "generated.onnx"
+    path = tmp_path / "generated.onnx"
     path.write_bytes(proto.SerializeToString())
     return state.ExplorerModel(Document.open(path))
 

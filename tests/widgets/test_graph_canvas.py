@@ -54,8 +54,9 @@ async def canvas_of(links: list[tuple[str, str]], zoom: int = 1) -> AsyncIterato
         yield Shown(app, pilot, canvas, graph)
 
 
-async def test_the_cursor_follows_links_and_goes_sideways() -> None:
+async def test_keys_and_clicks_choose_and_open() -> None:
     async with canvas_of(DIAMOND) as shown:
+        # The cursor follows links and goes sideways.
         assert await shown.press("down") == "left"
         assert await shown.press("right") == "right"
         assert await shown.press("down") == "join"
@@ -63,6 +64,18 @@ async def test_the_cursor_follows_links_and_goes_sideways() -> None:
         assert await shown.press("up", "up") == "top"
         moves = shown.app.of(GraphCanvas.CursorMoved)
         assert [shown.graph.names[move.vertex] for move in moves][-1] == "top"
+        # Clicks choose open and ask for the menu.
+        lines = rows_of(shown.app)
+        y = next(y for y, line in enumerate(lines) if "right" in line)
+        x = lines[y].index("right")
+        await shown.pilot.click(GraphCanvas, offset=(x, y))
+        assert shown.at == "right"
+        await shown.pilot.click(GraphCanvas, offset=(x, y), times=2)
+        assert shown.app.of(GraphCanvas.Activated)
+        await shown.pilot.click(GraphCanvas, offset=(x, y), button=3)
+        assert shown.app.of(GraphCanvas.MenuAsked)
+        await shown.pilot.click(GraphCanvas, offset=(0, 0))
+        assert shown.at == "right"
 
 
 @pytest.mark.parametrize("zoom", range(3))
@@ -77,44 +90,24 @@ async def test_what_the_cursor_is_on_is_always_seen(zoom: int) -> None:
         assert shown.at == "n20"
 
 
-async def test_pages_go_far_and_come_back() -> None:
+@pytest.mark.broad
+async def test_pages_and_searches_go_far_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     async with canvas_of(LONG) as shown:
+        # Pages go far and come back.
         far = await shown.press("pagedown")
         assert int(far[1:]) > 3
         assert await shown.press("pageup") == "n0"
-
-
-@pytest.mark.broad
-async def test_search_goes_to_a_name_and_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with canvas_of(LONG) as shown:
+        # A search that is left goes back.
+        await shown.press("slash", "n", "5", "5")
+        assert shown.at == "n55"
+        assert await shown.press("escape") == "n0"
+        # Search goes to a name and on.
         await shown.press("slash", "n", "1", "enter")
         assert shown.at == "n1"
         assert not shown.app.query(SearchBar)
         assert await shown.press("n") == "n10"
         assert await shown.press("N", "N") == "n19"
         assert shown.canvas.has_focus
-
-
-async def test_a_search_that_is_left_goes_back() -> None:
-    async with canvas_of(LONG) as shown:
-        await shown.press("slash", "n", "5", "5")
-        assert shown.at == "n55"
-        assert await shown.press("escape") == "n0"
-
-
-async def test_clicks_choose_open_and_ask_for_the_menu() -> None:
-    async with canvas_of(DIAMOND) as shown:
-        lines = rows_of(shown.app)
-        y = next(y for y, line in enumerate(lines) if "right" in line)
-        x = lines[y].index("right")
-        await shown.pilot.click(GraphCanvas, offset=(x, y))
-        assert shown.at == "right"
-        await shown.pilot.click(GraphCanvas, offset=(x, y), times=2)
-        assert shown.app.of(GraphCanvas.Activated)
-        await shown.pilot.click(GraphCanvas, offset=(x, y), button=3)
-        assert shown.app.of(GraphCanvas.MenuAsked)
-        await shown.pilot.click(GraphCanvas, offset=(0, 0))
-        assert shown.at == "right"
 
 
 async def test_a_narrow_drawing_is_in_the_middle() -> None:

@@ -121,10 +121,11 @@ async def test_foreign_names_are_only_text(palette: OperatorPalette) -> None:
         assert "\x1b" not in text
 
 
-async def test_quick_add_gives_an_operator(palette: OperatorPalette) -> None:
+async def test_quick_add_gives_an_operator_that_fits(palette: OperatorPalette) -> None:
     app = HostApp()
     answers: list[PaletteOperator | None] = []
     async with app.run_test(size=NARROW) as pilot:
+        # Quick add gives an operator.
         app.push_screen(AddNode(palette), answers.append)
         await pilot.pause()
         await pilot.press(*"relu")
@@ -135,12 +136,8 @@ async def test_quick_add_gives_an_operator(palette: OperatorPalette) -> None:
         await pilot.pause()
         assert answers[0] is not None
         assert answers[0].key == ("", "Relu")
-
-
-async def test_what_needs_a_newer_opset_is_refused(palette: OperatorPalette) -> None:
-    app = HostApp()
-    answers: list[PaletteOperator | None] = []
-    async with app.run_test(size=NARROW) as pilot:
+        # What needs a newer opset is refused.
+        answers = []
         app.push_screen(AddNode(palette), answers.append)
         await pilot.pause()
         await pilot.press(*"rmsn")
@@ -151,11 +148,7 @@ async def test_what_needs_a_newer_opset_is_refused(palette: OperatorPalette) -> 
         await pilot.pause()
         assert answers == []
         assert isinstance(app.screen, AddNode)
-
-
-async def test_the_grouping_is_remembered(palette: OperatorPalette) -> None:
-    app = HostApp()
-    async with app.run_test(size=NARROW) as pilot:
+        # The grouping is remembered.
         app.push_screen(AddNode(palette))
         await pilot.pause()
         await pilot.press("tab", "escape")

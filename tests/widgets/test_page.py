@@ -15,9 +15,11 @@ from tests.support.pages import TextPage, open_pages
 from tests.support.tui import until
 
 
-async def test_a_dialog_that_is_left_twice_takes_nothing_with_it() -> None:
+@pytest.mark.broad
+async def test_a_dialog_leaves_alone_wherever_it_is() -> None:
     app = DldApp()
     async with app.run_test() as pilot:
+        # A dialog that is left twice takes nothing with it.
         page = TextPage("one")
         await open_pages(app, pilot, page)
         answers: list[Any] = []
@@ -30,12 +32,7 @@ async def test_a_dialog_that_is_left_twice_takes_nothing_with_it() -> None:
         await pilot.pause()
         assert app.screen is page
         assert answers == ["y"]
-
-
-@pytest.mark.broad
-async def test_a_dialog_leaves_from_under_another_and_from_a_tab_that_is_not_seen() -> None:
-    app = DldApp()
-    async with app.run_test() as pilot:
+        # A dialog leaves from under another and from a tab that is not seen.
         first, second = TextPage("one"), TextPage("two")
         await open_pages(app, pilot, first)
         answers: list[Any] = []
@@ -54,17 +51,16 @@ async def test_a_dialog_leaves_from_under_another_and_from_a_tab_that_is_not_see
         await pilot.pause()
         assert app.screen_stack == [first]
         assert answers == ["a", "b"]
-
-
-def _seen(app: DldApp) -> str:
-    visible_screen_stack.set(app._background_screens)
-    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
-
-
-@pytest.mark.broad
-async def test_a_page_below_two_dialogs_is_seen_as_it_is() -> None:
-    app = DldApp()
-    async with app.run_test() as pilot:
+        # What holds paint is not ended by the time of what held it before.
+        page = TextPage("one")
+        await open_pages(app, pilot, page)
+        page.hold_paint(0.01)
+        page.hold_paint(60)
+        await pilot.pause(0.05)
+        assert page._hold is not None
+        page.release_paint()
+        assert page._hold is None
+        # A page below two dialogs is seen as it is.
         page = TextPage("one")
         await open_pages(app, pilot, page)
         app.push_screen(PromptDialog("Lower"))
@@ -75,17 +71,9 @@ async def test_a_page_below_two_dialogs_is_seen_as_it_is() -> None:
         await until(pilot, lambda: "after" in _seen(app))  # painted when the page finds the time
 
 
-async def test_what_holds_paint_is_not_ended_by_the_time_of_what_held_it_before() -> None:
-    app = DldApp()
-    async with app.run_test() as pilot:
-        page = TextPage("one")
-        await open_pages(app, pilot, page)
-        page.hold_paint(0.01)
-        page.hold_paint(60)
-        await pilot.pause(0.05)
-        assert page._hold is not None
-        page.release_paint()
-        assert page._hold is None
+def _seen(app: DldApp) -> str:
+    visible_screen_stack.set(app._background_screens)
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 async def test_a_new_tab_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,44 +39,6 @@ def is_valid(form: ParamForm) -> bool:
     return form.valid
 
 
-async def test_values_come_back_with_their_types() -> None:
-    app = FormApp(lambda: ParamForm(Request, VALUES))
-    async with app.run_test(size=(80, 24)) as pilot:
-        form = app.form
-        form.focus_first()
-        await pilot.press("tab", "space", "tab", "right")
-        await pilot.pause()
-        assert form.values() == {
-            "model": "m.onnx",
-            "fp16": True,
-            "mode": "slow",
-            "count": 10,
-            "shapes": [],
-            "core": None,
-        }
-        form.set_values({"shapes": ["x:1", "y z:2"], "count": 3, "fp16": False})
-        assert form.values()["shapes"] == ["x:1", "y z:2"]
-        assert (form.values()["count"], form.values()["fp16"]) == (3, False)
-        form.reset()
-        assert (form.values()["count"], form.values()["model"]) == (10, "m.onnx")
-
-
-async def test_an_error_shows_beside_its_field_and_at_its_page() -> None:
-    app = FormApp(lambda: ParamForm(Request, VALUES))
-    async with app.run_test(size=(80, 24)) as pilot:
-        form = app.form
-        assert is_valid(form)
-        form.show_page("More")
-        await pilot.press(*["backspace"] * 3, *"0")
-        await pilot.pause()
-        assert "the least is 1 passes" in screen_text(app)
-        assert not is_valid(form)
-        assert form.page_is_wrong("More")
-        form.show_page("Common")
-        await pilot.pause()
-        assert "✖" in screen_text(app)
-
-
 async def test_a_needed_field_is_wrong_until_it_is_filled() -> None:
     app = FormApp(lambda: ParamForm(Request, {}))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -109,14 +71,45 @@ async def test_pages_help_and_greyed_fields() -> None:
         assert not form.rows["core"].field.has_focus
 
 
-async def test_enter_goes_to_the_next_field() -> None:
+async def test_keys_move_and_values_come_back_with_their_types() -> None:
     app = FormApp(lambda: ParamForm(Request, VALUES))
     async with app.run_test(size=(80, 24)) as pilot:
+        # Enter goes to the next field.
         form = app.form
         form.focus_first()
         await pilot.press("enter")
         assert form.rows["fp16"].field.has_focus
         assert not isinstance(app.focused, Input)
+        # Values come back with their types.
+        form = app.form
+        form.focus_first()
+        await pilot.press("tab", "space", "tab", "right")
+        await pilot.pause()
+        assert form.values() == {
+            "model": "m.onnx",
+            "fp16": True,
+            "mode": "slow",
+            "count": 10,
+            "shapes": [],
+            "core": None,
+        }
+        form.set_values({"shapes": ["x:1", "y z:2"], "count": 3, "fp16": False})
+        assert form.values()["shapes"] == ["x:1", "y z:2"]
+        assert (form.values()["count"], form.values()["fp16"]) == (3, False)
+        form.reset()
+        assert (form.values()["count"], form.values()["model"]) == (10, "m.onnx")
+        # An error shows beside its field and at its page.
+        form = app.form
+        assert is_valid(form)
+        form.show_page("More")
+        await pilot.press(*["backspace"] * 3, *"0")
+        await pilot.pause()
+        assert "the least is 1 passes" in screen_text(app)
+        assert not is_valid(form)
+        assert form.page_is_wrong("More")
+        form.show_page("Common")
+        await pilot.pause()
+        assert "✖" in screen_text(app)
 
 
 async def test_arrows_go_from_field_to_field() -> None:

@@ -15,10 +15,11 @@ def numbered(count: int) -> Iterator[PickItem]:
 
 
 @pytest.mark.broad
-async def test_words_narrow_it_down_and_enter_chooses() -> None:
+async def test_what_is_typed_narrows_the_list_down() -> None:
     chosen: list[Hashable] = []
     app = HostApp()
     async with app.run_test(size=(80, 24)) as pilot:
+        # Words narrow it down and enter chooses.
         app.push_screen(PickDialog("Which?", lambda: numbered(5000)), chosen.append)
         await until(pilot, lambda: f"{MOST} or more" in screen_text(app))
         await pilot.press(*"conv", "space", *"blk")
@@ -27,23 +28,15 @@ async def test_words_narrow_it_down_and_enter_chooses() -> None:
         await pilot.press("enter")
         await until(pilot, lambda: chosen)
         assert chosen == [7]
-
-
-async def test_arrows_move_while_one_types() -> None:
-    chosen: list[Hashable] = []
-    app = HostApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+        # Arrows move while one types.
+        chosen = []
         app.push_screen(PickDialog("Which?", lambda: numbered(5), value=1), chosen.append)
         await until(pilot, lambda: "node_4" in screen_text(app))
         await pilot.press("down", "down", "up", "enter")
         await until(pilot, lambda: chosen)
         assert chosen == [2]
-
-
-async def test_nothing_matches_and_escape_gives_none() -> None:
-    chosen: list[Hashable] = []
-    app = HostApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+        # Nothing matches and escape gives none.
+        chosen = []
         app.push_screen(PickDialog("Which?", lambda: numbered(5)), chosen.append)
         await until(pilot, lambda: "node_4" in screen_text(app))
         await pilot.press(*"zzz")
@@ -51,13 +44,9 @@ async def test_nothing_matches_and_escape_gives_none() -> None:
         await pilot.press("enter", "escape")
         await until(pilot, lambda: chosen)
         assert chosen == [None]
-
-
-async def test_what_comes_last_stays_whatever_is_typed() -> None:
-    chosen: list[Hashable] = []
-    app = HostApp()
-    last = [PickItem("other", [("another …", "key")], "")]
-    async with app.run_test(size=(80, 24)) as pilot:
+        # What comes last stays whatever is typed.
+        chosen = []
+        last = [PickItem("other", [("another …", "key")], "")]
         dialog = PickDialog("Which?", lambda: numbered(5), last=last)
         app.push_screen(dialog, chosen.append)
         await until(pilot, lambda: "node_4" in screen_text(app))

@@ -101,21 +101,18 @@ def text_of(panel: WorkPanel, width: int = 80) -> str:
     return "\n".join("".join(text for text, _ in row) for row in panel.content(width))
 
 
-def test_it_says_what_and_how_far() -> None:
+def test_a_panel_says_what_and_how_far() -> None:
+    # It says what and how far.
     panel = WorkPanel("Opening big [/x].onnx")
     assert "Opening big [/x].onnx" in text_of(panel)
     panel.report(500_000, 2_000_000)
     assert "25%  500 kB of 2 MB" in text_of(panel)
     assert "█" in text_of(panel)
-
-
-def test_one_row_when_docked() -> None:
+    # One row when docked.
     panel = WorkPanel("Saving x", classes="-line")
     panel.report(1, 2)
     assert text_of(panel) == " Saving x  50%  1 B of 2 B  Esc stops"
-
-
-def test_an_unknown_total_shows_what_is_done() -> None:
+    # An unknown total shows what is done.
     panel = WorkPanel("Working")
     panel.report(5000, 0)
     assert "5 kB" in text_of(panel)

@@ -44,7 +44,7 @@ def names(view: TableView) -> list[str]:
 
 async def test_columns_are_aligned_under_their_titles() -> None:
     app, _ = shown()
-    async with app.run_test(size=(70, 8)):
+    async with app.run_test(size=(70, 8)) as pilot:
         rows = rows_of(app)
         end = rows[0].index("ms") + 2
         assert rows[1][:end].endswith("2.000")
@@ -53,25 +53,16 @@ async def test_columns_are_aligned_under_their_titles() -> None:
         assert rows[1].index("Conv") == rows[0].index("Type")
         # Two wide characters take four cells, so the row has two characters less.
         assert rows[4].index("Add") == rows[0].index("Type") - 2
+        # Less important columns give way.
+        for width, titles in ((80, "Name ms Type Extra"), (40, "Name ms Type ›"), (22, "Name ms›")):
+            await pilot.resize_terminal(width, 8)
+            assert rows_of(app)[0].split() == titles.split()
 
 
-@pytest.mark.parametrize(
-    ("width", "titles"),
-    [
-        (80, ["Name", "ms", "Type", "Extra"]),
-        (40, ["Name", "ms", "Type", "›"]),
-        (22, ["Name", "ms›"]),
-    ],
-)
-async def test_less_important_columns_give_way(width: int, titles: list[str]) -> None:
-    app, _ = shown()
-    async with app.run_test(size=(width, 8)):
-        assert rows_of(app)[0].split() == titles
-
-
-async def test_sorting_keeps_the_cursor_on_its_row_and_unknown_last() -> None:
+async def test_the_cursor_stays_on_its_row() -> None:
     app, view = shown()
     async with app.run_test(size=(80, 8), message_hook=app.note) as pilot:
+        # Sorting keeps the cursor on its row and unknown last.
         await pilot.press("j", "j")  # the hostile name
         await pilot.press("o", "o")  # by name, then by ms: the largest first
         assert names(view) == [HOSTILE, "conv1", "漢字", "relu1"]
@@ -83,6 +74,16 @@ async def test_sorting_keeps_the_cursor_on_its_row_and_unknown_last() -> None:
         await pilot.press("o", "o", "o")
         assert view.sort_column is None
         assert names(view) == [layer[0] for layer in LAYERS]
+        # Some rows of a table.
+        view.sort_by("name")
+        await pilot.press("G")
+        chosen = view.key_at_cursor()
+        view.set_table(table(LAYERS), [0, 1, 3])
+        assert view.key_at_cursor() == chosen
+        assert len(view.lines) == 3
+        assert view.row_at_cursor() == view.order[view.cursor]
+        view.set_table(table([]))
+        assert view.row_at_cursor() is None
 
 
 async def test_a_click_on_the_header_sorts() -> None:
@@ -93,20 +94,6 @@ async def test_a_click_on_the_header_sorts() -> None:
         assert (view.sort_column, view.sort_descending) == ("ms", True)
         await pilot.click(view, offset=(at, 0))
         assert (view.sort_column, view.sort_descending) == ("ms", False)
-
-
-async def test_some_rows_of_a_table() -> None:
-    app, view = shown()
-    async with app.run_test(size=(80, 8)) as pilot:
-        view.sort_by("name")
-        await pilot.press("G")
-        chosen = view.key_at_cursor()
-        view.set_table(table(LAYERS), [0, 1, 3])
-        assert view.key_at_cursor() == chosen
-        assert len(view.lines) == 3
-        assert view.row_at_cursor() == view.order[view.cursor]
-        view.set_table(table([]))
-        assert view.row_at_cursor() is None
 
 
 async def test_the_header_stays_while_rows_scroll() -> None:
@@ -122,9 +109,10 @@ async def test_the_header_stays_while_rows_scroll() -> None:
         assert "n0" in rows_of(app)[1]
 
 
-async def test_the_keys_scroll_by_column_and_the_name_stays() -> None:
+async def test_columns_scroll_by_keys_by_the_mouse_and_to_what_is_sorted() -> None:
     app, view = shown()
     async with app.run_test(size=(40, 8)) as pilot:
+        # The keys scroll by column and the name stays.
         first = rows_of(app)
         await pilot.press("right")
         drawn = rows_of(app)
@@ -137,20 +125,7 @@ async def test_the_keys_scroll_by_column_and_the_name_stays() -> None:
         await pilot.press("left")
         assert rows_of(app) == first
         assert view.cursor == 0
-
-
-async def test_the_signs_have_an_ascii_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glyphs, "_in_use", [glyphs.ASCII])
-    app, _ = shown()
-    async with app.run_test(size=(22, 8)) as pilot:
-        assert rows_of(app)[0].split() == ["Name", "ms>"]
-        await pilot.press("l")
-        assert rows_of(app)[0].split() == ["<Name", "Type", ">"]
-
-
-async def test_the_mouse_scrolls_by_column() -> None:
-    app, view = shown()
-    async with app.run_test(size=(40, 8)) as pilot:
+        # The mouse scrolls by column.
         first = rows_of(app)
         await pilot.click(view, offset=(39, 0))
         scrolled = rows_of(app)
@@ -168,6 +143,21 @@ async def test_the_mouse_scrolls_by_column() -> None:
             await pilot.pause()
             assert rows_of(app) == expected
             assert view.cursor == 0
+        # Sorting shows the column that it sorts by.
+        await pilot.press("o", "o", "o", "o")
+        assert view.sort_column == "extra"
+        assert "Extra▲" in rows_of(app)[0]
+        await pilot.press("o", "o", "o")
+        assert rows_of(app)[0].split()[:2] == ["Name", "ms▼"]
+
+
+async def test_the_signs_have_an_ascii_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(glyphs, "_in_use", [glyphs.ASCII])
+    app, _ = shown()
+    async with app.run_test(size=(22, 8)) as pilot:
+        assert rows_of(app)[0].split() == ["Name", "ms>"]
+        await pilot.press("l")
+        assert rows_of(app)[0].split() == ["<Name", "Type", ">"]
 
 
 async def test_what_was_scrolled_to_stays() -> None:
@@ -184,16 +174,6 @@ async def test_what_was_scrolled_to_stays() -> None:
         view.set_table(table(LAYERS))
         await pilot.resize_terminal(80, 8)
         assert rows_of(app)[0].split() == ["Name", "ms", "Type", "Extra"]
-
-
-async def test_sorting_shows_the_column_that_it_sorts_by() -> None:
-    app, view = shown()
-    async with app.run_test(size=(40, 8)) as pilot:
-        await pilot.press("o", "o", "o", "o")
-        assert view.sort_column == "extra"
-        assert "Extra▲" in rows_of(app)[0]
-        await pilot.press("o", "o", "o")
-        assert rows_of(app)[0].split()[:2] == ["Name", "ms▼"]
 
 
 async def test_only_cells_that_are_seen_are_made() -> None:

@@ -49,10 +49,11 @@ async def test_a_huge_tensor_is_read_where_it_is_seen() -> None:
         assert (grid.row, grid.column) == (0, 0)
 
 
-async def test_headings_stay_and_name_rows_and_columns() -> None:
+async def test_headings_stay_and_moves_stay_within_the_tensor() -> None:
     grid = TensorGrid()
     app = GridApp(grid)
     async with app.run_test(size=(40, 8)) as pilot:
+        # Headings stay and name rows and columns.
         await shown(pilot, grid, Big(), 50, 50)
         await pilot.press("pagedown", "pagedown", "end")
         await pilot.pause()
@@ -62,12 +63,7 @@ async def test_headings_stay_and_name_rows_and_columns() -> None:
         # By whole columns: the last one is seen in full.
         value = (grid.row * 50 + 49) % 1000
         assert any(f" {value}" in row for row in rows)
-
-
-async def test_moves_stay_within_the_tensor() -> None:
-    grid = TensorGrid()
-    app = GridApp(grid)
-    async with app.run_test(size=(40, 8)) as pilot:
+        # Moves stay within the tensor.
         await shown(pilot, grid, Big(), 3, 2)
         await pilot.press("up", "left", "k", "h")
         assert (grid.row, grid.column) == (0, 0)
@@ -77,10 +73,11 @@ async def test_moves_stay_within_the_tensor() -> None:
         assert (grid.row, grid.column) == (2, 0)
 
 
-async def test_a_range_grows_with_shift_and_with_space() -> None:
+async def test_ranges_grow_with_shift_space_and_clicks() -> None:
     grid = TensorGrid()
     app = GridApp(grid)
     async with app.run_test(size=(60, 12)) as pilot:
+        # A range grows with shift and with space.
         await shown(pilot, grid, Big(), 9, 9)
         await pilot.press("shift+down", "shift+right", "shift+right")
         assert grid.marked == (range(0, 2), range(0, 3))
@@ -90,6 +87,13 @@ async def test_a_range_grows_with_shift_and_with_space() -> None:
         assert grid.marked == (range(1, 3), range(2, 3))
         await pilot.press("space")
         assert grid.corner is None
+        # Clicks move and shift marks.
+        await shown(pilot, grid, Big(), 9, 9)
+        x = grid.heading_cells + 2 * grid.cell_cells + 2
+        await pilot.click(TensorGrid, offset=(x, 4))
+        assert (grid.row, grid.column) == (3, 2)
+        await pilot.click(TensorGrid, offset=(x, 6), shift=True)
+        assert grid.marked == (range(3, 6), range(2, 3))
 
 
 async def test_one_dimension_wraps_for_the_width_and_keeps_the_element() -> None:
@@ -122,18 +126,6 @@ async def test_columns_grow_for_wider_texts() -> None:
         await shown(pilot, grid, Wide(), 4, 4)
         await pilot.pause()
         assert "1000000000000000" in rows_of(app)[1]
-
-
-async def test_clicks_move_and_shift_marks() -> None:
-    grid = TensorGrid()
-    app = GridApp(grid)
-    async with app.run_test(size=(60, 12)) as pilot:
-        await shown(pilot, grid, Big(), 9, 9)
-        x = grid.heading_cells + 2 * grid.cell_cells + 2
-        await pilot.click(TensorGrid, offset=(x, 4))
-        assert (grid.row, grid.column) == (3, 2)
-        await pilot.click(TensorGrid, offset=(x, 6), shift=True)
-        assert grid.marked == (range(3, 6), range(2, 3))
 
 
 async def test_no_elements_and_problems_are_said() -> None:

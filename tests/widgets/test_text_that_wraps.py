@@ -55,25 +55,10 @@ async def test_what_is_too_long_scrolls_with_the_first_key() -> None:
 
 
 @pytest.mark.broad
-async def test_a_dialog_takes_the_keys_of_the_bar() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        bar = app.page.query_one(KeyBar)
-
-        def keys() -> str:
-            return "".join(text for text, _ in bar.content(80)[0]).strip()
-
-        await until(pilot, lambda: "help" in keys())
-        app.push_screen(ErrorDialog(ValueError(WORDS)))
-        await until(pilot, lambda: not keys())
-        await pilot.press("escape")
-        await until(pilot, lambda: "help" in keys())
-
-
-@pytest.mark.broad
-async def test_a_command_line_is_read_whole_or_says_what_copies_it() -> None:
+async def test_a_command_line_is_whole_and_a_dialog_takes_keys() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 48)) as pilot:
+        # A command line is read whole or says what copies it.
         rows = CommandRows("{activity.copy} copies it", "{activity.copy_trtexec} copies it")
         await app.page.mount(rows)
 
@@ -87,3 +72,14 @@ async def test_a_command_line_is_read_whole_or_says_what_copies_it() -> None:
         assert text(90).count("copies it") == 1
         assert text(90).endswith(WORDS[:49])
         await pilot.pause()
+        # A dialog takes the keys of the bar.
+        bar = app.page.query_one(KeyBar)
+
+        def keys() -> str:
+            return "".join(text for text, _ in bar.content(80)[0]).strip()
+
+        await until(pilot, lambda: "help" in keys())
+        app.push_screen(ErrorDialog(ValueError(WORDS)))
+        await until(pilot, lambda: not keys())
+        await pilot.press("escape")
+        await until(pilot, lambda: "help" in keys())

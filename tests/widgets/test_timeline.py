@@ -76,9 +76,20 @@ async def test_keys_move_from_layer_to_layer_and_say_so() -> None:
         assert app.chosen == [0]
 
 
-async def test_the_cursor_stays_in_view_when_zoomed() -> None:
+async def test_the_window_moves_by_panning_and_with_the_cursor() -> None:
     app = Host(steps(50))
     async with app.run_test(size=(80, 12)) as pilot:
+        # Panning moves the window and not the cursor.
+        view = app.query_one(TimelineView)
+        for _ in range(4):
+            view.action_zoom_in()
+        before = view.scale.offset_us
+        await pilot.press("L", "pagedown")
+        assert view.scale.offset_us > before
+        await pilot.press("shift+left", "pageup", "pageup")
+        assert view.scale.offset_us == 0
+        assert app.moves == []
+        # The cursor stays in view when zoomed.
         view = app.query_one(TimelineView)
         view.action_zoom_in()
         view.action_zoom_in()
@@ -89,20 +100,6 @@ async def test_the_cursor_stays_in_view_when_zoomed() -> None:
         assert view.scale.offset_us == 0
         view.action_zoom_reset()
         assert view.scale.zoom == 1
-
-
-async def test_panning_moves_the_window_and_not_the_cursor() -> None:
-    app = Host(steps(50))
-    async with app.run_test(size=(80, 12)) as pilot:
-        view = app.query_one(TimelineView)
-        for _ in range(4):
-            view.action_zoom_in()
-        before = view.scale.offset_us
-        await pilot.press("L", "pagedown")
-        assert view.scale.offset_us > before
-        await pilot.press("shift+left", "pageup", "pageup")
-        assert view.scale.offset_us == 0
-        assert app.moves == []
 
 
 async def test_a_move_repaints_only_the_spans_it_touches_and_the_text_below() -> None:

@@ -110,9 +110,10 @@ def test_measure_sums_the_time_in_which_the_gpu_was_busy(report: Report) -> None
     assert (launches.layers, launches.self_us) == (12, 120.0)
 
 
-async def test_from_a_layer_to_its_kernel_and_back(report: Report) -> None:
+async def test_layers_counters_and_copies_at_the_cursor(report: Report) -> None:
     app = Host(report)
     async with app.run_test(size=(120, 30)) as pilot:
+        # From a layer to its kernel and back.
         view = app.query_one(TimelineView)
         await pilot.press("right", "right", "X")
         event = view.event_at_cursor()
@@ -126,35 +127,7 @@ async def test_from_a_layer_to_its_kernel_and_back(report: Report) -> None:
         assert view.event_at_cursor() is None
         assert "not in this pass" in next(iter(app._notifications)).message
         assert app.moves == [1, 2, 0]
-
-
-async def test_the_kernels_of_a_layer_are_in_its_details(report: Report) -> None:
-    app = Host(report)
-    async with app.run_test(size=(200, 30)) as pilot:
-        view = app.query_one(TimelineView)
-        await pilot.press("right", "right")
-        text = text_of(view)
-        assert "in 3 kernels" in text
-        assert "nchwToNhwcKernel" in text
-
-
-async def test_copies_have_size_rate_and_no_layer(report: Report) -> None:
-    app = Host(report)
-    async with app.run_test(size=(120, 30)) as pilot:
-        view = app.query_one(TimelineView)
-        await pilot.press("down", "home")
-        assert view.key_at_cursor() is None
-        assert "memcpy" in text_of(view)
-        assert "602 kB at 75.3 GB/s" in text_of(view)
-        await pilot.press("enter", "X", "space", "right", "space")
-        assert "GPU" in row_of(view, "measure")
-
-
-async def test_counters_show_the_value_at_the_cursor_and_the_mean_of_a_range(
-    report: Report,
-) -> None:
-    app = Host(report)
-    async with app.run_test(size=(120, 30)) as pilot:
+        # Counters show the value at the cursor and the mean of a range.
         view = app.query_one(TimelineView)
         first = row_of(view, "SM active")
         assert "%" in first[:20]
@@ -169,6 +142,31 @@ async def test_counters_show_the_value_at_the_cursor_and_the_mean_of_a_range(
         assert series[0] is not None
         assert f"⌀{series[0].mean:.1f} %" in row_of(view, "SM active")
         assert "GB/s" in row_of(view, "PCIe read")
+        # A click on a counter reads it there.
+        view = app.query_one(TimelineView)
+        view.move_to(0, 0)
+        before = view.index
+        await pilot.click(TimelineView, offset=(80, 2 + view.lane_rows))
+        assert view.lane == 0
+        assert view.index > before
+        # Copies have size rate and no layer.
+        view = app.query_one(TimelineView)
+        await pilot.press("down", "home")
+        assert view.key_at_cursor() is None
+        assert "memcpy" in text_of(view)
+        assert "602 kB at 75.3 GB/s" in text_of(view)
+        await pilot.press("enter", "X", "space", "right", "space")
+        assert "GPU" in row_of(view, "measure")
+
+
+async def test_the_kernels_of_a_layer_are_in_its_details(report: Report) -> None:
+    app = Host(report)
+    async with app.run_test(size=(200, 30)) as pilot:
+        view = app.query_one(TimelineView)
+        await pilot.press("right", "right")
+        text = text_of(view)
+        assert "in 3 kernels" in text
+        assert "nchwToNhwcKernel" in text
 
 
 async def test_what_was_not_measured_says_why_once(tmp_path: Path) -> None:
@@ -207,16 +205,6 @@ async def test_any_size_draws(report: Report, size: tuple[int, int]) -> None:
         await pilot.press("down", "space", "end", "plus")
         for y in range(view.size.height):
             assert view.render_line(y).cell_length == view.size.width
-
-
-async def test_a_click_on_a_counter_reads_it_there(report: Report) -> None:
-    app = Host(report)
-    async with app.run_test(size=(120, 30)) as pilot:
-        view = app.query_one(TimelineView)
-        before = view.index
-        await pilot.click(TimelineView, offset=(80, 2 + view.lane_rows))
-        assert view.lane == 0
-        assert view.index > before
 
 
 def crowded(path: Path, kernels: int) -> Path:

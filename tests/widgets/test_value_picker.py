@@ -33,9 +33,10 @@ async def ask(pilot: Pilot[int], picker: ValuePicker) -> list[str | None]:
     return answers
 
 
-async def test_a_value_is_found_by_name_type_and_producer(tmp_path: Path) -> None:
+async def test_a_value_is_found_and_those_that_do_not_fit_come_last(tmp_path: Path) -> None:
     app, opened = HostApp(), document(tmp_path)
     async with app.run_test(size=(80, 24)) as pilot:
+        # A value is found by name type and producer.
         picker = ValuePicker(opened.main, title="Connect")
         answers = await ask(pilot, picker)
         assert listed(picker) == ["x", "a", "b", "c", "y", "w", "unused"]
@@ -47,30 +48,18 @@ async def test_a_value_is_found_by_name_type_and_producer(tmp_path: Path) -> Non
         assert set(listed(picker)) >= {"x", "w"}
         await pilot.press(*["backspace"] * 5, *"mul", "enter")
         assert answers == ["c"]
-
-
-async def test_it_shows_type_and_maker_at_80_columns(tmp_path: Path) -> None:
-    app, opened = HostApp(), document(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
+        # It shows type and maker at 80 columns.
         await ask(pilot, ValuePicker(opened.main, title=f"{HOSTILE}{ESCAPE}"))
         row = next(row for row in rows_of(app) if "f32[N,4]" in row and "input" in row)
         assert "x" in row
         assert HOSTILE + "\\x1b]0;x\\x07" in screen_text(app)
-
-
-async def test_values_that_do_not_fit_come_last_and_say_why(tmp_path: Path) -> None:
-    app, opened = HostApp(), document(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
+        # Values that do not fit come last and say why.
         picker = ValuePicker(opened.main, title="Connect", wanted=only_tensors)
         await ask(pilot, picker)
         names = listed(picker)
         assert set(names[:4]) == {"x", "y", "w", "unused"}
         assert "is not float32" in screen_text(app)
-
-
-async def test_excluded_first_and_the_empty_row(tmp_path: Path) -> None:
-    app, opened = HostApp(), document(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
+        # Excluded first and the empty row.
         picker = ValuePicker(
             opened.main, title="Connect", exclude={"b", "c"}, first=["w", "c", "gone"],
             empty_label="leave empty",
@@ -79,11 +68,7 @@ async def test_excluded_first_and_the_empty_row(tmp_path: Path) -> None:
         assert listed(picker) == ["", "w", "x", "a", "y", "unused"]
         await pilot.press("enter")
         assert answers == [""]
-
-
-async def test_escape_gives_none_and_nothing_found_says_so(tmp_path: Path) -> None:
-    app, opened = HostApp(), document(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
+        # Escape gives none and nothing found says so.
         answers = await ask(pilot, ValuePicker(opened.main, title="Connect"))
         await pilot.press(*"qqq", "enter")
         assert "no value fits" in screen_text(app)
