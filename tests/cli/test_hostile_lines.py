@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 import pytest
 
-from dld_tui.cli.group import dld as group
 from tests.support import models
-from tests.support.cli import Dld
+from tests.support.cli import Dld, all_commands
 
 _NOT_HERE = {"demo", "selftest", "doctor", "completion", "target", "tool", "worker", "run"}
 """They take no files, reach other machines, or take long."""
@@ -34,28 +33,6 @@ WORDS = {
     "empty": "",
     "json": "[[[[" * 3000,
 }
-
-
-def commands(command: click.Command, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the words of all commands below one."""
-    if not isinstance(command, click.Group):
-        yield words
-        return
-    context = click.Context(command)
-    for name in command.list_commands(context):
-        found = command.get_command(context, name) if name not in _NOT_HERE else None
-        if found is not None:
-            yield from commands(found, (*words, name))
-
-
-def found(words: tuple[str, ...]) -> click.Command:
-    command: click.Command = group
-    for word in words:
-        assert isinstance(command, click.Group)
-        below = command.get_command(click.Context(command), word)
-        assert below is not None
-        command = below
-    return command
 
 
 def needed(command: click.Command, but: click.Parameter | None = None) -> list[str]:
@@ -81,11 +58,11 @@ def judge(dld: Dld, line: list[str]) -> None:
     assert outcome.status in (0, 1, 2, 3, 4, 5), shown
 
 
-COMMANDS = list(commands(group))
+COMMANDS = {words: command for words, command in all_commands() if not _NOT_HERE & {*words}}
 
 
 def judge_names(dld: Dld, words: tuple[str, ...], hostile: Iterable[str]) -> None:
-    command = found(words)
+    command = COMMANDS[words]
     arguments = [p for p in command.params if isinstance(p, click.Argument)]
     for word in hostile:
         judge(dld, [*words, *(word for _ in arguments), *needed(command)])
@@ -111,7 +88,7 @@ def test_all_hostile_names(dld: Dld, place: Path, words: tuple[str, ...]) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_hostile_values(dld: Dld, place: Path, words: tuple[str, ...]) -> None:
-    command = found(words)
+    command = COMMANDS[words]
     arguments = [str(place) for p in command.params if isinstance(p, click.Argument)]
     arguments += _SHORT.get(words, ())
     for number, option in enumerate(command.params):

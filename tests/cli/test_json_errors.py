@@ -3,45 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 from dld_tui import __main__ as entry
 from dld_tui.cli import main
-from dld_tui.cli.group import dld as group
 from dld_tui.core.errors import ExitStatus, UnavailableError
 from tests.support.cli import Dld
-
-
-def commands(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the paths of the commands that have ``--json``."""
-    if isinstance(command, click.Group):
-        context = click.Context(command)
-        for name in command.list_commands(context):
-            found = command.get_command(context, name)
-            assert found is not None
-            yield from commands(found, (*path, name))
-    elif any("--json" in param.opts for param in command.params):
-        yield path
-
-
-COMMANDS = sorted(commands(group))
-
-
-def test_many_commands_have_it() -> None:
-    assert len(COMMANDS) > 25
-
-
-@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
-def test_a_wrong_command_line_gives_a_document(path: tuple[str, ...], dld: Dld) -> None:
-    done = dld(*path, "--json", "--no-such-option")
-    assert done.status == ExitStatus.USAGE
-    assert set(done.json["error"]) == {"message", "where", "hint"}
-    assert done.json["status"] == done.status
-    assert done.err.startswith("dld: ")
 
 
 @pytest.mark.parametrize(

@@ -3,58 +3,18 @@
 from __future__ import annotations
 
 import os
-import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
 from dld_tui.cli import main
-from dld_tui.cli.group import dld as group
 from dld_tui.core import errors
-from dld_tui.core.command_line import CommandInfo
-from dld_tui.core.command_line import commands as shell_commands
 from dld_tui.core.process.paths import short, state_dir
 from tests.support import models
 from tests.support.cli import Dld, listen_to_interrupts, process
-
-
-def test_help_lists_every_visible_command(dld: Dld) -> None:
-    outcome = dld("--help")
-    assert outcome.status == 0
-    for row in shell_commands():
-        shown = f"  {row.name} " in outcome.out and row.summary in outcome.out
-        assert shown is not row.hidden, row.name
-
-
-@pytest.mark.parametrize("row", shell_commands(), ids=lambda row: row.name)
-def test_every_command_has_help(dld: Dld, row: CommandInfo) -> None:
-    outcome = dld(row.name, "--help")
-    assert outcome.status == 0
-    assert outcome.out.startswith(f"Usage: dld {row.name}")
-    assert outcome.err == ""
-
-
-def test_every_example_is_taken_by_its_command() -> None:
-    for row in shell_commands():
-        words = [row.name, *shlex.split(row.example)]
-        command: click.Command | None = group
-        while isinstance(command, click.Group) and row.example:
-            _, command, words = command.resolve_command(click.Context(command), words)
-        if row.example:
-            assert command is not None
-            with command.make_context(row.name, words):
-                pass
-
-
-def test_help_fits_80_columns(dld: Dld) -> None:
-    for row in shell_commands():
-        outcome = dld(row.name, "--help")
-        assert max(len(line) for line in outcome.out.splitlines()) <= 80
 
 
 def test_version(dld: Dld) -> None:
@@ -187,34 +147,3 @@ def test_output_that_is_not_utf8_is_escaped(tmp_path: Path) -> None:
     done = process("inspect", path, "--nodes", env=environment)
     assert done.returncode == 0
     assert r"\u5bbd  Relu" in done.stdout
-
-
-def leaves(command: click.Command, ctx: click.Context) -> Iterator[list[str]]:
-    """Yield the words of all commands below a command."""
-    if not isinstance(command, click.Group):
-        yield []
-        return
-    for name in command.list_commands(ctx):
-        below = command.get_command(ctx, name)
-        assert below is not None
-        for words in leaves(below, click.Context(below, parent=ctx, info_name=name)):
-            yield [name, *words]
-
-
-ALL_COMMANDS = [" ".join(words) for words in leaves(group, click.Context(group))]
-
-
-@pytest.mark.parametrize("words", ALL_COMMANDS)
-def test_a_command_that_refuses_shows_how_it_is_called(dld: Dld, words: str) -> None:
-    line = dld.fails(2, *words.split(), "--no-such-option")
-    assert f" Example: dld {words}" in line or words.split()[0] in line.partition("Example: ")[2]
-    assert line.endswith(f" See 'dld {words} --help'")
-    command: click.Command | None = group
-    for word in words.split():
-        assert isinstance(command, click.Group)
-        command = command.get_command(click.Context(command), word)
-    assert command is not None
-    if any(parameter.required for parameter in command.params):
-        line = dld.fails(2, *words.split())
-        assert "Missing" in line
-        assert "Example: dld " in line

@@ -18,7 +18,6 @@ from scripts import references
 from scripts.command_tree import Row, document, entries, record
 from scripts.pages import environment
 from tests.support import page_files
-from tests.support.cli import Dld
 from tests.support.tiers import first
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,17 +42,6 @@ def test_each_key_has_its_place_on_the_page() -> None:
     page = references.keys_page()
     assert [row.id for row in all_commands() if f"`{row.id}`" not in page] == []
     assert "| `^S` | Save the model. | `model.save` |" in page
-
-
-def test_no_help_ends_a_line_within_an_option(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = []
-    for columns in ("80", "100"):
-        monkeypatch.setenv("COLUMNS", columns)
-        for entry in entries():
-            for line in dld(*entry.words[1:], "--help").out.splitlines():
-                if re.search(r"(?:^|[\s(\[])--?[\w-]*-$", line):
-                    found.append((entry.name, line))
-    assert found == []
 
 
 def test_an_option_in_a_text_is_not_broken() -> None:

@@ -6,11 +6,14 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import click
 import pytest
 
+from dld_tui.cli.group import dld as group
 from dld_tui.cli.main import run
 
 
@@ -68,3 +71,17 @@ def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[s
     command = [sys.executable, "-m", "dld_tui", *map(str, arguments)]
     options = {"capture_output": True, "text": True, "stdin": subprocess.DEVNULL} | options
     return subprocess.run(command, timeout=120, **options)
+
+
+def all_commands(
+    parent: click.Group = group, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield the words of each command that runs something, and the command."""
+    context = click.Context(parent)
+    for name in parent.list_commands(context):
+        command = parent.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from all_commands(command, (*words, name))
+        else:
+            yield (*words, name), command

@@ -126,7 +126,7 @@ async def test_search_goes_on_from_the_cursor_and_wraps_and_escape_goes_back() -
     async with app.run_test(size=(60, 10)) as pilot:
         for keys, found in (("slash c o n v enter", 7), ("n", 4_000), ("n", 7), ("N", 4_000)):
             await pilot.press(*keys.split())
-            await until(pilot, lambda found=found: view.cursor == found)  # type: ignore[misc]
+            await until(pilot, lambda found=found: view.cursor == found)
         assert view.has_focus
         view.finder.start("Conv", first=0)  # a capital makes the case count
         await until(pilot, lambda: view.cursor == 7)

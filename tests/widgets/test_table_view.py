@@ -132,7 +132,7 @@ async def test_columns_scroll_by_keys_by_the_mouse_and_to_what_is_sorted() -> No
         assert "Extra" in scrolled[0]
         await pilot.click(view, offset=(0, 0))
         assert rows_of(app) == first
-        assert view.sort_column is None
+        assert (view.sort_column, view.cursor) == (None, 0)
         for event, expected in (
             (MouseScrollDown(view, 1, 1, 0, 0, 0, True, False, False), scrolled),
             (MouseScrollUp(view, 1, 1, 0, 0, 0, True, False, False), first),
