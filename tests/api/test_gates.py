@@ -71,17 +71,20 @@ def test_the_fixture_fails_what_is_slower(
         assert_not_slower("base.onnx", "new.onnx")
 
 
-def test_the_command_says_it_with_its_status(times: dict[str, float], tmp_path: Path) -> None:
-    def run(*words: str) -> Any:
-        return CliRunner().invoke(
-            command.command, ["base.onnx", "new.onnx", *words], standalone_mode=False
-        )
+def called(*words: object) -> Any:
+    """Run the command as a test can look at it."""
+    return CliRunner().invoke(command.command, [*map(str, words)], standalone_mode=False)
 
-    alike = run("--runs", "8")
+
+PAIR = ("base.onnx", "new.onnx")
+
+
+def test_the_command_says_it_with_its_status(times: dict[str, float], tmp_path: Path) -> None:
+    alike = called(*PAIR, "--runs", "8")
     assert (alike.return_value, alike.stdout[:14]) == (0, "no difference:")
     times["new.onnx"] = 1.5
     page, xml = tmp_path / "g.md", tmp_path / "g.xml"
-    found = run("--json", "--markdown", str(page), "--junit", str(xml))
+    found = called(*PAIR, "--json", "--markdown", page, "--junit", xml)
     assert found.return_value == 1
     data = json.loads(found.stdout)
     assert (data["verdict"], data["ratio"]) == ("slower", pytest.approx(1.5, rel=0.01))
@@ -91,10 +94,10 @@ def test_the_command_says_it_with_its_status(times: dict[str, float], tmp_path: 
         assert (row["node"], row["ratio"]) == (row["key"], 1 + row["change_percent"] / 100)
     assert page.read_text().startswith("### dld gate: slower")
     assert 'failures="1"' in xml.read_text()
-    assert run("--tolerance", "60").return_value == 0
-    assert run("--slower", "60%", "--budget", "9s").return_value == 0
-    assert isinstance(run("--markdown", str(page)).exception, UsageError), "the file is there"
-    assert isinstance(run("--commands", "--threads", "2").exception, UsageError)
+    assert called(*PAIR, "--tolerance", "60").return_value == 0
+    assert called(*PAIR, "--slower", "60%", "--budget", "9s").return_value == 0
+    for words in (["--markdown", page], ["--commands", "--threads", "2"]):  # it is there
+        assert isinstance(called(*PAIR, *words).exception, UsageError)
 
 
 def test_a_gate_without_time_for_six_pairs_is_undecided_and_no_pass(
@@ -111,11 +114,10 @@ def test_a_gate_without_time_for_six_pairs_is_undecided_and_no_pass(
 
     monkeypatch.setattr("dld_tui.targets.registry.result_of", result_of)
     page, xml = tmp_path / "g.md", tmp_path / "g.xml"
-    words = ["base.onnx", "new.onnx", "--limit", "25", "--json",
-             "--markdown", str(page), "--junit", str(xml)]  # fmt: skip
-    called = CliRunner().invoke(command.command, words, standalone_mode=False)
-    assert (called.return_value, limits) == (5, [25.0])
-    data = json.loads(called.stdout)
+    words = ("--limit", "25", "--json", "--markdown", page, "--junit", xml)
+    found = called(*PAIR, *words)
+    assert (found.return_value, limits) == (5, [25.0])
+    data = json.loads(found.stdout)
     assert (data["verdict"], data["end_to_end"], data["ratio"]) == ("undecided", None, None)
     assert "0 of at least 6 pairs" in data["stopped"]
     assert "Loading the model" in data["stopped"]
@@ -132,10 +134,7 @@ def test_no_verdict_takes_the_place_of_a_model_or_of_the_other_verdict(
     Path("base.onnx").write_bytes(b"model")
     for words in (["--markdown", "base.onnx"], ["--markdown", "v", "--junit", "./v"],
                   ["--junit", "."], ["--junit", "none/v"]):  # fmt: skip
-        called = CliRunner().invoke(
-            command.command, ["base.onnx", "new.onnx", "--force", *words], standalone_mode=False
-        )
-        assert isinstance(called.exception, DldError), words
+        assert isinstance(called(*PAIR, "--force", *words).exception, DldError), words
     assert [path.name for path in tmp_path.iterdir()] == ["base.onnx"]
     assert Path("base.onnx").read_bytes() == b"model"
 
@@ -151,12 +150,11 @@ def test_a_verdict_that_cannot_be_written_is_printed(
             raise SaveError("the disk is full", where=str(path))
 
     monkeypatch.setattr(command, "write_text", write_text)
-    words = ["base.onnx", "new.onnx", "--runs", "8", "--markdown", str(tmp_path / "v.md"),
-             "--junit", str(tmp_path / "v.xml")]  # fmt: skip
-    called = CliRunner().invoke(command.command, words, standalone_mode=False)
-    assert isinstance(called.exception, SaveError)
+    files = ("--markdown", tmp_path / "v.md", "--junit", tmp_path / "v.xml")
+    found = called(*PAIR, "--runs", "8", *files)
+    assert isinstance(found.exception, SaveError)
     assert written == ["v.md", "v.xml"]
-    assert called.stdout.startswith("no difference:")
+    assert found.stdout.startswith("no difference:")
 
 
 def test_ctrl_c_ends_a_gate_though_the_present_pair_has_a_result(
@@ -185,9 +183,9 @@ def test_ctrl_c_ends_a_gate_though_the_present_pair_has_a_result(
             return Late()
 
     monkeypatch.setattr("dld_tui.targets.registry.LocalTarget", Here)
-    called = CliRunner().invoke(command.command, ["base.onnx", "new.onnx"], standalone_mode=False)
-    assert isinstance(called.exception, CancelledError)
-    assert "cancelled: gate after 0 pairs of runs" in str(called.exception)
+    found = called(*PAIR)
+    assert isinstance(found.exception, CancelledError)
+    assert "cancelled: gate after 0 pairs of runs" in str(found.exception)
 
 
 def test_what_the_interval_hardly_tells_apart_is_no_alarm(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,14 +193,9 @@ def test_what_the_interval_hardly_tells_apart_is_no_alarm(monkeypatch: pytest.Mo
         return Pair(RunFigures(1.0), RunFigures(1.003), 1.003)
 
     monkeypatch.setattr("dld_tui.targets.registry.result_of", exact)
-    words = ["base.onnx", "new.onnx"]
-    statuses = [
-        CliRunner().invoke(command.command, [*words, *more], standalone_mode=False).return_value
-        for more in ([], ["--tolerance", "0"])
-    ]
-    assert statuses == [0, 1]
-    assert not gate(*words).is_regression
-    assert gate(*words, tolerance_percent=0.0).is_regression
+    assert [called(*PAIR, *more).return_value for more in ([], ["--tolerance", "0"])] == [0, 1]
+    assert not gate(*PAIR).is_regression
+    assert gate(*PAIR, tolerance_percent=0.0).is_regression
 
 
 @pytest.mark.parametrize(

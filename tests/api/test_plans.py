@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui import api
 from dld_tui.api import Plan
 from tests.support.models import write
 from tests.support.plans import write_layers, write_profile
@@ -57,9 +58,11 @@ def test_nodes_are_found_in_a_model(path: Path, tmp_path: Path) -> None:
 def test_it_loads_neither_a_user_interface_nor_a_runtime(path: Path) -> None:
     code = (
         "import sys; from dld_tui.api import Plan; Plan(sys.argv[1]).layers;"
-        " print({'textual', 'onnxruntime', 'tensorrt'} & set(sys.modules))"
+        " print({'textual', 'onnx', 'onnxruntime', 'tensorrt'} & set(sys.modules))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True
     )
     assert done.stdout == "set()\n"
+    with pytest.raises(AttributeError, match="no attribute 'absent'"):
+        _ = api.absent
