@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import models
+from tests.support.transcript_files import three_layers
 
 SRC = Path(__file__).resolve().parents[1] / "src"
 RUNTIMES = {"cupti", "onnxruntime", "polygraphy", "pynvml", "tensorrt", "tensorrt_rtx"}
@@ -78,18 +79,20 @@ def test_help_loads_nothing_but_its_table(option: str) -> None:
     assert not packages(modules) & {"click", *HEAVY}
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["profile", "--help"]])
-def test_what_needs_no_model_loads_no_library_for_them(arguments: list[str]) -> None:
-    assert not packages(loaded(RUN, *arguments)) & HEAVY
+@pytest.mark.parametrize("line", ["--version", "profile --help", "target list"])
+def test_what_needs_no_model_loads_no_library_for_them(line: str) -> None:
+    assert not packages(loaded(RUN, *line.split())) & {"asyncssh", *HEAVY}
 
 
 @pytest.mark.broad
-def test_inspect_loads_no_user_interface_and_no_runtime(tmp_path: Path) -> None:
+def test_commands_load_no_user_interface_and_no_runtime(tmp_path: Path) -> None:
     modules = loaded(RUN, "inspect", str(models.write(tmp_path, models.BRANCHES)))
     assert "onnx.onnx_ml_pb2" in modules
     assert "onnx" not in modules
     assert not packages(modules) & {"numpy", "textual", *RUNTIMES}
     assert not any(name.startswith("dld_tui.core.model.operators") for name in modules)
+    reports = [str(three_layers(tmp_path / f"{name}.dldprof")) for name in "ab"]
+    assert not loaded(RUN, "compare", *reports) & {"onnx", "textual", *RUNTIMES}
 
 
 OPEN = """

@@ -34,20 +34,6 @@ def test_json(dld: Dld, pair: tuple[Path, Path]) -> None:
     assert first["layers"] == [["/stem/conv", "/stem/relu"], ["/stem/fused"]]
 
 
-@pytest.mark.parametrize(
-    ("by", "keys"),
-    [
-        ("node", ["/stem/conv", "(no ONNX node)", "/stem/relu", "/head/add"]),
-        ("type", ["Conv", "FusedConv", "Relu", "ReorderOutput", "Add"]),
-        ("scope", ["/stem", "(no ONNX node)", "/head"]),
-        ("provider", ["CPU"]),
-    ],
-)
-def test_groups(dld: Dld, pair: tuple[Path, Path], by: str, keys: list[str]) -> None:
-    document = dld("compare", *pair, "--by", by, "--json").json
-    assert [row["key"] for row in document["rows"]] == keys
-
-
 def test_a_profile_of_onnx_runtime_beside_a_report(
     dld: Dld, pair: tuple[Path, Path], tmp_path: Path
 ) -> None:
@@ -56,21 +42,6 @@ def test_a_profile_of_onnx_runtime_beside_a_report(
     assert outcome.status == 0
     assert "/stem/conv" in outcome.out
     assert "cannot be told" in outcome.out
-
-
-def test_no_runtime_and_no_user_interface_is_loaded(pair: tuple[Path, Path]) -> None:
-    code = (
-        "import sys; from dld_tui.cli.main import run; status = run(sys.argv[1:]);"
-        " bad = {'textual', 'onnxruntime', 'onnx'} & set(sys.modules);"
-        " sys.exit(f'loaded {bad}' if bad else status)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "compare", *map(str, pair)],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_it_fits_a_terminal(pair: tuple[Path, Path]) -> None:

@@ -1,4 +1,4 @@
-"""``dld convert io``: types and layouts of inputs and outputs."""
+"""``dld convert io``, ``prepend`` and ``append``: what goes in and comes out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.conversions import IMAGE
 from tests.support.runtime import session_of
 
 pytest.importorskip("onnxruntime")
@@ -31,51 +32,42 @@ def test_converted_and_verified(dld: Dld, tmp_path: Path) -> None:
     onnx.checker.check_model(onnx.load(out), full_check=True)
 
 
-BRANCHES = """
-<ir_version: 7, opset_import: ["" : 13]>
-g (bool c, float[2] x) => (float[2] y)
-{
+HEAD = '<ir_version: 7, opset_import: ["" : 13]>\n'
+VALUE_OF_A_BRANCH = """g (bool c, float[2] x) => (float[2] y) {
     y = If (c) <
         then_branch = yes () => (float[2] y) { y = Add(x, x) },
         else_branch = no () => (float[2] y) { y = Mul(x, x) }
-    >
-}
-"""
-FITS_NOTHING = """
-<ir_version: 7, opset_import: ["" : 13]>
-g (float[2, 3] x) => (float[a, b] y) <int64[2] s = {2, 2}> { y = Reshape(x, s) }
-"""
+    > }"""
+FLOATS = ("--floats", "float16")
 
 
-def test_an_output_with_the_name_of_a_value_in_a_branch(dld: Dld, tmp_path: Path) -> None:
-    model, out = models.write(tmp_path, BRANCHES), tmp_path / "out.onnx"
-    command = ("convert", "io", model, "-o", out, "--type", "y=float64", "--json")
-    assert dld(*command).json["values"]["is_good"] is True
+@pytest.mark.parametrize(
+    ("text", "words", "changed"),
+    [
+        (VALUE_OF_A_BRANCH, ("--type", "y=float64"), "y"),
+        ("g (float x, float z) => (float y) { y = Add(x, z) }", (*FLOATS, "--of", "both"), "xzy"),
+        ("g (float[2] x, float[2] z) => (float[2] y, float[2] z) { y = Add(x, z) }",
+         (*FLOATS, "--of", "both"), "xy"),
+    ],
+    ids=["the name of a value in a branch", "scalars", "an input that is an output stays"],
+)  # fmt: skip
+def test_what_is_compared_afterwards(
+    dld: Dld, tmp_path: Path, text: str, words: tuple[str, ...], changed: str
+) -> None:
+    model, out = models.write(tmp_path, HEAD + text), tmp_path / "out.onnx"
+    found = dld("convert", "io", model, "-o", out, *words, "--json").json
+    assert found["values"]["is_good"] is True
+    assert {line.partition(":")[0] for line in found["changed"]} == {*changed}
 
 
 def test_a_model_that_does_not_run_itself_is_no_fault_of_the_result(
     dld: Dld, tmp_path: Path
 ) -> None:
-    model, out = models.write(tmp_path, FITS_NOTHING), tmp_path / "out.onnx"
-    outcome = dld("convert", "io", model, "-o", out, "--floats", "float16", "--json")
+    text = "g (float[2, 3] x) => (float[a, b] y) <int64[2] s = {2, 2}> { y = Reshape(x, s) }"
+    model, out = models.write(tmp_path, HEAD + text), tmp_path / "out.onnx"
+    outcome = dld("convert", "io", model, "-o", out, *FLOATS, "--json")
     assert outcome.status == 0, outcome
     assert "a model that it is made of cannot be run" in outcome.json["values"]["skipped"]
-
-
-def test_scalars_stay_scalars_where_values_are_compared(dld: Dld, tmp_path: Path) -> None:
-    text = """<ir_version: 7, opset_import: ["" : 13]>
-        g (float x, float z) => (float y) { y = Add(x, z) }"""
-    model, out = models.write(tmp_path, text), tmp_path / "out.onnx"
-    command = ("convert", "io", model, "-o", out, "--floats", "float16", "--of", "both", "--json")
-    assert dld(*command).json["values"]["is_good"] is True
-
-
-def test_an_input_that_is_an_output_stays_as_it_is(dld: Dld, tmp_path: Path) -> None:
-    text = """<ir_version: 7, opset_import: ["" : 13]>
-        g (float[2] x, float[2] z) => (float[2] y, float[2] z) { y = Add(x, z) }"""
-    model, out = models.write(tmp_path, text), tmp_path / "out.onnx"
-    command = ("convert", "io", model, "-o", out, "--floats", "float16", "--of", "both", "--json")
-    assert [line.partition(":")[0] for line in dld(*command).json["changed"]] == ["x", "y"]
 
 
 @pytest.mark.broad
@@ -116,3 +108,20 @@ def test_an_output_that_is_named_twice_stays_one_value(dld: Dld, tmp_path: Path)
     assert dld("append", model, "-o", behind, "--step", "argmax").status == 0
     first, second = session_of(behind).run(None, {"x": x.astype(np.float32)})
     assert first.tolist() == second.tolist() == np.maximum(x, 0).argmax(-1).tolist()
+
+
+def test_before_and_behind(dld: Dld, tmp_path: Path) -> None:
+    model = models.write(tmp_path, IMAGE.replace("OPSET", "18"))
+    before, both = tmp_path / "before.onnx", tmp_path / "both.onnx"
+    outcome = dld(
+        "prepend", model, "-o", before, "--input", "x", "--layout", "nhwc", "--resize", "8x6",
+        "--scale", "1/255", "--mean", "0.5,0.4,0.3", "--json",
+    )  # fmt: skip
+    assert outcome.status == 0, outcome
+    assert outcome.json["changed"] == [
+        "input x: float32[batch, 3, 8, 6] → uint8[batch, x_height, x_width, 3]"
+    ]
+    assert list(outcome.json["values"]["outputs"]) == ["y"]
+    assert dld("append", before, "-o", both, "--step", "argmax", "--axis", "1").status == 0
+    operators = [node.op_type for node in onnx.load(both).graph.node]
+    assert operators == ["Transpose", "Cast", "Resize", "Mul", "Sub", "Neg", "ArgMax"]

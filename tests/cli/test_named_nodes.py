@@ -108,3 +108,17 @@ def test_python(tmp_path: Path) -> None:
         document.save(tmp_path / "out.onnx")
     (node,) = onnx.load(tmp_path / "out.onnx").graph.node
     assert [attribute.g.node[0].name for attribute in node.attribute] == ["minus", ""]
+
+
+def test_a_name_may_have_a_comma(dld: Dld, tmp_path: Path) -> None:
+    text = models.CHAIN.replace(
+        "[second]", "[twoC2]"
+    )  # the texts of models have no comma in a name
+    path, out = models.write(tmp_path, text), tmp_path / "part.onnx"
+    path.write_bytes(path.read_bytes().replace(b"twoC2", b"two,2"))
+    for words, names in (
+        (("--nodes", "two,2", "--nodes", "third"), ["two,2", "third"]),
+        (("--nodes", "first,two,2,third"), ["first", "two,2", "third"]),
+    ):
+        assert dld("extract", path, "-o", out, "--force", *words).status == 0
+        assert [node.name for node in onnx.load(out).graph.node] == names

@@ -154,16 +154,6 @@ def test_without_a_terminal_nobody_is_asked(sshd: Sshd, tmp_path: Path) -> None:
     assert sshd.fingerprint in done.stderr
 
 
-def test_listing_is_quick() -> None:
-    saved_targets.save(Connection("box", "a"))
-    program = (
-        "import sys; from dld_tui.cli.main import run; status = run(['target', 'list']);"
-        " sys.exit(status or 'asyncssh' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, b"")
-
-
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_command_with_a_target_asks_on_the_terminal_where_there_is_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool
