@@ -1,7 +1,8 @@
-"""What `make` installs, and what the table of docs/start/install.md counts."""
+"""What `make` installs, containers copy, and the table of docs/start/install.md counts."""
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -13,7 +14,9 @@ from pathlib import Path
 import pytest
 import tomlkit
 
+from dld_tui.targets.process import worker_command
 from scripts import aarch64, costs, resolve
+from tests.support.fork_server import server
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -114,3 +117,26 @@ def test_the_emulated_machine_runs_tests_that_are_there(tmp_path: Path) -> None:
         "2026-11-22T20:00:01,000   Downloading click-8.5.1-py3-none-any.whl (126 kB)\n"
     )
     assert aarch64.downloaded(log) == pytest.approx(17.026)
+
+
+RECIPES = sorted((ROOT / "containers").glob("*.Dockerfile"))
+
+
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: path.name)
+def test_a_recipe(recipe: Path) -> None:
+    lines = re.sub(r"\\\n", " ", recipe.read_text()).splitlines()
+    steps = [line.split() for line in lines if line.strip() and not line.startswith("#")]
+    assert steps[:2] == [["ARG", "BASE"], ["FROM", "${BASE}"]]
+    assert {step[0] for step in steps} <= {"ARG", "FROM", "RUN", "COPY", "ENV", "WORKDIR", "CMD"}
+    copied = [source for step in steps if step[0] == "COPY" for source in step[1:-1]]
+    kept = Path(f"{recipe}.dockerignore").read_text().split()
+    assert {f"!{source}" for source in copied} == {line for line in kept if line[0] == "!"}
+    assert all((ROOT / source).exists() for source in copied)
+
+
+def test_there_is_one_for_each_machine() -> None:
+    assert [recipe.name for recipe in RECIPES] == ["l4t.Dockerfile", "x86_64.Dockerfile"]
+
+
+def test_a_worker_is_forked_whatever_the_environment_of_pytest() -> None:
+    assert server.takes(worker_command(), os.environ)

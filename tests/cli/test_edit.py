@@ -1,3 +1,5 @@
+"""``dld edit``, and nodes that edits and other commands name."""
+
 from __future__ import annotations
 
 import json
@@ -6,6 +8,8 @@ from pathlib import Path
 import onnx
 import pytest
 
+from dld_tui import api
+from dld_tui.core.errors import EditError
 from tests.support import models
 from tests.support.cli import Dld
 
@@ -77,3 +81,112 @@ def test_the_model_that_a_script_names_is_its_base(dld: Dld, model: Path, tmp_pa
     outcome = dld("edit", tmp_path / "renamed.onnx", edits, "-o", output, "--force")
     assert outcome.status == 1
     assert "has changed since the script was made on it" in outcome.err
+
+
+MODEL = """<ir_version: 10, opset_import: ["": 18]> g (float[2,2] x) => (float[2,2] y)
+<float[2,2] w = {1, 2, 3, 4}>
+{
+    [same] a = MatMul(x, w)
+    [same] b = Relu(a)
+    c = Neg(w)
+    [d] e = Abs(c)
+    y = Add(b, e)
+}"""
+BRANCH = """<ir_version: 10, opset_import: ["": 18]> g (float[2] x, bool c) => (float[2] y) {
+    y = If (c) <then_branch = t () => (float[2] u) { u = Neg(x) },
+                else_branch = e () => (float[2] v) { v = Abs(x) }> }"""
+
+
+@pytest.fixture
+def named(tmp_path: Path) -> Path:
+    written = models.parse(MODEL.replace("[same] b", "[other] b"))
+    written.graph.node[1].name = "same"
+    onnx.save(written, tmp_path / "model.onnx")
+    return tmp_path / "model.onnx"
+
+
+def _types(path: Path) -> dict[str, str]:
+    graph = onnx.load(path).graph
+    return {node.op_type: node.name for node in graph.node}
+
+
+@pytest.mark.broad
+def test_options(dld: Dld, named: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    assert dld("convert", "fold", named, "-o", out, "--node", "c").status == 0
+    assert "Neg" not in _types(out)
+    assert dld("extract", named, "-o", out, "--force", "--nodes", "b,e").status == 0
+    assert [*_types(out)] == ["Relu", "Abs"]
+    fp16 = ("convert", "fp16", named, "-o", out, "--force")
+    assert dld(*fp16, "--node-block", "a", "--no-measure").status == 0
+    kept = onnx.load(out).graph
+    (product,) = (node for node in kept.node if node.op_type == "MatMul")
+    (made,) = (node for node in kept.node if product.output[0] in node.input)
+    assert made.op_type == "Cast"
+    assert "'zz'" in dld.fails(2, *fp16, "--node-block", "zz")
+    assert "MatMul" in dld("draw", named, "-o", "-", "--node", "a", "--hops", "1").out
+    static = ("convert", "quantize", named, "-o", out, "--force", "--dynamic", "--ops", "MatMul")
+    outcome = dld(*static, "--exclude", "a")
+    assert outcome.status == 0, outcome
+    assert "MatMul" in _types(out)
+    assert "no node is named 'zz'" in dld.fails(2, *static, "--exclude", "zz")
+
+
+def test_several_of_one_name(dld: Dld, named: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    error = dld.fails(3, "convert", "fold", named, "-o", out, "--node", "same")
+    assert "2 nodes are called 'same'. Name one by an output: '>a', '>b'" in error
+    error = dld.fails(3, "convert", "fold", named, "-o", out, "--node", "zz")
+    assert "there is no node 'zz', and no node makes a tensor of this name" in error
+    assert not out.exists()
+
+
+def test_a_name_goes_before_a_tensor(tmp_path: Path) -> None:
+    path = models.write(tmp_path, MODEL.replace("[d] e", "[b] e").replace("[same] ", ""))
+    with api.open_model(path) as document:
+        document.edit.rename_node(node="b", name="found")
+        assert [node.name for node in document.main.nodes if node.name] == ["found"]
+        assert [node.op_type for node in document.main.nodes_named("found")] == ["Abs"]
+
+
+def test_scripts_and_scopes(dld: Dld, tmp_path: Path) -> None:
+    path, out = models.write(tmp_path, BRANCH), tmp_path / "out.onnx"
+    script = tmp_path / "script.jsonl"
+    lines = [
+        {"edit": "rename_node", "scope": ["y:then_branch"], "node": "u", "name": "minus"},
+        {"edit": "rename_node", "scope": ["#0:else_branch"], "node": "v", "name": "size"},
+        {"edit": "rename_node", "node": "y", "name": "choose"},
+    ]
+    script.write_text("# by outputs\n" + "\n".join(map(json.dumps, lines)) + "\n")
+    assert dld("edit", path, script, "-o", out).status == 0
+    (node,) = onnx.load(out).graph.node
+    assert node.name == "choose"
+    assert [attribute.g.node[0].name for attribute in node.attribute] == ["minus", "size"]
+    script.write_text('\n{"edit": "rename_node", "node": "y", "node": "u", "name": "z"}\n')
+    outcome = dld("edit", path, script, "-o", out, "--force")
+    assert outcome.status == 1
+    assert "line 2 skipped: the line has node twice" in outcome.err
+
+
+def test_python(tmp_path: Path) -> None:
+    with api.open_model(models.write(tmp_path, BRANCH)) as document:
+        with pytest.raises(EditError, match="there is no node 'zz'"):
+            document.edit.rename_node(node="zz", name="q")
+        document.edit.rename_node(node="u", scope=["y:then_branch"], name="minus")
+        document.save(tmp_path / "out.onnx")
+    (node,) = onnx.load(tmp_path / "out.onnx").graph.node
+    assert [attribute.g.node[0].name for attribute in node.attribute] == ["minus", ""]
+
+
+def test_a_name_may_have_a_comma(dld: Dld, tmp_path: Path) -> None:
+    text = models.CHAIN.replace(
+        "[second]", "[twoC2]"
+    )  # the texts of models have no comma in a name
+    path, out = models.write(tmp_path, text), tmp_path / "part.onnx"
+    path.write_bytes(path.read_bytes().replace(b"twoC2", b"two,2"))
+    for words, names in (
+        (("--nodes", "two,2", "--nodes", "third"), ["two,2", "third"]),
+        (("--nodes", "first,two,2,third"), ["first", "two,2", "third"]),
+    ):
+        assert dld("extract", path, "-o", out, "--force", *words).status == 0
+        assert [node.name for node in onnx.load(out).graph.node] == names

@@ -4,12 +4,18 @@ import os
 import select
 import subprocess
 import sys
+import termios
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dld_tui.cli.setup import prompts
 from dld_tui.cli.setup import prompts as cli_asking
+from dld_tui.cli.setup.prompts import TerminalAsker
 from dld_tui.core.errors import ExitStatus
 from dld_tui.core.process.confinement import confined_to
 from dld_tui.core.settings import saved_targets, secrets
@@ -192,3 +198,48 @@ class Talk:
 
     def send(self, text: str) -> None:
         os.write(self.terminal, text.encode())
+
+
+def answered(ask: Callable[[], Any], typed: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return the answer to a prompt, and what is seen of what was typed."""
+    person, terminal = os.openpty()
+    monkeypatch.setattr(prompts, "_TERMINAL", os.ttyname(terminal))
+    with ThreadPoolExecutor() as threads:
+        answer = threads.submit(ask)
+        seen = b""
+        while not seen.endswith((b": ", b"[y/N] ")):
+            seen += os.read(person, 1000)
+        os.write(person, typed)
+        found = answer.result(60)
+    assert termios.tcgetattr(terminal)[3] & termios.ECHO
+    os.write(terminal, b"end")
+    after = b""
+    while not after.endswith(b"end"):
+        after += os.read(person, 1000)
+    os.close(person)
+    os.close(terminal)
+    return found, after.removesuffix(b"end").strip()
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer", "seen"),
+    [(b"Yes\n", True, b"Yes"), (b"y \n", True, b"y"), (b"n\n", False, b"n"), (b"\n", False, b"")],
+)
+def test_a_question_shows_its_answer(
+    typed: bytes, answer: bool, seen: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ask = TerminalAsker().confirm
+    assert answered(lambda: ask("Go on?", "a\nb"), typed, monkeypatch) == (answer, seen)
+
+
+@pytest.mark.parametrize(("typed", "answer"), [(b"open sesame\n", "open sesame"), (b"\x04", None)])
+def test_a_password_is_not_shown(
+    typed: bytes, answer: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert answered(lambda: TerminalAsker().secret("Password"), typed, monkeypatch) == (answer, b"")
+
+
+def test_where_no_terminal_is_nobody_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prompts, "_TERMINAL", "/nowhere")
+    assert TerminalAsker().secret("Password") is None
+    assert not TerminalAsker().confirm("Go on?", "")

@@ -1,10 +1,21 @@
+"""Dialogs: errors, choices, prompts, and lists to pick from."""
+
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+
 import pytest
+from textual.pilot import Pilot
 
 from dld_tui.core.errors import InputError
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog, PromptDialog
-from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text
+from dld_tui.widgets.dialogs.search import MOST, PickDialog, PickItem
+from dld_tui.widgets.dialogs.wiring import ValuePicker
+from tests.support import models
+from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text, until
 
 
 async def test_an_error_shows_what_where_and_what_next_and_takes_all_keys() -> None:
@@ -114,3 +125,137 @@ async def test_a_letter_of_one_question_does_not_answer_the_next(key: str) -> No
         app.push_screen(ChoiceDialog("Open?", "", [Choice("1", "all", "all")]), answers.append)
         await pilot.press(key, "escape")
     assert answers == ["discard", None]
+
+
+def numbered(count: int) -> Iterator[PickItem]:
+    for number in range(count):
+        name = HOSTILE if number == 7 else f"node_{number}"
+        yield PickItem(number, [(name, "")], name)
+
+
+@pytest.mark.broad
+async def test_what_is_typed_narrows_the_list_down() -> None:
+    chosen: list[Hashable] = []
+    app = HostApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        # Words narrow it down and enter chooses.
+        app.push_screen(PickDialog("Which?", lambda: numbered(5000)), chosen.append)
+        await until(pilot, lambda: f"{MOST} or more" in screen_text(app))
+        await pilot.press(*"conv", "space", *"blk")
+        await until(pilot, lambda: HOSTILE in screen_text(app))
+        await until(pilot, lambda: "node_" not in screen_text(app))
+        await pilot.press("enter")
+        await until(pilot, lambda: chosen)
+        assert chosen == [7]
+        # Arrows move while one types.
+        chosen = []
+        app.push_screen(PickDialog("Which?", lambda: numbered(5), value=1), chosen.append)
+        await until(pilot, lambda: "node_4" in screen_text(app))
+        await pilot.press("down", "down", "up", "enter")
+        await until(pilot, lambda: chosen)
+        assert chosen == [2]
+        # Nothing matches and escape gives none.
+        chosen = []
+        app.push_screen(PickDialog("Which?", lambda: numbered(5)), chosen.append)
+        await until(pilot, lambda: "node_4" in screen_text(app))
+        await pilot.press(*"zzz")
+        await until(pilot, lambda: "No match" in screen_text(app))
+        await pilot.press("enter", "escape")
+        await until(pilot, lambda: chosen)
+        assert chosen == [None]
+        # What comes last stays whatever is typed.
+        chosen = []
+        last = [PickItem("other", [("another …", "key")], "")]
+        dialog = PickDialog("Which?", lambda: numbered(5), last=last)
+        app.push_screen(dialog, chosen.append)
+        await until(pilot, lambda: "node_4" in screen_text(app))
+        await pilot.press(*"de_3x")
+        await until(pilot, lambda: "node_" not in screen_text(app))
+        assert dialog.view.key_at_cursor() == "other"
+        await pilot.press("backspace")
+        await until(pilot, lambda: "node_3" in screen_text(app))
+        assert dialog.view.key_at_cursor() == 3
+        assert "another …" in screen_text(app)
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: chosen)
+        assert chosen == ["other"]
+
+
+def document(tmp_path: Path, text: str = models.CHAIN) -> Document:
+    return Document.open(models.write(tmp_path, text))
+
+
+def listed(picker: ValuePicker) -> list[str]:
+    return [str(picker.rows.key(at)) for at in range(len(picker.rows))]
+
+
+def only_tensors(known: ValueType | None) -> str | None:
+    return None if known is not None and known.dtype == "float32" else "is not float32"
+
+
+async def ask(pilot: Pilot[int], picker: ValuePicker) -> list[str | None]:
+    answers: list[str | None] = []
+    pilot.app.push_screen(picker, answers.append)
+    await pilot.pause()
+    return answers
+
+
+async def test_a_value_is_found_and_those_that_do_not_fit_come_last(tmp_path: Path) -> None:
+    app, opened = HostApp(), document(tmp_path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        # A value is found by name type and producer.
+        picker = ValuePicker(opened.main, title="Connect")
+        answers = await ask(pilot, picker)
+        assert listed(picker) == ["x", "a", "b", "c", "y", "w", "unused"]
+        await pilot.press(*"sigm")
+        assert listed(picker) == ["y"]
+        await pilot.press(*["backspace"] * 4, *"init")
+        assert listed(picker) == ["w", "unused"]
+        await pilot.press(*["backspace"] * 4, *"float")
+        assert set(listed(picker)) >= {"x", "w"}
+        await pilot.press(*["backspace"] * 5, *"mul", "enter")
+        assert answers == ["c"]
+        # It shows type and maker at 80 columns.
+        await ask(pilot, ValuePicker(opened.main, title=f"{HOSTILE}{ESCAPE}"))
+        row = next(row for row in rows_of(app) if "f32[N,4]" in row and "input" in row)
+        assert "x" in row
+        assert HOSTILE + "\\x1b]0;x\\x07" in screen_text(app)
+        # Values that do not fit come last and say why.
+        picker = ValuePicker(opened.main, title="Connect", wanted=only_tensors)
+        await ask(pilot, picker)
+        names = listed(picker)
+        assert set(names[:4]) == {"x", "y", "w", "unused"}
+        assert "is not float32" in screen_text(app)
+        # Excluded first and the empty row.
+        picker = ValuePicker(
+            opened.main, title="Connect", exclude={"b", "c"}, first=["w", "c", "gone"],
+            empty_label="leave empty",
+        )  # fmt: skip
+        answers = await ask(pilot, picker)
+        assert listed(picker) == ["", "w", "x", "a", "y", "unused"]
+        await pilot.press("enter")
+        assert answers == [""]
+        # Escape gives none and nothing found says so.
+        answers = await ask(pilot, ValuePicker(opened.main, title="Connect"))
+        await pilot.press(*"qqq", "enter")
+        assert "no value fits" in screen_text(app)
+        assert answers == []
+        await pilot.press("escape")
+        assert answers == [None]
+
+
+@pytest.mark.broad
+async def test_many_values_are_collected_while_keys_are_answered(tmp_path: Path) -> None:
+    nodes = "\n".join(f"v{n + 1} = Relu(v{n})" for n in range(3000))
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+    long (float[4] v0) => (float[4] v3000) {{ {nodes} }}"""
+    app, opened = HostApp(), document(tmp_path, text)
+    async with app.run_test(size=(80, 24)) as pilot:
+        picker = ValuePicker(opened.main, title="Connect")
+        at_once = picker.complete
+        assert not at_once
+        answers = await ask(pilot, picker)
+        await pilot.press(*"v2999")
+        await until(pilot, lambda: picker.complete and len(picker.rows) > 0)
+        await pilot.press("enter")
+        assert answers == ["v2999"]

@@ -1,4 +1,4 @@
-"""The findings pane's rows and its one-line form."""
+"""Findings of models and of engine plans: rows, and one line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,15 @@ import pytest
 from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.model.document import Document
+from dld_tui.core.tensorrt.plan.lint import findings
+from dld_tui.core.tensorrt.plan.reader import open_plan
+from dld_tui.core.text import cell_width
+from dld_tui.widgets.charts.report_charts import distribution_plot
 from dld_tui.widgets.explorer.findings import FindingLines, Findings, NoticeLine, summary_text
+from dld_tui.widgets.results.plan import FindingRows
+from dld_tui.widgets.results.plan_summary import PlanCharts
 from tests.support import models
+from tests.support.plans import write_layers, write_profile
 from tests.support.tui import HostApp, screen_text
 
 
@@ -77,3 +84,30 @@ async def test_a_message_that_is_cut_is_said_whole_where_there_is_room() -> None
         await pilot.resize_terminal(60, 7)
         await pilot.pause()
         assert "is never used" not in screen_text(app)
+
+
+def test_a_short_finding_names_its_layer_where_there_is_room(tmp_path: Path) -> None:
+    path = write_layers(tmp_path / "net.graph.json", [{"Name": "first"}, {"Name": "second"}])
+    write_profile(tmp_path / "net.profile.json", [("first", 3.0), ("second", 1.0)])
+    plan = open_plan(path)
+    rows = FindingRows(findings(plan), {layer.index: layer.name for layer in plan.layers})
+    at = next(n for n, found in enumerate(rows.findings) if found.rule == "long-layer")
+    for width in (40, 78, 120):
+        pieces = rows.line(at, width)
+        assert sum(cell_width(text) for text, _ in pieces) <= width
+        assert (("first", "link") in pieces) == (width >= 78)
+
+
+def test_the_chart_named_after_the_inferences_shows_them() -> None:
+    """It showed the layers' time against their size."""
+    charts = PlanCharts()
+    charts._latencies = [1.0, 1.1, 1.2, 5.0] * 5
+    charts.chart = "inferences"
+    chart = charts.charts["inferences"]
+    assert chart.plot is not None
+    assert (
+        str(chart.plot(charts.data(60, 12)))[:99]
+        == str(distribution_plot(charts._latencies, 60))[:99]
+    )
+    charts._latencies = ()
+    assert "no time of single inferences" in str(chart.plot(charts.data(60, 12)))

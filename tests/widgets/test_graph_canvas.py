@@ -1,4 +1,4 @@
-"""The canvas: a cursor that follows links, search, mouse, scrolling."""
+"""The canvas: a cursor that follows links, search, mouse, scrolling, and its map."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ import pytest
 from textual.pilot import Pilot
 
 from dld_tui.core.model.graph.graph import Graph
-from dld_tui.widgets.graph.canvas import GraphCanvas
+from dld_tui.core.model.graph.layout import Layout
+from dld_tui.widgets.graph.canvas import CELLS, GraphCanvas, Minimap
 from dld_tui.widgets.graph.drawing import Says, draw
 from dld_tui.widgets.lists.search import SearchBar
-from tests.support.graphs import graph_of_links
+from tests.support.graphs import graph_of_links, random_graph
 from tests.support.tui import HostApp, rows_of
 
 DIAMOND = [("top", "left"), ("top", "right"), ("left", "join"), ("right", "join")]
@@ -139,3 +140,55 @@ async def test_a_wide_view_of_a_long_graph_has_a_map_that_can_be_clicked() -> No
         assert int(graph.names[canvas.cursor][1:]) > 50
         await pilot.resize_terminal(90, 20)
         assert "◆" not in "".join(rows_of(app))
+
+
+MAPPED = [(f"n{number}", f"n{number + 1}") for number in range(80)]
+
+
+def layout_of(links: list[tuple[str, str]]) -> Layout:
+    return draw(graph_of_links(links), 1, SAYS).layout
+
+
+def texts(minimap: Minimap, view: tuple[int, int, int, int]) -> list[str]:
+    return ["".join(t for t, _ in minimap.line(y, view, None)) for y in range(minimap.rows)]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_rows_have_the_same_width_whatever_is_drawn(seed: int, rows: int) -> None:
+    layout = draw(random_graph(seed), 1, SAYS).layout
+    minimap = Minimap(layout, rows)
+    assert {len(text) for text in texts(minimap, (0, 0, 20, 10))} == {CELLS}
+    assert len(texts(minimap, (0, 0, 1, 1))[0]) == CELLS
+
+
+def test_a_long_graph_fills_the_map_from_top_to_bottom() -> None:
+    shown = texts(Minimap(layout_of(MAPPED), 20), (0, 0, 1, 1))
+    assert all(text[1:].strip() for text in shown)
+
+
+def test_what_is_seen_is_marked_in_proportion() -> None:
+    layout = layout_of(MAPPED)
+    minimap = Minimap(layout, 20)
+    view = (0, layout.height // 2, 80, layout.height // 2 + layout.height // 10)
+    seen = [y for y in range(20) if any("viewport" in s for _, s in minimap.line(y, view, None))]
+    assert set(seen) >= {10}
+    assert len(seen) <= 3
+
+
+def test_the_cursor_is_on_the_map_and_a_click_leads_back_to_it() -> None:
+    layout = layout_of(MAPPED)
+    minimap = Minimap(layout, 20)
+    box = layout.boxes[40]
+    assert box is not None
+    places = [
+        (sum(len(t) for t, _ in pieces[:at]), y)
+        for y in range(20)
+        for pieces in [minimap.line(y, (0, 0, 9, 9), box)]
+        for at, (text, _) in enumerate(pieces)
+        if text == "◆"
+    ]
+    assert len(places) == 1
+    x, y = minimap.target(*places[0])
+    assert abs(layout.rank_at(y) - 40) <= 3
+    assert box.x - 3 <= x <= box.x + box.width + 3
