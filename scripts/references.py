@@ -47,6 +47,7 @@ def notes() -> dict[str, dict[str, str]]:
     return tomlkit.parse(NOTES.read_text(encoding="utf-8")).unwrap()
 
 
+@cache
 def results() -> dict[str, Any]:
     """Return the kind of the JSON document of each activity that the notes say nothing of."""
     found = {}

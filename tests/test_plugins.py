@@ -20,7 +20,6 @@ from dld_tui.core.settings.config import added_value
 from dld_tui.core.settings.config import load as load_config
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.home.palette import entries_for, ranked
-from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.charts.report_charts import drawn
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.results.report_views import BarChart, ChartPane
@@ -65,13 +64,6 @@ def test_the_command_line_runs_an_activity(
     assert dld("run", "count-bytes", model, "--json").json == {"units": size}
     assert dld("run", "count-bytes", model, "--unit", 2).out == f"units: {size // 2}\n"
     assert "the least is 1" in dld.fails(2, "run", "count-bytes", model, "--unit", "0")
-
-
-@pytest.mark.broad
-@pytest.mark.usefixtures("toy")
-def test_a_worker_runs_it(model: Path) -> None:
-    with LocalTarget().start("count_bytes", {"model": str(model)}) as job:
-        assert job.result() == {"units": model.stat().st_size}
 
 
 TORN = """\

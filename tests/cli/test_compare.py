@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -131,24 +130,6 @@ def test_nodes_in_the_model(dld: Dld, engines: tuple[Path, Path], tmp_path: Path
     assert {row["key"] for row in document["rows"]} == {"Relu", "Add", "Mul"}
     assert document["reports"][0]["model"] == {"path": str(model)}
     assert dld("compare", *engines, "--model", tmp_path / "missing.onnx").status != 0
-
-
-def test_without_profiles(dld: Dld, tmp_path: Path) -> None:
-    paths = [
-        write_layers(tmp_path / f"{name}.graph.json", [{"Name": "a", "of": of, "TacticName": name}])
-        for name, of in (("x", "Float"), ("y", "Half"))
-    ]
-    result = dld("compare", *paths)
-    assert (result.status, result.err) == (0, "")
-    assert "there are no times" in result.out
-    assert re.search(r"^a +fp32 +fp16", result.out, re.MULTILINE)
-
-
-def test_names_only(dld: Dld, tmp_path: Path) -> None:
-    for name in ("x", "y"):
-        (tmp_path / f"{name}.json").write_text('{"Layers": ["a + b", "c"], "Bindings": []}')
-    result = dld("compare", tmp_path / "x.json", tmp_path / "y.json")
-    assert (result.status, result.err) == (0, "")
 
 
 def test_page_of_engines(dld: Dld, engines: tuple[Path, Path], tmp_path: Path) -> None:

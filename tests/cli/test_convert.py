@@ -1,4 +1,4 @@
-"""``dld convert opset``."""
+"""``dld convert``: what is written, and what is not."""
 
 from __future__ import annotations
 
@@ -11,25 +11,8 @@ from onnx import numpy_helper
 
 from tests.support import models
 from tests.support.cli import Dld
-from tests.support.conversions import MIXED, OLD, WIDE, model_file
-
-
-@pytest.mark.broad
-def test_json_and_an_existing_output(dld: Dld, tmp_path: Path) -> None:
-    path, out = models.write(tmp_path, OLD), tmp_path / "out.onnx"
-    out.write_text("mine")
-    assert "the file exists" in dld.fails(2, "convert", "opset", path, "-o", out, "--to", 18)
-    assert out.read_text() == "mine"
-
-    outcome = dld("convert", "opset", path, "-o", out, "--to", 18, "--force", "--json")
-    assert outcome.status == 0
-    expected = {
-        "path": str(out), "from": 12, "to": 18, "changed": {"ReduceSum": 3},
-        "added": {"Constant": 3}, "removed": {}, "initializers": 0, "unconverted": [],
-        "notes": [], "remarks": [],
-    }  # fmt: skip
-    assert {name: outcome.json[name] for name in expected} == expected
-    assert outcome.json["values"]["is_good"]
+from tests.support.conversions import WIDE, model_file
+from tests.support.tiers import first
 
 
 @pytest.mark.broad
@@ -77,37 +60,6 @@ def test_real_models_compute_the_same(
 pytest.importorskip("onnxruntime")
 
 
-@pytest.mark.broad
-def test_the_command_exits_with_1(dld: Dld, tmp_path: Path) -> None:
-    path = models.write(tmp_path, MIXED)
-    outcome = dld("convert", "fp16", path, "-o", tmp_path / "o.onnx")
-    assert outcome.status == 1
-    assert "WRONG VALUES: output y" in outcome.out
-    assert "first at Add one: its weight 'w' reaches 7e+04" in outcome.out
-    assert f"not written to {tmp_path / 'o.onnx'}" in outcome.out
-    assert [one.name for one in tmp_path.iterdir()] == [path.name]
-    kept = dld("convert", "fp16", path, "-o", tmp_path / "o.onnx", "--keep-wrong")
-    assert (kept.status, (tmp_path / "o.onnx").exists()) == (1, True)
-    more = ("-o", tmp_path / "p.onnx", "--repair", "--library", "onnxruntime")
-    assert "--repair needs --library dld" in dld.fails(2, "convert", "fp16", path, *more)
-
-
-@pytest.mark.broad
-def test_fp16_as_json(dld: Dld, tmp_path: Path) -> None:
-    path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"
-    outcome = dld("convert", "fp16", path, "-o", out, "--keep-io-types", "--json")
-    assert (outcome.json["nodes"], outcome.json["casts"], outcome.json["path"]) == (4, 2, str(out))
-    assert outcome.json["before"]["weights_by_type"] == {"float32": 24}
-
-
-def test_precisions_exit_with_1_when_values_are_wrong(dld: Dld, tmp_path: Path) -> None:
-    path = models.write(tmp_path, WIDE)
-    asked = ("--layer-precision", "one:fp16", "--no-measure", "-o", tmp_path / "o.onnx")
-    done = dld("convert", "precisions", path, *asked)
-    assert done.status == 1
-    assert "first at Mul one" in done.out
-
-
 def test_weights_of_constants_are_counted_as_taken_out(dld: Dld, tmp_path: Path) -> None:
     values = numpy_helper.from_array(np.ones(1000, np.float32))
     text = """<ir_version: 8, opset_import: ["": 17]>
@@ -153,11 +105,6 @@ def test_a_data_file_of_the_model_is_not_written_over(dld: Dld, tmp_path: Path) 
     assert (tmp_path / "w.bin").read_bytes() == before
 
 
-def test_only_what_writes_a_report_offers_several_targets(dld: Dld) -> None:
-    assert "repeat it to run" not in dld("convert", "strip", "--help").out
-    assert "repeat it to run" in dld("profile", "onnxruntime", "--help").out
-
-
 COARSE = """
 <ir_version: 10, opset_import: ["" : 18]>
 coarse (float[4, 32] x) => (float[4, 32] y) { y = MatMul(x, w) }
@@ -177,43 +124,42 @@ def coarse(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("fp16",),
-        *(
-            pytest.param(words, marks=pytest.mark.broad)
-            for words in (
-                ("fp16", "--library", "onnxruntime"),
-                ("precisions", "--layer-precision", "one:fp16"),
-                ("tensors", "--to", "float16", "--filter", "w"),
-                ("quantize", "--weights-only", "--weights", "int4", "--block", "32"),
-            )
-        ),
-    ],
-    ids=" ".join,
-)
+WRONG = [
+    ("fp16",),
+    ("fp16", "--library", "onnxruntime"),
+    ("precisions", "--layer-precision", "one:fp16"),
+    ("tensors", "--to", "float16", "--filter", "w"),
+    ("quantize", "--weights-only", "--weights", "int4", "--block", "32"),
+]
+
+
+@pytest.mark.parametrize("words", first(1, WRONG, pytest.mark.broad), ids=" ".join)
 def test_wrong_results_are_not_written(dld: Dld, tmp_path: Path, words: tuple[str, ...]) -> None:
-    (tmp_path / "in").mkdir()
     is_coarse = words[0] == "quantize"
+    (tmp_path / "in").mkdir()
     path = coarse(tmp_path / "in") if is_coarse else models.write(tmp_path / "in", WIDE)
     out = tmp_path / "out.onnx"
     out.write_bytes(b"what was there")
     asked = ("convert", *words[:1], path, *words[1:], "-o", out, "--force")
     if is_coarse:
         asked += ("--tolerance", "atol=1e-6,rtol=1e-6")
-    done = dld(*asked, "--json")
-    assert (done.status, done.json["is_written"]) == (1, False)
-    assert not done.json["values"]["is_good"]
+    done = dld(*asked)
+    assert done.status == 1
+    assert f"not written to {out}" in done.out
+    assert "--keep-wrong writes it anyway" in done.out
     assert out.read_bytes() == b"what was there"
-    assert "--keep-wrong writes it anyway" in dld(*asked).out
     kept = dld(*asked, "--keep-wrong", "--json")
-    assert (kept.status, kept.json["is_written"]) == (1, True)
+    assert (kept.status, kept.json["is_written"], kept.json["values"]["is_good"]) == (
+        1,
+        True,
+        False,
+    )
     onnx.load(out)
 
 
 def test_a_model_is_not_replaced_by_a_wrong_one(dld: Dld, tmp_path: Path) -> None:
     path = models.write(tmp_path, WIDE)
     before = path.read_bytes()
-    assert dld("convert", "fp16", path, "-o", path, "--in-place").status == 1
+    done = dld("convert", "fp16", path, "-o", path, "--in-place", "--json")
+    assert (done.status, done.json["is_written"]) == (1, False)
     assert path.read_bytes() == before

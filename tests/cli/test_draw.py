@@ -5,10 +5,9 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-import onnx
 import pytest
 
-from tests.support import decoders, models, report_files
+from tests.support import models, report_files
 from tests.support.cli import Dld
 from tests.support.engine_files import write_engine
 
@@ -48,32 +47,12 @@ def test_other_formats_with_a_summary(
     assert found["width"] > 5
 
 
-def test_to_standard_output(dld: Dld, model: Path) -> None:
-    text = dld("draw", model, "-o", "-", "--no-types").out
-    assert "│ Relu │" in text
-    assert dld("draw", model, "-o", "-", "--format", "svg").out.startswith("<svg")
-    plain = dld("draw", model, "-o", "-", "--view", "rail", "--ascii").out
-    assert plain.isascii()
-    assert len(plain.splitlines()) == 6
-    assert "first" in dld("draw", model, "-o", "-", "--view", "overview").out
-
-
 def test_repeated_blocks_folded(dld: Dld, tmp_path: Path) -> None:
-    nodes = []
-    for layer in range(40):
-        for at, kind in enumerate(("Relu", "Neg", "Abs")):
-            source = f"t{layer * 3 + at}"
-            name = f"/layers.{layer}/{kind}"
-            nodes.append(onnx.helper.make_node(kind, [source], [f"t{layer * 3 + at + 1}"], name))
-    value = [onnx.helper.make_tensor_value_info(name, 1, [2]) for name in ("t0", "t120")]
-    graph = onnx.helper.make_graph(nodes, "g", value[:1], value[1:])
-    path = tmp_path / "deep.onnx"
-    onnx.save(onnx.helper.make_model(graph), path)
-    output = tmp_path / "deep.svg"
+    path, output = models.write(tmp_path, models.layered(20)), tmp_path / "deep.svg"
     found = dld("draw", path, "-o", output, "--folded", "--json", "--no-types").json
-    assert found["nodes"] == 120
-    assert found["boxes"] < 50
-    assert "3 nodes" in texts(output)
+    assert found["nodes"] == 102
+    assert found["boxes"] < 30
+    assert "folded" in texts(output)
 
 
 def test_schemes_are_those_that_there_are() -> None:
@@ -129,15 +108,6 @@ def test_what_viewers_do_not_open_is_folded_and_said(dld: Dld, tmp_path: Path) -
     assert whole.json["height"] > 32_767
     assert whole.json["oversized"]
     assert f"x {whole.json['height']:,} pixels exceed the limit of viewers" in whole.err
-
-
-def test_the_folder_of_a_language_model(dld: Dld, tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    assert dld("draw", folder, "-o", tmp_path / "folder.svg").status == 0
-    assert dld("draw", folder / "model.onnx", "-o", tmp_path / "file.svg").status == 0
-    title, *folder_texts = texts(tmp_path / "folder.svg")
-    assert title == "genai"
-    assert folder_texts == texts(tmp_path / "file.svg")[1:]
 
 
 @pytest.fixture

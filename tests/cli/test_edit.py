@@ -9,7 +9,6 @@ import onnx
 import pytest
 
 from dld_tui import api
-from dld_tui.core.errors import EditError
 from tests.support import models
 from tests.support.cli import Dld
 
@@ -42,13 +41,6 @@ def test_a_preview_writes_nothing(dld: Dld, model: Path, tmp_path: Path) -> None
     assert shown["changes"]["changes"] == compared["changes"]
     assert model.read_bytes() == before
     assert "OUT is missing" in dld.fails(2, "edit", model, edits)
-
-
-def test_existing_output_is_kept_without_force(dld: Dld, model: Path, tmp_path: Path) -> None:
-    edits = script(tmp_path, RENAME)
-    assert "--force" in dld.fails(2, "edit", model, edits, "-o", model)
-    assert dld("edit", model, edits, "-o", model, "--force").status == 0
-    assert onnx.load(model).graph.node[0].name == "start"
 
 
 def test_renamed_nodes_are_found_by_structure(dld: Dld, model: Path, tmp_path: Path) -> None:
@@ -166,16 +158,6 @@ def test_scripts_and_scopes(dld: Dld, tmp_path: Path) -> None:
     outcome = dld("edit", path, script, "-o", out, "--force")
     assert outcome.status == 1
     assert "line 2 skipped: the line has node twice" in outcome.err
-
-
-def test_python(tmp_path: Path) -> None:
-    with api.open_model(models.write(tmp_path, BRANCH)) as document:
-        with pytest.raises(EditError, match="there is no node 'zz'"):
-            document.edit.rename_node(node="zz", name="q")
-        document.edit.rename_node(node="u", scope=["y:then_branch"], name="minus")
-        document.save(tmp_path / "out.onnx")
-    (node,) = onnx.load(tmp_path / "out.onnx").graph.node
-    assert [attribute.g.node[0].name for attribute in node.attribute] == ["minus", ""]
 
 
 def test_a_name_may_have_a_comma(dld: Dld, tmp_path: Path) -> None:

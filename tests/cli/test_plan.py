@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Dld, process
+from tests.support.cli import Dld
 from tests.support.models import write
 from tests.support.plans import write_layers, write_profile
 
@@ -86,9 +86,3 @@ def test_a_page_to_mail(dld: Dld, layers: Path, tmp_path: Path) -> None:
     assert text.startswith("<!DOCTYPE html>")
     assert "\x1b" not in text
     assert dld("plan", layers, "--html", page).status == 2
-
-
-def test_a_path_alone_prints_the_plan(layers: Path) -> None:
-    done = process(str(layers))
-    assert done.returncode == 0
-    assert done.stdout.startswith(f"plan         {layers}\n")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import re
-import subprocess
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
@@ -16,9 +13,8 @@ from dld_tui.cli.command import Command
 from dld_tui.commands import all_commands
 from scripts import references
 from scripts.command_tree import Row, document, entries, record
-from scripts.pages import environment
 from tests.support import page_files
-from tests.support.tiers import first
+from tests.support.cli import Dld
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,9 +60,9 @@ RUN = {
     "dld draw": "model.onnx -o out.svg",
     "dld operators": "Conv",
     "dld new": "new.onnx",
-    "dld rewrite": "model.onnx Relu(x)=>Tanh(x) -o out.onnx",
-    "dld rename": "model.onnx --prefix a. -o out.onnx",
-    "dld extract": "model.onnx --nodes /stem/conv/Conv -o out.onnx",
+    "dld rewrite": "model.onnx Relu(x)=>Tanh(x) -o rewritten.onnx",
+    "dld rename": "model.onnx --prefix a. -o renamed.onnx",
+    "dld extract": "model.onnx --nodes /stem/conv/Conv -o part.onnx",
     "dld triton": "model.onnx -o models",
     "dld report": "before.dldprof",
     "dld compare": "before.dldprof after.dldprof",
@@ -84,21 +80,19 @@ def said_of(command: str) -> set[str]:
     return set(re.findall(r"\w+", references.notes()[command]["json"]))
 
 
+@pytest.mark.broad
 @pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here")
-@pytest.mark.parametrize("command", first(4, RUN, pytest.mark.broad))
 def test_the_fields_of_a_document_are_those_that_the_page_names(
-    command: str, tmp_path: Path
+    dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     for name in ("model.onnx", "before.dldprof", "after.dldprof", "tiny.engine.graph.json"):
         page_files.FILES[name](tmp_path / name)
-    done = subprocess.run(
-        [*command.split(), *RUN[command].split(), "--json"],
-        cwd=tmp_path, env=environment(tmp_path / "home"), capture_output=True, text=True,
-        executable=str(tmp_path / "home/programs/dld"), timeout=120,
-    )  # fmt: skip
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert done.returncode in (0, 1), done.stderr
-    assert set(found) - said_of(command) == set(), f"not in {references.NOTES.name}"
+    for command, arguments in RUN.items():
+        done = dld(*command.split()[1:], *arguments.split(), "--json")
+        assert done.status in (0, 1), done.err
+        unsaid = set(done.json) - said_of(command)
+        assert unsaid == set(), f"{command}: not in {references.NOTES.name}"
 
 
 def test_the_form_of_a_document_comes_from_its_type() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.core.report.records import Cost
 from dld_tui.core.report.store import ReportWriter
-from tests.support.cli import Dld, process
+from tests.support.cli import Dld
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.report_files import HOSTILE, make_report
 from tests.support.traces import x
@@ -37,12 +37,6 @@ def test_json_is_the_contract(dld: Dld, report: Path) -> None:
         ("FusedConv", 1, 3.0, 75.0),
         ("Add", 1, 1.0, 25.0),
     ]
-
-
-def test_path_of_a_report_prints_it(report: Path) -> None:
-    done = process(report)
-    assert done.returncode == 0
-    assert done.stdout.startswith("net   4.50 ms median ")
 
 
 def test_json_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
@@ -190,17 +184,6 @@ def test_parquet(dld: Dld, exported: Path, tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
     assert dld("report", exported, "--parquet", path).status == 0
     assert parquet.read_table(path).num_rows == 10
-
-
-@pytest.mark.broad
-def test_profiles_of_all_versions_are_read(dld: Dld, real_files: Path) -> None:
-    found = sorted((real_files / "ortprofile").glob("*.ort1.*.json"))
-    assert len(found) >= 8
-    for path in found:
-        read = dld("report", path, "--json")
-        assert (read.status, read.err) == (0, ""), path
-        assert read.json["layers"], path
-        assert read.json["layers_total_ms"] > 0, path
 
 
 def test_bad_files_are_one_clear_line_or_a_report_that_says_what_is_missing(

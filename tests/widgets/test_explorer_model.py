@@ -401,20 +401,6 @@ def test_hostile_names_make_rows(tmp_path: Path) -> None:
     document.close()
 
 
-@pytest.mark.broad
-def test_fifty_thousand_nodes_take_few_objects(tmp_path: Path) -> None:
-    model = _generated(tmp_path, 20_000)
-    model.index()
-    model.view = View.FILE
-    rows = model.rows()
-    assert len(rows) == 20_001
-    model.set_text("conv_19999")
-    assert [item.label for item in model.rows().items if isinstance(item, ExplorerEntry)] == [
-        "/layer_333/Conv_19999"
-    ]
-    model.document.close()
-
-
 def _generated(tmp_path: Path, count: int) -> state.ExplorerModel:
     proto = onnx.ModelProto(ir_version=10)
     proto.opset_import.add(version=18)

@@ -35,15 +35,6 @@ async def test_keys_of_one_read_go_where_slow_typing_sends_them(tmp_path: Path) 
 
 
 @pytest.mark.broad
-async def test_another_key_sees_the_panes_that_follow_the_cursor(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.CHAIN)) as session:
-        type_at(session.app, "j", "j", "j", "3")
-        await session.until(lambda: session.app.keys.at_rest)
-        assert session.screen.model.cursor.in_parameters
-        assert session.screen.model.cursor.subject is session.screen.document.main.nodes[2]
-
-
-@pytest.mark.broad
 async def test_esc_and_commands_of_the_program_pass_keys_that_are_held() -> None:
     app = DldApp()
     async with app.run_test() as pilot:
