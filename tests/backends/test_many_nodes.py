@@ -23,11 +23,7 @@ from dld_tui.backends.conversion import verification
 from dld_tui.backends.onnxruntime import runtime, session, tensors
 from dld_tui.backends.onnxruntime.session import Session, seconds_loading
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.backends.onnxruntime.tensors import (
-    TensorRunner,
-    has_many_nodes,
-    settings_for_copies,
-)
+from dld_tui.backends.onnxruntime.tensors import TensorRunner, has_many_nodes, settings_for_copies
 
 CALLS = """
 <ir_version: 10, opset_import: ["" : 21, "own" : 1]>

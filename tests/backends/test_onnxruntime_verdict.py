@@ -279,10 +279,7 @@ def test_a_crash_of_a_model_that_is_too_large_is_told_as_a_limit(
     ],
 )
 def test_a_failure_is_certain_where_every_free_size_was_varied(
-    dtype: str,
-    dims: tuple[int | str, ...] | None,
-    tried: list[tuple[int, ...]],
-    is_varied: bool,
+    dtype: str, dims: tuple[int | str, ...] | None, tried: list[tuple[int, ...]], is_varied: bool
 ) -> None:
     shapes = [{"x": shape, "other": (len(tried),)} for shape in tried]
     assert verdict._is_varied(InputSpec("x", dtype, dims), shapes) is is_varied

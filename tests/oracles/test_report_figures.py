@@ -113,9 +113,7 @@ def write(path: Path, passes: list[list[float | None]], between: list[float],
 
 @pytest.mark.broad
 @settings(
-    max_examples=40,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=40, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(drawn())
 def test_drawn_reports(
@@ -187,11 +185,7 @@ def test_what_delays_another_layer_in_each_pass_is_in_no_figure(tmp_path: Path) 
 def _mutated_profile(tmp_path: Path, mutation: str) -> dict[str, Any]:
     """Return the report of a profile of ONNX Runtime in which one event was changed."""
     passes = [
-        [
-            kernel("a", "Conv", at + 10, 40),
-            kernel("b", "Relu", at + 60, 20, index=1),
-            run(at, 100),
-        ]
+        [kernel("a", "Conv", at + 10, 40), kernel("b", "Relu", at + 60, 20, index=1), run(at, 100)]
         for at in (0, 1000, 2000)
     ]
     one = passes[1]

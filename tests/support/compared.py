@@ -16,11 +16,7 @@ Times = Sequence[float]
 
 
 def timed(
-    name: str,
-    times_ms: Times | float,
-    nodes: Sequence[str] = (),
-    type: str = "Conv",
-    **more: Any,
+    name: str, times_ms: Times | float, nodes: Sequence[str] = (), type: str = "Conv", **more: Any
 ) -> tuple[Layer, Times]:
     """Return a layer that computes some ONNX nodes, with its milliseconds in each pass."""
     links = tuple(

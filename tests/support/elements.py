@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import onnx
 
-from dld_tui.core.model.tensors.elements import (
-    Array,
-    encode_elements,
-    require_dtype,
-)
+from dld_tui.core.model.tensors.elements import Array, encode_elements, require_dtype
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.model.tensors.value_types import dtype_name
 

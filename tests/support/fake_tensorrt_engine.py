@@ -327,8 +327,5 @@ class IExecutionContext:
 
 BEHAVIOURS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (
-        *(Runtime, ICudaEngine, EngineInspector, IExecutionContext),
-        ISerializationConfig,
-    )
+    for kind in (*(Runtime, ICudaEngine, EngineInspector, IExecutionContext), ISerializationConfig)
 }

@@ -185,8 +185,5 @@ def volume(dims: Any) -> int:
 
 BEHAVIOURS: dict[str, type] = {
     kind.__name__: kind
-    for kind in (
-        *(DataType, Logger, ITensor, ILayer, INetworkDefinition),
-        IOptimizationProfile,
-    )
+    for kind in (*(DataType, Logger, ITensor, ILayer, INetworkDefinition), IOptimizationProfile)
 }

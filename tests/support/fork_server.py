@@ -108,13 +108,7 @@ class ForkServer:
     def _start(self) -> socket.socket:
         ours, theirs = _socket_pair()
         root = str(Path(__file__).parents[2])
-        command = [
-            sys.executable,
-            "-c",
-            _START,
-            str(theirs.fileno()),
-            "\n".join([root, *sys.path]),
-        ]
+        command = [sys.executable, "-c", _START, str(theirs.fileno()), "\n".join([root, *sys.path])]
         process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd="/")
         theirs.close()
         self._socket = ours

@@ -70,10 +70,7 @@ def _report(path: Path) -> None:
     make_report(path)
 
 
-_FOLDERS = {
-    "resnet.onnx.engine.graph.json": "fp16",
-    "resnet-qat.onnx.engine.graph.json": "qat",
-}
+_FOLDERS = {"resnet.onnx.engine.graph.json": "fp16", "resnet-qat.onnx.engine.graph.json": "qat"}
 FILES: dict[str, Callable[[Path], None]] = {
     "model.onnx": _classifier,
     "changed.onnx": _changed,

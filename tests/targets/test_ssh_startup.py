@@ -27,11 +27,7 @@ from tests.support.ssh_jobs import QUICK, end_processes_of, script, target_of
 from tests.support.sshd import Sshd
 
 NOISE = "Welcome @dld:{ \\376\\377h\\000i \\033[31m @dld:{}x"
-START_UP_FILES = {
-    "bash": ".bashrc",
-    "zsh": ".zshenv",
-    "fish": ".config/fish/config.fish",
-}
+START_UP_FILES = {"bash": ".bashrc", "zsh": ".zshenv", "fish": ".config/fish/config.fish"}
 HOSTILE = ["a b", "$(id)", "`id`", "'", '"', "a\nb", "-n", "*", "~root", "", "\\", "\\'", "a\\\\",
            "!!", "=ls", "%self", "{a,b}", "^x", "#", "(date)", "ü€"]  # fmt: skip
 
