@@ -37,50 +37,39 @@ class FakeCuda:
 
     @property
     def live(self) -> int:
-        """How many streams, events, graphs and blocks of memory were not given back."""
         return len(self._memory) + len(self._streams) + len(self._events) + len(self._graphs)
 
     def environment(self) -> dict[str, Any]:
-        """Return the device's name and sizes."""
         return {"gpu": "Fake GPU", "gpu_compute_capability": "9.0"}
 
     def enter_thread(self) -> None:
-        """Let the calling thread use the device."""
         self.threads.add(threading.get_ident())
 
     def allocate(self, size: int) -> int:
-        """Return the address of new memory."""
         used = self._used()
         if self.limit is not None and used + size > self.limit:
             raise ActivityError(f"the GPU has no memory left for {size:,} bytes")
         return self._number(self._memory, bytearray(size), max(size, 1))
 
     def allocate_host(self, size: int) -> int:
-        """Return the address of new memory of the host."""
         return self._number(self._memory, bytearray(size), max(size, 1))
 
     def free(self, address: int) -> None:
-        """Give memory back."""
         del self._memory[address]
 
     def free_host(self, address: int) -> None:
-        """Give memory back."""
         del self._memory[address]
 
     def write_host(self, address: int, data: bytes) -> None:
-        """Put bytes in host memory."""
         self.write(address, data)
 
     def read_host(self, address: int, size: int) -> bytes:
-        """Return bytes of host memory."""
         return self.read(address, size)
 
     def copy_to_device(self, device: int, host: int, size: int, stream: int) -> None:
-        """Copy, on a stream."""
         self._copy(device, host, size, stream, "copy_to_device")
 
     def copy_to_host(self, host: int, device: int, size: int, stream: int) -> None:
-        """Copy, on a stream."""
         self._copy(host, device, size, stream, "copy_to_host")
 
     def _copy(self, target: int, source: int, size: int, stream: int, call: str) -> None:
@@ -91,30 +80,24 @@ class FakeCuda:
         self._do(stream, call, copy)
 
     def stream(self) -> int:
-        """Return a new stream."""
         return self._number(self._streams, self._now)
 
     def destroy_stream(self, stream: int) -> None:
-        """Give a stream back."""
         del self._streams[stream]
 
     def synchronize(self, stream: int) -> None:
-        """Wait for all work of a stream."""
         self.calls.append("synchronize")
         if stream in self._captured:
             raise ActivityError("CUDA: operation not permitted when stream is capturing")
         self._now = max(self._now, self._streams[stream])
 
     def event(self) -> int:
-        """Return a new event."""
         return self._number(self._events, -1.0)
 
     def destroy_event(self, event: int) -> None:
-        """Give an event back."""
         del self._events[event]
 
     def record(self, event: int, stream: int) -> None:
-        """Mark where the stream is."""
 
         def mark(on: int) -> None:
             self._events[event] = self._streams[on]
@@ -122,7 +105,6 @@ class FakeCuda:
         self._do(stream, "record", mark)
 
     def wait_event(self, stream: int, event: int) -> None:
-        """Let a stream wait for an event."""
 
         def wait(on: int) -> None:
             self._streams[on] = max(self._streams[on], self._events[event])
@@ -130,32 +112,26 @@ class FakeCuda:
         self._do(stream, "wait_event", wait)
 
     def synchronize_event(self, event: int) -> None:
-        """Wait for an event."""
         self.calls.append("synchronize_event")
         self._now = max(self._now, self._events[event])
 
     def elapsed_ms(self, first: int, last: int) -> float:
-        """Return the time between two events."""
         if min(self._events[first], self._events[last]) < 0:
             raise ActivityError("CUDA: an event was not recorded")
         return self._events[last] - self._events[first]
 
     def begin_capture(self, stream: int) -> None:
-        """Record the work of a stream from now on."""
         self.calls.append("begin_capture")
         self._captured[stream] = []
 
     def end_capture(self, stream: int) -> int:
-        """Return the recorded work as a graph to launch."""
         self.calls.append("end_capture")
         return self._number(self._graphs, self._captured.pop(stream))
 
     def abort_capture(self, stream: int) -> None:
-        """Forget what is being recorded."""
         self._captured.pop(stream, None)
 
     def launch(self, graph: int, stream: int) -> None:
-        """Do the work of a graph."""
         steps = self._graphs[graph]
 
         def replay(on: int) -> None:
@@ -165,15 +141,12 @@ class FakeCuda:
         self._do(stream, "launch", replay)
 
     def destroy_graph(self, graph: int) -> None:
-        """Give a graph back."""
         del self._graphs[graph]
 
     def close(self) -> None:
-        """Let go of the device."""
         self.calls.append("close")
 
     def work(self, stream: int, milliseconds: float, profiled: bool) -> None:
-        """What the fake engine calls: keep the stream busy."""
 
         def busy(on: int) -> None:
             self._streams[on] += milliseconds
@@ -186,13 +159,11 @@ class FakeCuda:
         return sum(len(block) for block in self._memory.values())
 
     def read(self, address: int, size: int) -> bytes:
-        """Return bytes of any memory."""
         base = self._base(address, size)
         start = address - base
         return bytes(self._memory[base][start : start + size])
 
     def write(self, address: int, data: bytes) -> None:
-        """Put bytes in any memory."""
         base = self._base(address, len(data))
         start = address - base
         self._memory[base][start : start + len(data)] = data

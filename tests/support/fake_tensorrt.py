@@ -110,14 +110,8 @@ class IPluginRegistry:
     """Loads no library that does not exist."""
 
     def load_library(self: Any, plugin_path: str) -> Any:
-        """Remember it."""
         self._libraries.append(plugin_path)
         return object()
-
-    def deregister_library(self: Any, handle: Any) -> None:
-        """Do nothing."""
-
-    all_creators = property(lambda self: [])
 
 
 def fake_tensorrt(version: str = WEAKLY_TYPED) -> Any:
@@ -158,7 +152,6 @@ class HostMemory(bytes):
 
     @property
     def nbytes(self) -> int:
-        """Bytes."""
         return len(self)
 
 

@@ -29,29 +29,20 @@ class ITimingCache:
     """What was timed: the layers of networks built before."""
 
     def serialize(self: Any) -> Any:
-        """Return it as bytes."""
         data = [*sorted(self._entries), *([self._tactics] if self._tactics else [])]
         return self._maker.state.host_memory(json.dumps(data).encode())
 
     def combine(self: Any, input_cache: Any, ignore_mismatch: bool) -> bool:
-        """Take another's entries."""
         self._entries |= input_cache._entries
         for text, value in input_cache._tactics.items():
             self._tactics.setdefault(text, value)
         return True
 
     def queryKeys(self: Any) -> list[Any]:
-        """Return a key an entry."""
         texts = [*self._entries, *self._tactics]
         return [self._maker.new("TimingCacheKey", text=text) for text in texts]
 
     query, update = query, update
-
-    def reset(self: Any) -> bool:
-        """Empty it."""
-        self._entries.clear()
-        self._tactics.clear()
-        return True
 
 
 class IBuilderConfig:
@@ -62,7 +53,6 @@ class IBuilderConfig:
     max_aux_streams = 0
     max_num_tactics = -1
     DLA_core = -1
-    profile_stream = 0
     int8_calibrator = None
     progress_monitor = None
     algorithm_selector = None
@@ -80,16 +70,12 @@ class IBuilderConfig:
         lambda self: self._preset("default_device_type", "DeviceType", 0)
     )
     runtime_platform = property(lambda self: self._preset("runtime_platform", "RuntimePlatform", 0))
-    engine_capability = property(
-        lambda self: self._preset("engine_capability", "EngineCapability", 0)
-    )
     tiling_optimization_level = property(
         lambda self: self._preset("tiling_optimization_level", "TilingOptimizationLevel", 0)
     )
 
     @property
     def flags(self: Any) -> int:
-        """Return the flags as a mask."""
         return sum(1 << int(flag) for flag in self._flags)
 
     @flags.setter
@@ -101,58 +87,35 @@ class IBuilderConfig:
         return getattr(self, f"_value_{name}", self._maker.made[kind](value))
 
     def set_flag(self: Any, flag: Any) -> None:
-        """Switch it on."""
         self._flags.add(flag)
 
     def clear_flag(self: Any, flag: Any) -> None:
-        """Switch it off."""
         self._flags.discard(flag)
 
     def get_flag(self: Any, flag: Any) -> bool:
-        """Say whether it is on."""
         return flag in self._flags
 
     def set_memory_pool_limit(self: Any, pool: Any, pool_size: int) -> None:
-        """Keep the bytes."""
         self._pools[pool.name] = pool_size
 
     def get_memory_pool_limit(self: Any, pool: Any) -> int:
-        """Return the bytes; what is not set is the whole device."""
         return int(self._pools.get(pool.name, 16 << 30))
 
     def set_tactic_sources(self: Any, tactic_sources: int) -> bool:
-        """Keep the mask."""
         self._tactics = tactic_sources
         return True
 
     def get_tactic_sources(self: Any) -> int:
-        """Return the mask."""
         return int(self._tactics)
 
     def set_preview_feature(self: Any, feature: Any, enable: bool) -> None:
-        """Keep it."""
         self._previews[feature.name] = enable
 
-    def get_preview_feature(self: Any, feature: Any) -> bool:
-        """Say whether it is on."""
-        return bool(self._previews.get(feature.name, False))
-
     def add_optimization_profile(self: Any, profile: Any) -> int:
-        """Add it and return its number."""
         self._profiles.append(profile)
         return len(self._profiles) - 1
 
-    def set_calibration_profile(self: Any, profile: Any) -> bool:
-        """Keep it."""
-        self._calibration_profile = profile
-        return True
-
-    def get_calibration_profile(self: Any) -> Any:
-        """Return it, or None."""
-        return getattr(self, "_calibration_profile", None)
-
     def create_timing_cache(self: Any, serialized_timing_cache: bytes) -> Any:
-        """Read a cache; empty bytes make an empty one, damaged ones none at all."""
         try:
             found = json.loads(bytes(serialized_timing_cache) or b"[]")
         except ValueError:
@@ -162,48 +125,34 @@ class IBuilderConfig:
         return self._maker.new("ITimingCache", entries=entries, tactics=tactics)
 
     def set_timing_cache(self: Any, cache: Any, ignore_mismatch: bool) -> bool:
-        """Use it."""
         self._cache = cache
         return cache is not None
 
     def get_timing_cache(self: Any) -> Any:
-        """Return it, or None."""
         return getattr(self, "_cache", None)
 
     num_compute_capabilities = 0
 
     def set_compute_capability(self: Any, compute_capability: Any, index: int) -> bool:
-        """Keep it."""
         self._capabilities = {
             **getattr(self, "_capabilities", {}), index: compute_capability.name
         }  # fmt: skip
         return bool(index < self.num_compute_capabilities)
 
-    def can_run_on_DLA(self: Any, layer: Any) -> bool:
-        """Say so of convolutions."""
-        return bool(layer.type.name == "CONVOLUTION")
-
     def set_device_type(self: Any, layer: Any, device_type: Any) -> None:
-        """Keep it."""
         self._devices[layer.name] = device_type
 
 
 class Builder:
     """Builds an engine that :mod:`tests.support.fake_tensorrt_engine` runs."""
 
-    max_threads = 1
     num_DLA_cores = property(lambda self: self._maker.state.dla_cores)
-    max_DLA_batch_size = 4096
-    platform_has_fast_fp16 = property(lambda self: True)
-    platform_has_fast_int8 = property(lambda self: True)
-    platform_has_tf32 = property(lambda self: True)
     logger = property(lambda self: self._logger)
 
     def __init__(self: Any, logger: Any) -> None:
         self._logger = logger
 
     def create_network(self: Any, flags: int = 0) -> Any:
-        """Return an empty network."""
         return self._maker.new(
             "INetworkDefinition",
             builder=self,
@@ -215,7 +164,6 @@ class Builder:
         )
 
     def create_builder_config(self: Any) -> Any:
-        """Return settings."""
         kinds = self._maker.made
         return self._maker.new(
             "IBuilderConfig",
@@ -228,19 +176,12 @@ class Builder:
         )
 
     def create_optimization_profile(self: Any) -> Any:
-        """Return an empty profile."""
         return self._maker.new("IOptimizationProfile", shapes={}, values={})
 
     def get_plugin_registry(self: Any) -> Any:
-        """Return the registry."""
         return self._maker.state.registry
 
-    def is_network_supported(self: Any, network: Any, config: Any) -> bool:
-        """Say that it is."""
-        return bool(network.num_layers)
-
     def build_serialized_network(self: Any, network: Any, config: Any) -> Any:
-        """Return the engine's bytes, or None after an error in the log."""
         state = self._maker.state
         state.builds.append((network, config))
         state.owner = self

@@ -17,7 +17,6 @@ from tests.support.fake_tensorrt_network import log, volume
 class Runtime:
     """Reads the engines that the fake built."""
 
-    max_threads = 1
     DLA_core = -1
     engine_host_code_allowed = False
     num_DLA_cores = property(lambda self: self._maker.state.dla_cores)
@@ -31,11 +30,9 @@ class Runtime:
             raise TypeError("pybind11::init(): factory function returned nullptr")
 
     def get_plugin_registry(self: Any) -> Any:
-        """Return the registry."""
         return self._maker.state.registry
 
     def deserialize_cuda_engine(self: Any, serialized_engine: Any) -> Any:
-        """Return the engine, or None after an error in the log."""
         state, data = self._maker.state, bytes(serialized_engine)
         if data[:4] != b"ftrt":
             text = "Magic tag does not match. Note: this plan is corrupt or of another library."
@@ -66,7 +63,6 @@ class ICudaEngine:
     num_io_tensors = property(lambda self: len(self._plan["io"]))
     num_layers = property(lambda self: len(self._plan["layers"]))
     num_optimization_profiles = property(lambda self: len(self._plan["profiles"]))
-    num_aux_streams = property(lambda self: 0)
     refittable = property(lambda self: self._plan["refittable"])
     device_memory_size = property(lambda self: self._plan["activation_bytes"])
     device_memory_size_v2 = property(lambda self: self._plan["activation_bytes"])
@@ -83,57 +79,35 @@ class ICudaEngine:
         return {"mode": "NONE", "dtype": "FLOAT", "shape": []}
 
     def get_tensor_name(self: Any, index: int) -> str:
-        """Return the name of an input or output."""
         return str(self._plan["io"][index]["name"])
 
     def get_tensor_mode(self: Any, name: str) -> Any:
-        """Say whether it is an input or an output."""
         return self._maker.made["TensorIOMode"][self._io(name)["mode"]]
 
     def get_tensor_dtype(self: Any, name: str) -> Any:
-        """Return its type."""
         return self._maker.made["DataType"][self._io(name)["dtype"]]
 
     def get_tensor_shape(self: Any, name: str) -> Any:
-        """Return its shape, -1 where it is free."""
         return tuple(self._io(name)["shape"])
 
     def get_tensor_location(self: Any, name: str) -> Any:
-        """Return where it has to be."""
         place = "HOST" if name in self._maker.state.host_tensors else "DEVICE"
         return self._maker.made["TensorLocation"][place]
 
     def get_tensor_format(self: Any, name: str, profile_index: int = 0) -> Any:
-        """Return that it is linear."""
         return self._maker.made["TensorFormat"].LINEAR
 
-    def get_tensor_format_desc(self: Any, name: str, profile_index: int = 0) -> str:
-        """Return its format in words."""
-        return "Row major linear FP32 format (kLINEAR)"
-
     def get_tensor_components_per_element(self: Any, name: str, profile_index: int = 0) -> int:
-        """Return -1: it is not vectorised."""
         return -1
 
     def get_tensor_vectorized_dim(self: Any, name: str, profile_index: int = 0) -> int:
-        """Return -1: it is not vectorised."""
         return -1
 
-    def is_shape_inference_io(self: Any, name: str) -> bool:
-        """Say whether its values decide shapes."""
-        return name in self._maker.state.host_tensors
-
     def get_tensor_profile_shape(self: Any, name: str, profile_index: int) -> list[Any]:
-        """Return its (min, opt, max) of a profile."""
         found = self._plan["profiles"][profile_index].get(name)
         return [tuple(shape) for shape in found or [self._io(name)["shape"]] * 3]
 
-    def get_device_memory_size_for_profile_v2(self: Any, profile_index: int) -> int:
-        """Return the bytes of its activations."""
-        return int(self._plan["activation_bytes"])
-
     def create_execution_context(self: Any, strategy: Any = None) -> Any:
-        """Return a context, or None when there is no memory for one."""
         if self._maker.state.no_context_memory:
             return log(self, "ERROR", "Out of memory while creating an execution context.")
         return self._maker.new(
@@ -147,20 +121,16 @@ class ICudaEngine:
         )
 
     def create_engine_inspector(self: Any) -> Any:
-        """Return an inspector."""
         return self._maker.new("EngineInspector", engine=self)
 
     def serialize(self: Any) -> Any:
-        """Return the engine's bytes, refitted weights included."""
         state = self._maker.state
         return state.host_memory(plan_bytes(state.version, self._plan))
 
     def create_serialization_config(self: Any) -> Any:
-        """Return what is left out: nothing, unless the engine came without weights."""
         return self._maker.new("ISerializationConfig", kept={"EXCLUDE_WEIGHTS"})
 
     def serialize_with_config(self: Any, arg0: Any) -> Any:
-        """Return the engine's bytes, without the weights unless these are asked for."""
         state, plan = self._maker.state, dict(self._plan)
         if "EXCLUDE_WEIGHTS" in arg0._kept:
             plan["weights"] = dict.fromkeys(plan["weights"], "")
@@ -171,12 +141,10 @@ class ISerializationConfig:
     """What an engine is written without."""
 
     def clear_flag(self: Any, flag: Any) -> bool:
-        """Write it."""
         self._kept.discard(flag.name)
         return True
 
     def set_flag(self: Any, flag: Any) -> bool:
-        """Leave it out."""
         self._kept.add(flag.name)
         return True
 
@@ -184,10 +152,7 @@ class ISerializationConfig:
 class EngineInspector:
     """Describes layers, as much as the engine was built to tell."""
 
-    execution_context = None
-
     def get_engine_information(self: Any, format: Any) -> str:
-        """Return JSON."""
         plan = self._engine._plan
         layers: list[Any] = plan["layers"]
         if plan["verbosity"] != "DETAILED":
@@ -196,7 +161,6 @@ class EngineInspector:
         return json.dumps({"Layers": layers, "Bindings": names})
 
     def get_layer_information(self: Any, layer_index: int, format: Any) -> str:
-        """Return JSON of one layer."""
         return json.dumps(self._engine._plan["layers"][layer_index])
 
 
@@ -209,13 +173,9 @@ class IExecutionContext:
 
     profiler = None
     enqueue_emits_profile = True
-    debug_sync = False
     engine = property(lambda self: self._engine)
-    active_optimization_profile = property(lambda self: self._profile)
-    all_binding_shapes_specified = property(lambda self: not self.infer_shapes())
 
     def set_optimization_profile_async(self: Any, profile_index: int, stream_handle: int) -> bool:
-        """Choose a profile."""
         if not 0 <= profile_index < self._engine.num_optimization_profiles:
             return False
         self._profile = profile_index
@@ -223,7 +183,6 @@ class IExecutionContext:
         return True
 
     def set_input_shape(self: Any, name: str, shape: Any) -> bool:
-        """Keep a shape that the profile allows."""
         low, _, high = self._engine.get_tensor_profile_shape(name, self._profile)
         fits = len(shape) == len(low) and all(
             a <= int(size) <= b for a, size, b in zip(low, shape, high, strict=True)
@@ -239,7 +198,6 @@ class IExecutionContext:
         return True
 
     def get_tensor_shape(self: Any, name: str) -> Any:
-        """Return a shape as far as it is known; free dimensions follow the first input's."""
         shape = self._shapes.get(name, self._engine.get_tensor_shape(name))
         if self._engine._plan["model"] and name not in self._shapes:
             return inferred_shape(self._engine._plan, self._shapes, name)
@@ -250,7 +208,6 @@ class IExecutionContext:
         )
 
     def infer_shapes(self: Any) -> list[str]:
-        """Return the inputs that still need a shape."""
         names = [one["name"] for one in self._engine._plan["io"] if one["mode"] == "INPUT"]
         return [
             name
@@ -260,21 +217,14 @@ class IExecutionContext:
         ]
 
     def set_tensor_address(self: Any, name: str, memory: int) -> bool:
-        """Keep an address."""
         self._addresses[name] = memory
         return True
 
-    def get_tensor_address(self: Any, name: str) -> int:
-        """Return an address, or 0."""
-        return int(self._addresses.get(name, 0))
-
     def set_output_allocator(self: Any, name: str, output_allocator: Any) -> bool:
-        """Keep what gives an output its memory."""
         self._allocators[name] = output_allocator
         return True
 
     def get_max_output_size(self: Any, name: str) -> int:
-        """Return the bytes of an output."""
         kind, shape = self._engine.get_tensor_dtype(name), self.get_tensor_shape(name)
         if self._engine._plan["model"]:
             most = self._maker.state.most_elements
@@ -282,7 +232,6 @@ class IExecutionContext:
         return volume(shape) * int(kind.itemsize)
 
     def execute_async_v3(self: Any, stream_handle: int) -> bool:
-        """Run: every layer takes its time on the stream; the profiler hears of each."""
         names = [one["name"] for one in self._engine._plan["io"]]
         missing = [name for name in names if not self._addresses.get(name)]
         if missing or self.infer_shapes():
@@ -305,7 +254,6 @@ class IExecutionContext:
         return True
 
     def report_to_profiler(self: Any) -> bool:
-        """Tell the profiler of the last run."""
         due, self._due = self._due, []
         for name, ms in due:
             self.profiler.report_layer_time(name, ms)

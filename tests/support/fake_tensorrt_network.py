@@ -24,7 +24,6 @@ class DataType(BoundEnum):
 
     @property
     def itemsize(self) -> int:
-        """Bytes of an element, rounded up."""
         if self.name in ("INT64",):
             return 8
         return 2 if self.name in ("HALF", "BF16") else _BITS.get(self.name, 32) // 8 or 1
@@ -37,7 +36,6 @@ class Logger:
         self.min_severity = min_severity or self._maker.made["ILogger"].WARNING  # type: ignore[attr-defined]
 
     def log(self, severity: Any, msg: str) -> None:
-        """Write down."""
         self._maker.state.log.append((severity.name, msg))  # type: ignore[attr-defined]
 
 
@@ -46,13 +44,10 @@ class ITensor:
 
     allowed_formats = 1
     is_execution_tensor = property(lambda self: not self.is_shape_tensor)
-    is_network_input = property(lambda self: self in self._network._inputs)
-    is_network_output = property(lambda self: self in self._network._outputs)
     is_shape_tensor = property(lambda self: self._shape_tensor)
     dynamic_range = None
 
     def set_dynamic_range(self: Any, min: float, max: float) -> bool:
-        """Keep the range."""
         self._value_dynamic_range = (min, max)
         return True
 
@@ -66,38 +61,24 @@ class ILayer:
     precision_is_set = property(lambda self: hasattr(self, "_value_precision"))
 
     def get_input(self: Any, index: int) -> Any:
-        """Return an input, or None."""
         return self._inputs[index] if index < len(self._inputs) else None
 
     def get_output(self: Any, index: int) -> Any:
-        """Return an output, or None."""
         return self._outputs[index] if index < len(self._outputs) else None
 
     @property
     def precision(self: Any) -> Any:
-        """Return what was set, else the type of the first input."""
         kinds = self._maker.made["DataType"]
         return getattr(self, "_value_precision", kinds.FLOAT)
 
-    def reset_precision(self: Any) -> None:
-        """Forget it."""
-        vars(self).pop("_value_precision", None)
-
     def set_output_type(self: Any, index: int, dtype: Any) -> None:
-        """Keep the wish."""
         self._types[index] = dtype
 
     def get_output_type(self: Any, index: int) -> Any:
-        """Return what was set, else the tensor's."""
         return self._types.get(index, self._outputs[index].dtype)
 
     def output_type_is_set(self: Any, index: int) -> bool:
-        """Say whether it was."""
         return index in self._types
-
-    def reset_output_type(self: Any, index: int) -> None:
-        """Forget it."""
-        self._types.pop(index, None)
 
 
 class INetworkDefinition:
@@ -108,11 +89,9 @@ class INetworkDefinition:
     num_outputs = property(lambda self: len(self._outputs))
     flags = property(lambda self: self._flags)
     builder = property(lambda self: self._builder)
-    has_implicit_batch_dimension = property(lambda self: False)
     name = "Unnamed Network 0"
 
     def get_layer(self: Any, index: int) -> Any:
-        """Return a layer."""
         return self._layers[index]
 
     __getitem__ = get_layer
@@ -121,41 +100,22 @@ class INetworkDefinition:
         return len(self._layers)
 
     def get_input(self: Any, index: int) -> Any:
-        """Return an input."""
         return self._inputs[index]
 
     def get_output(self: Any, index: int) -> Any:
-        """Return an output."""
         return self._outputs[index]
 
     def get_flag(self: Any, flag: Any) -> bool:
-        """Say whether a creation flag is set."""
         return bool(self._flags >> int(flag) & 1)
 
     def mark_output(self: Any, tensor: Any) -> None:
-        """Make it an output."""
         self._outputs.append(tensor)
-
-    def unmark_output(self: Any, tensor: Any) -> None:
-        """Make it none."""
-        self._outputs.remove(tensor)
-
-    def mark_debug(self: Any, tensor: Any) -> bool:
-        """Do nothing."""
-        return tensor is not None
-
-    def mark_weights_refittable(self: Any, name: str) -> bool:
-        """Say whether there are such weights."""
-        return name in self._weights
 
 
 class IOptimizationProfile:
     """Ranges of shapes."""
 
-    extra_memory_target = 0.0
-
     def set_shape(self: Any, input: str, min: Any, opt: Any, max: Any) -> None:
-        """Keep them; as TensorRT does, refuse what is not in order."""
         shapes = tuple(tuple(int(size) for size in shape) for shape in (min, opt, max))
         for low, middle, high in zip(*shapes, strict=True):
             if not low <= middle <= high:
@@ -163,16 +123,10 @@ class IOptimizationProfile:
         self._shapes[input] = shapes
 
     def get_shape(self: Any, input: str) -> list[Any]:
-        """Return them, or nothing."""
         return list(self._shapes.get(input, ()))
 
     def set_shape_input(self: Any, input: str, min: Any, opt: Any, max: Any) -> None:
-        """Keep the values of a shape tensor."""
         self._values[input] = (list(min), list(opt), list(max))
-
-    def get_shape_input(self: Any, input: str) -> list[Any]:
-        """Return them, or nothing."""
-        return list(self._values.get(input, ()))
 
     def __bool__(self: Any) -> bool:
         return True

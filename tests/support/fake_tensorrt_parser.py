@@ -64,44 +64,31 @@ class ParserError:
         return f"In node {self._node} ({self._operator}): {self._code.name}: {self._desc}"
 
     def code(self: Any) -> Any:
-        """Return the code."""
         return self._code
 
     def desc(self: Any) -> str:
-        """Return the text."""
         return str(self._desc)
 
     def node(self: Any) -> int:
-        """Return the node's number, or -1."""
         return int(self._node)
 
     def node_name(self: Any) -> str:
-        """Return the node's name."""
         return str(self._name)
 
     def node_operator(self: Any) -> str:
-        """Return its operator."""
         return str(self._operator)
 
     def file(self) -> str:
-        """Return where in the parser."""
         return "onnxOpImporters.cpp"
 
     def func(self) -> str:
-        """Return where in the parser."""
         return "importFallbackPluginImporter"
 
     def line(self) -> int:
-        """Return where in the parser."""
         return 6519
 
     def local_function_stack(self) -> list[str]:
-        """Return no functions."""
         return []
-
-    def local_function_stack_size(self) -> int:
-        """Return none."""
-        return 0
 
 
 class OnnxParser:
@@ -116,39 +103,28 @@ class OnnxParser:
         self._onnx_flags: set[Any] = set()
 
     def set_flag(self: Any, flag: Any) -> None:
-        """Keep it."""
         self._onnx_flags.add(flag)
 
     def clear_flag(self: Any, flag: Any) -> None:
-        """Forget it."""
         self._onnx_flags.discard(flag)
 
     def get_flag(self: Any, flag: Any) -> bool:
-        """Say whether it is set."""
         return flag in self._onnx_flags
 
     def set_builder_config(self: Any, builder_config: Any) -> bool:
-        """Keep it: a check of what the DLA can run needs it."""
         self._config = builder_config
         return True
 
     def get_error(self: Any, index: int) -> Any:
-        """Return an error."""
         return self._errors[index]
 
-    def clear_errors(self: Any) -> None:
-        """Forget them."""
-        self._errors.clear()
-
     def parse_from_file(self: Any, model: str) -> bool:
-        """Read a file, external data included."""
         try:
             return bool(self._read(onnx.load(model)))
         except (DecodeError, OSError, ValueError) as error:
             return bool(self._fail("MODEL_DESERIALIZE_FAILED", str(error)))
 
     def parse(self: Any, model: bytes, path: str | None = None) -> bool:
-        """Read bytes; `path` says where the external data are."""
         try:
             found = onnx.load_model_from_string(bytes(model))
             if path is not None:
@@ -158,7 +134,6 @@ class OnnxParser:
         return bool(self._read(found))
 
     def supports_operator(self: Any, op_name: str) -> bool:
-        """Say whether an importer exists."""
         return op_name not in self._maker.state.unsupported and onnx.defs.has(op_name)
 
     def _fail(self: Any, code: str, desc: str, node: Any = None, index: int = -1) -> bool:

@@ -14,9 +14,6 @@ from tests.support.fake_tensorrt_network import log
 class Refitter:
     """Puts other weights in an engine."""
 
-    weights_validation = True
-    max_threads = 1
-
     def __init__(self: Any, engine: Any, logger: Any) -> None:
         if not engine.refittable:
             log(engine, "ERROR", "Cannot refit a non-refittable engine.")
@@ -26,17 +23,14 @@ class Refitter:
         self._tensors: list[onnx.TensorProto] = []
 
     def get_all_weights(self: Any) -> list[str]:
-        """Return the names of all weights."""
         return list(self._engine._plan["weights"])
 
     def get_missing_weights(self: Any) -> list[str]:
-        """Return what must be given, too: all or none."""
         return [
             name for name in self._engine._plan["weights"] if self._new and name not in self._new
         ]
 
     def refit_cuda_engine(self: Any) -> bool:
-        """Take the new weights, unless some are missing."""
         if self.get_missing_weights():
             return bool(log(self, "ERROR", "Missing weights in the refit."))
         self._engine._plan["weights"].update(self._new)
@@ -54,16 +48,10 @@ class OnnxParserRefitter:
         self._errors: list[Any] = []
 
     def get_error(self: Any, index: int) -> Any:
-        """Return an error."""
         return self._errors[index]
 
     def refit_from_file(self: Any, model: str) -> bool:
-        """Take the weights of a model, which must be those that the engine knows."""
         return bool(self._take(onnx.load(model)))
-
-    def refit_from_bytes(self: Any, model: bytes, path: str | None = None) -> bool:
-        """Take the weights of a model, which must be those that the engine knows."""
-        return bool(self._take(onnx.load_model_from_string(bytes(model))))
 
     def _take(self: Any, model: onnx.ModelProto) -> bool:
         known = self._refitter._engine._plan["weights"]

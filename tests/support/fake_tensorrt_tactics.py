@@ -46,7 +46,6 @@ class Tactics:
     """By layer, of each build."""
 
     def offered(self, layer: str) -> list[tuple[int, float]]:
-        """Return the tactics of a layer in this build with their times, the fastest first."""
         first = self.fastest[min(self.builds, len(self.fastest)) - 1] if self.fastest else {}
         numbers = [one for one in NUMBERS if one not in self.without.get(layer, ())]
         times = {one: 0.1 * (at + 1) for at, one in enumerate(numbers)}
@@ -159,13 +158,11 @@ class IAlgorithm:
     """A tactic that was measured."""
 
     timing_msec = property(lambda self: self._ms)
-    workspace_size = property(lambda self: 0)
     algorithm_variant = property(
         lambda self: self._maker.new("IAlgorithmVariant", number=self._number)
     )
 
     def get_algorithm_io_info(self: Any, index: int) -> Any:
-        """Return how it takes or gives a tensor."""
         return self._maker.new("IAlgorithmIOInfo", tensor=self._tensors[index])
 
 
@@ -192,7 +189,6 @@ class TimingCacheKey:
         return str(self._text)
 
     def parse(self: Any, text: str) -> Any:
-        """Return the key of a text; `self` is the maker of the fake's objects."""
         return self.new("TimingCacheKey", text=text)
 
 
