@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from dld_tui.core.events import TERMINAL, Event, Log
@@ -51,3 +52,12 @@ def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60.0) 
     while not condition():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
         time.sleep(0.005)
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process is there, and no zombie."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dld_tui.core.errors import ExitStatus
@@ -25,3 +27,11 @@ def refused(link: Link) -> LinkError:
         loop.call(link.open(), PATIENCE_S)
     assert caught.value.status == ExitStatus.UNAVAILABLE
     return caught.value
+
+
+def write_config(text: str) -> Path:
+    """Write the user's configuration of OpenSSH; return its folder."""
+    folder = Path.home() / ".ssh"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    (folder / "config").write_text(text)
+    return folder

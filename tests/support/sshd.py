@@ -128,12 +128,6 @@ class Sshd:
         """Kill it with every session at once."""
         self._end(signal.SIGKILL)
 
-    def drop_sessions(self) -> None:
-        """Kill the sessions, but not the server: connections break, new ones are welcome."""
-        if self._process is not None:
-            for pid in _descendants(self._process.pid, "sshd"):
-                _kill(pid, signal.SIGKILL)
-
     def _end(self, number: signal.Signals) -> None:
         process, self._process = self._process, None
         if process is None:

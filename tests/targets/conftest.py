@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.core.settings.secrets import Secrets
 from dld_tui.targets.ssh import loop
+from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers
 from tests.support.ssh_fixtures import jump, own_sshd, sshd
-from tests.support.ssh_jobs import end_processes_of
+from tests.support.ssh_jobs import Agents, Links, end_processes_of
 from tests.support.sshd import Sshd
+from tests.support.tiny_wheel import write_wheel
 
 __all__ = ["connection", "jump", "link", "own_sshd", "sshd"]
 
@@ -33,7 +38,7 @@ def connection(sshd: Sshd, tmp_path: Path) -> Iterator[Connection]:
 
 
 @pytest.fixture
-def link() -> Iterator[Callable[..., Link]]:
+def link() -> Iterator[Links]:
     """Return a function that makes links, which are closed at the end."""
     links: list[Link] = []
 
@@ -49,3 +54,50 @@ def link() -> Iterator[Callable[..., Link]]:
     yield make
     for made in links:
         loop.call(made.close(), 60)
+
+
+@pytest.fixture
+def agent(connection: Connection) -> Iterator[Agents]:
+    """Return a function that makes agents which are ready, with the Python of the tests."""
+    made: list[Agent] = []
+
+    def make(there: Connection = connection, *, ready: bool = True, **changes: Any) -> Agent:
+        python = sys.executable if there.python == "python3" else there.python
+        made.append(Agent(Link(changed(there, **{"python": python, **changes}), Answers())))
+        if ready:
+            loop.call(made[-1].make_ready(), 60)
+        return made[-1]
+
+    yield make
+    for one in made:
+        loop.call(one.link.close(), 60)
+
+
+@pytest.fixture
+def wheel_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of wheels, the only place where the pip here looks."""
+    folder = tmp_path / "wheels"
+    folder.mkdir()
+    write_wheel(folder)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Return a function that gives a file system of its own, of so many megabytes."""
+    disks: list[Path] = []
+
+    def mount(megabytes: int) -> Path:
+        disk = tmp_path / f"disk{len(disks)}"
+        disk.mkdir()
+        command = f"mount -t tmpfs -o size={megabytes}m none '{disk}' 2>/dev/null"
+        if os.geteuid() != 0 or os.system(command):
+            pytest.skip("no file system can be mounted here")
+        disks.append(disk)
+        return disk
+
+    yield mount
+    for disk in disks:
+        os.system(f"umount -l '{disk}'")

@@ -13,35 +13,19 @@ import pytest
 from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress, Started
 from dld_tui.core.files.temporary import hold_folder, release
-from dld_tui.targets.process import Delays, LocalTarget
-from tests.support.jobs import FAST, PATIENT, read, start, start_program, texts, wait_until
+from dld_tui.targets.process import Delays, LocalTarget, ProcessJob
+from tests.support.jobs import (
+    FAST,
+    PATIENT,
+    is_running,
+    read,
+    start,
+    start_program,
+    texts,
+    wait_until,
+)
 
 pytestmark = pytest.mark.real_workers
-
-
-def state_of(pid: int) -> str:
-    """Return the state letter of a process, or nothing when there is none."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-
-
-def is_gone(pid: int) -> bool:
-    """Tell whether a process that may not be our child has ended."""
-    return state_of(pid) in ("", "Z")
-
-
-def cancel_when(ready: threading.Event, action: Callable[[], None]) -> threading.Thread:
-    """Do something from another thread as soon as the reader says so."""
-
-    def wait() -> None:
-        assert ready.wait(60)
-        action()
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    return thread
 
 
 def test_events_come_in_order_and_the_result_is_the_last() -> None:
@@ -89,104 +73,6 @@ def test_what_a_library_prints_becomes_a_log_and_breaks_nothing() -> None:
     assert levels["native to stderr"] == "info"
 
 
-@pytest.mark.parametrize(
-    ("step", "message"),
-    [
-        (["kill", signal.SIGKILL], "SIGKILL"),
-        (["kill", signal.SIGABRT], "SIGABRT"),
-        (["kill", signal.SIGRTMIN + 1], f"signal {signal.SIGRTMIN + 1}"),
-        (["crash"], "SIGSEGV"),
-        (["exit", 3], "exit status 3"),
-        (["exit", 0], "without a result"),
-    ],
-)
-def test_a_dead_worker_is_a_failure_that_says_how_it_died(step: list[object], message: str) -> None:
-    events = read(start(["write", 2, "last words\n"], step))
-
-    failure = events[-1]
-    assert isinstance(failure, Failed)
-    assert message in failure.message
-    assert failure.status == 5
-    assert "last words" in (failure.details or "")
-
-
-def test_a_crash_shows_the_python_stack_of_the_native_call() -> None:
-    failure = read(start(["crash"]))[-1]
-
-    assert isinstance(failure, Failed)
-    assert "fake_activity.py" in (failure.details or "")
-
-
-def test_killed_from_outside_while_running() -> None:
-    job = start(["hang"])
-    with job:
-        for event in job.events():
-            if event == Log("hanging"):
-                os.kill(job.pid, signal.SIGKILL)
-    assert isinstance(event, Failed)
-    assert "memory" in (event.hint or "")
-
-
-def test_cancel_between_two_events_lets_the_activity_clean_up(tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    with start(["until_cancelled", str(trace)]) as job:
-        seen: list[Event] = []
-        for event in job.events():
-            seen.append(event)
-            if isinstance(event, Progress) and event.done == 3:
-                job.cancel()
-                job.cancel()
-
-    assert seen[-1] == Cancelled()
-    assert texts(seen) == []  # asking was enough
-    assert trace.read_text() == "cleaned up"
-
-
-def test_sigterm_breaks_off_a_python_call_and_cleans_up(tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-    with start(["hang_with_clean_up", str(trace)], delays=Delays(0.05, 60, 60)) as job:
-        events: list[Event] = []
-        for event in job.events():
-            events.append(event)
-            if event == Log("hanging"):
-                job.cancel()
-
-    assert events[-1] == Cancelled()
-    assert texts(events)[-1] == "sent SIGTERM to the job"
-    assert trace.read_text() == "cleaned up"
-
-
-def test_sigkill_ends_what_ignores_sigterm() -> None:
-    with start(["hang_deaf"], delays=FAST) as job:
-        events: list[Event] = []
-        for event in job.events():
-            events.append(event)
-            if event == Log("hanging"):
-                job.cancel()
-
-    assert events[-1] == Cancelled()
-    assert texts(events)[-2:] == ["sent SIGTERM to the job", "sent SIGKILL to the job"]
-
-
-def test_cancel_from_another_thread_wakes_a_blocked_reader() -> None:
-    job = start(["hang"], delays=FAST)
-    hanging = threading.Event()
-    timer = cancel_when(hanging, job.cancel)
-    for event in job.events():
-        if event == Log("hanging"):
-            hanging.set()
-    timer.join()
-
-    assert event == Cancelled()
-
-
-def test_cancel_before_anything_was_read() -> None:
-    job = start(["until_cancelled", os.devnull])
-    job.cancel()
-
-    assert job.wait() == Cancelled()
-
-
 def test_a_result_that_comes_after_cancel_is_kept() -> None:
     with start(["hang_deaf"], delays=FAST) as other, start(["finish", {"a": 1}]) as job:
         events = job.events()
@@ -210,37 +96,8 @@ def test_close_ends_a_job_that_nobody_reads() -> None:
     assert next(job.events()) == Started("fake", "Fake")
     job.close()
 
-    assert is_gone(job.pid)
+    assert not is_running(job.pid)
     assert list(job.events())[-1] == Cancelled()
-
-
-def test_close_from_another_thread_ends_the_iteration() -> None:
-    job = start(["hang_deaf"])
-    hanging = threading.Event()
-    closer = cancel_when(hanging, job.close)
-    for event in job.events():
-        if event == Log("hanging"):
-            hanging.set()
-    closer.join()
-
-    assert event == Cancelled()
-
-
-def test_a_worker_that_does_not_leave_after_its_result_is_killed() -> None:
-    program = (
-        "import time;"
-        'print(\'{"event": "finished", "result": {"a": 1}}\', flush=True); time.sleep(60)'
-    )
-    events = read(start_program(program, FAST))
-
-    assert events == [Finished({"a": 1})]
-
-
-def test_a_worker_that_closes_its_outputs_does_not_hang_the_reader() -> None:
-    failure = read(start(["close_outputs"], delays=FAST))[-1]
-
-    assert isinstance(failure, Failed)
-    assert "SIGKILL" in failure.message
 
 
 def test_children_of_the_worker_do_not_outlive_it_nor_hold_the_reader(tmp_path: Path) -> None:
@@ -248,7 +105,7 @@ def test_children_of_the_worker_do_not_outlive_it_nor_hold_the_reader(tmp_path: 
     events = read(start(["child", 36_000, str(trace)], ["finish"]))  # it does not wait for that
 
     assert events[-1] == Finished({})
-    wait_until(lambda: is_gone(int(trace.read_text())), "the grandchild is gone")
+    wait_until(lambda: not is_running(int(trace.read_text())), "the grandchild is gone")
 
 
 @pytest.mark.broad
@@ -262,20 +119,12 @@ def test_nothing_is_left_of_ended_jobs() -> None:
         last = events[-1]
         if isinstance(last, Finished):
             folders.add(str(last.result["folder"]))
-        assert state_of(job.pid) == ""  # not even a zombie
+        assert not Path(f"/proc/{job.pid}").exists()  # not even a zombie
 
     assert len(os.listdir("/proc/self/fd")) <= descriptors
     assert threading.active_count() <= threads
     assert folders
     assert not any(Path(folder).exists() for folder in folders)
-
-
-def test_the_temporary_folder_goes_even_when_the_worker_is_killed() -> None:
-    job = start(["kill", signal.SIGKILL])
-    folder = Path(job._folder)
-    assert folder.is_dir()
-    read(job)
-    assert not folder.exists()
 
 
 def test_the_worker_leads_a_group_and_has_our_module_path(
@@ -321,7 +170,7 @@ def test_the_worker_stops_when_its_parent_is_killed(tmp_path: Path) -> None:
             pid = int(parent.stdout.readline())
         parent.kill()
 
-    wait_until(lambda: is_gone(pid), "the worker is gone")
+    wait_until(lambda: not is_running(pid), "the worker is gone")
     assert trace.read_text() == "cleaned up"
 
 
@@ -332,29 +181,6 @@ def test_result_returns_or_raises_what_the_job_says() -> None:
     assert seen == [Started("fake", "Fake")]
     with start(["raise", "activity", "no"]) as job, pytest.raises(ActivityError, match="no"):
         job.result()
-
-
-def test_ctrl_c_in_result_cancels_and_still_cleans_up(tmp_path: Path) -> None:
-    trace = tmp_path / "trace"
-
-    def interrupt(event: Event) -> None:
-        if isinstance(event, Progress) and event.done == 2:
-            raise KeyboardInterrupt
-
-    with start(["until_cancelled", str(trace)]) as job, pytest.raises(CancelledError):
-        job.result(interrupt)
-    assert trace.read_text() == "cleaned up"
-
-
-def test_a_second_ctrl_c_ends_the_job_at_once() -> None:
-    def interrupt(event: Event) -> None:
-        if isinstance(event, Log):
-            raise KeyboardInterrupt
-
-    steps = (["write", 2, "a line\n", 100], ["hang_deaf"])
-    with start(*steps) as job, pytest.raises(CancelledError):
-        job.result(interrupt)
-    assert is_gone(job.pid)
 
 
 def test_the_folder_of_a_job_whose_program_was_killed_is_swept(
@@ -371,3 +197,134 @@ def test_the_folder_of_a_job_whose_program_was_killed_is_swept(
         assert own.exists()
         assert not left.exists()
     assert [entry.name for entry in tmp_path.iterdir()] == ["dld-other"]
+
+
+def test_the_real_worker_answers() -> None:
+    with LocalTarget().start("no such activity", {}) as job:
+        (event,) = job.events()
+
+    assert isinstance(event, Failed)
+    assert event.status == 2
+    assert "no such activity" in event.message
+    assert not isinstance(event, Started)
+
+
+@pytest.mark.parametrize(
+    ("step", "message", "detail"),
+    [
+        (["kill", signal.SIGKILL], "SIGKILL", ""),
+        (["kill", signal.SIGABRT], "SIGABRT", ""),
+        (["kill", signal.SIGRTMIN + 1], f"signal {signal.SIGRTMIN + 1}", ""),
+        (["crash"], "SIGSEGV", "fake_activity.py"),  # the Python stack of the native call
+        (["exit", 3], "exit status 3", ""),
+        (["exit", 0], "without a result", ""),
+    ],
+)
+def test_a_dead_worker_is_a_failure_that_says_how_it_died(
+    step: list[object], message: str, detail: str
+) -> None:
+    job = start(["write", 2, "last words\n"], step)
+    folder = Path(job._folder)
+    assert folder.is_dir()
+    failure = read(job)[-1]
+    assert isinstance(failure, Failed)
+    assert message in failure.message
+    assert failure.status == 5
+    assert "last words" in (failure.details or "")
+    assert detail in (failure.details or "")
+    assert not folder.exists()
+
+
+HANGS = Log("hanging")
+
+
+def seen_by(job: ProcessJob, when: Event, action: Callable[[], object]) -> list[Event]:
+    """Read a job to its end, and do something at an event."""
+    seen: list[Event] = []
+    with job:
+        for event in job.events():
+            seen.append(event)
+            if event == when:
+                action()
+    return seen
+
+
+def test_killed_from_outside_while_running() -> None:
+    job = start(["hang"])
+    *_, end = seen_by(job, HANGS, lambda: os.kill(job.pid, signal.SIGKILL))
+    assert isinstance(end, Failed)
+    assert "memory" in (end.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("step", "when", "delays", "said"),
+    [
+        ("until_cancelled", Progress(3), PATIENT, []),  # asking is enough
+        ("hang_with_clean_up", HANGS, Delays(0.05, 60, 60), ["sent SIGTERM to the job"]),
+        ("hang_deaf", HANGS, FAST, ["sent SIGTERM to the job", "sent SIGKILL to the job"]),
+    ],
+    ids=["between two events", "in a Python call", "deaf to SIGTERM"],
+)
+def test_cancel(step: str, when: Event, delays: Delays, said: list[str], tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    job = start([step, *([] if step == "hang_deaf" else [str(trace)])], delays=delays)
+    seen = seen_by(job, when, lambda: (job.cancel(), job.cancel()))
+    assert seen[-1] == Cancelled()
+    assert [text for text in texts(seen) if text != HANGS.text] == said
+    assert step == "hang_deaf" or trace.read_text() == "cleaned up"
+
+
+@pytest.mark.parametrize("way", ["cancel", "close"])
+def test_another_thread_wakes_a_blocked_reader(way: str) -> None:
+    job = start(["hang_deaf"], delays=FAST)
+    hangs = threading.Event()
+    other = threading.Thread(target=lambda: hangs.wait(60) and getattr(job, way)())
+    other.start()
+    *_, end = seen_by(job, HANGS, hangs.set)
+    other.join()
+    assert end == Cancelled()
+
+
+def test_cancel_before_anything_was_read() -> None:
+    job = start(["until_cancelled", os.devnull])
+    job.cancel()
+    assert job.wait() == Cancelled()
+
+
+RESULT_FIRST = (
+    'import time; print(\'{"event": "finished", "result": {"a": 1}}\', flush=True); time.sleep(60)'
+)
+
+
+@pytest.mark.parametrize("pidfd", [True, False])
+def test_a_worker_that_does_not_leave_is_killed_and_then_given_up(
+    monkeypatch: pytest.MonkeyPatch, pidfd: bool
+) -> None:
+    """Also where no descriptor tells of its end: it is looked at again and again."""
+    if not pidfd:
+        monkeypatch.delattr(os, "pidfd_open")
+    assert read(start_program(RESULT_FIRST, FAST)) == [Finished({"a": 1})]
+    failure = read(start(["close_outputs"], delays=FAST))[-1]
+    assert isinstance(failure, Failed)
+    assert "SIGKILL" in failure.message
+    job = start_program(RESULT_FIRST, FAST)
+    with monkeypatch.context() as patch:
+        patch.setattr(job._process, "has_ended", lambda: False)  # as in an uninterruptible call
+        assert read(job) == [Finished({"a": 1})]
+    job._process.wait()
+
+
+def test_ctrl_c_cancels_and_a_second_one_ends_the_job_at_once(tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+
+    def interrupt(event: Event) -> None:
+        if event == Progress(2) or isinstance(event, Log):
+            raise KeyboardInterrupt
+
+    with start(["until_cancelled", str(trace)]) as job, pytest.raises(CancelledError):
+        job.result(interrupt)
+    assert trace.read_text() == "cleaned up"
+    lines = ["write", 2, "a line\n", 100]
+    with start(lines, ["hang_deaf"]) as job, pytest.raises(CancelledError):
+        job.result(interrupt)
+    assert not is_running(job.pid)

@@ -58,10 +58,6 @@ def test_a_location_that_needs_a_folder_of_here_is_not_sent(tmp_path: Path) -> N
         external_files(path)
 
 
-def convert(model: Path, output: Path) -> object:
-    return to_json(opset.Request(model, output, 20))
-
-
 @needs_onnxruntime
 def test_the_report_of_a_run_that_is_stopped_comes_back(
     connection: Connection, tmp_path: Path
@@ -89,18 +85,14 @@ def test_a_model_goes_with_its_data_and_the_result_comes_back(
     model = external_model(tmp_path)
     target = target_of(connection, REAL)
     before = files_in(tmp_path)
-    with target.start(
-        "convert_opset", to_json(opset.Request(model, tmp_path / "out.onnx", 20))
-    ) as job:
-        result = job.result()
-    assert result["path"] == str(tmp_path / "out.onnx")
-    there = target_output = onnx.load(tmp_path / "out.onnx", load_external_data=False)
+    request = to_json(opset.Request(model, tmp_path / "out.onnx", 20))
+    with target.start("convert_opset", request) as job:
+        assert job.result()["path"] == str(tmp_path / "out.onnx")
+    there = onnx.load(tmp_path / "out.onnx", load_external_data=False)
     assert there.opset_import[0].version == 20
-    assert target_output.graph.initializer
-    new = set(files_in(tmp_path)) - set(before)
-    assert {name for name in new if not name.startswith("deployed/")} == {
-        "out.onnx", "out.onnx.data",
-    }  # fmt: skip
+    assert there.graph.initializer
+    new = {name for name in files_in(tmp_path) if not name.startswith("deployed/")} - {*before}
+    assert new == {"out.onnx", "out.onnx.data"}
     assert onnx.load(tmp_path / "out.onnx")  # its data are beside it
 
 
@@ -152,27 +144,14 @@ def test_a_report_is_of_the_form_of_a_local_one(
     assert str(connection.directory) not in json.dumps([remote.facts, remote.settings])
 
 
-def test_inputs_that_are_not_there_never_reach_the_target(tmp_path: Path) -> None:
-    request = to_json(profile_onnxruntime.Request(tmp_path / "none.onnx"))
-    with pytest.raises(InputError, match="No such file"):
-        plan_inputs("profile_onnxruntime", request, "/job")
-    model = models.write(tmp_path, models.CHAIN)
-    request = to_json(profile_onnxruntime.Request(model, tmp_path / "no folder" / "r"))
-    with pytest.raises(SaveError, match="does not exist"):
-        plan_inputs("profile_onnxruntime", request, "/job")
-
-
 def test_a_plan_names_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     model = external_model(tmp_path)
     data = tmp_path / "data" / "test_data_set_0"
     data.mkdir(parents=True)
     (data / "input_0.pb").write_bytes(b"x")
-    plan = plan_inputs(
-        "profile_onnxruntime",
-        to_json(profile_onnxruntime.Request(Path("model.onnx"), inputs=Path("data"))),
-        "/job",
-    )
+    request = profile_onnxruntime.Request(Path("model.onnx"), inputs=Path("data"))
+    plan = plan_inputs("profile_onnxruntime", to_json(request), "/job")
     assert [place for place, _ in plan.files] == [
         "in/model/model.onnx", "in/model/weights/w.bin",
         "in/inputs/data/test_data_set_0/input_0.pb",
@@ -224,23 +203,9 @@ def test_records_are_counted_by_what_is_whole() -> None:
     assert list(records.feed(b"etail\nx{}\n")) == [("e", b"tail"), ("x", b"{}")]
 
 
-def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path: Path) -> None:
-    request = script(["finish", {"a": 1}])
-    settings = to_json(
-        opset.Request(models.write(tmp_path, models.CHAIN), tmp_path / "o", 20)
-    ).settings
-    request.settings = (*request.settings, *(s for s in settings if s.name == "output"))
-    request["output"] = str(tmp_path / "o")
-    target = target_of(connection)
-    with target.start("fake", request) as job:
-        end = job.wait()
-    assert isinstance(end, Failed)  # the worker knows no such setting
-    assert not (tmp_path / "o").exists()
-
-
-def sent_to(there: Path, request: object) -> Path:
+def sent_to(there: Path, request: profile_llm.Request) -> Path:
     """Put what a request sends into a folder; return the model's place in it."""
-    found = plan_inputs("profile_llm", request, str(there))  # type: ignore[arg-type]
+    found = plan_inputs("profile_llm", to_json(request), str(there))
     assert len({place for place, _ in found.files}) == len(found.files)
     for place, file in found.files:
         target = there / place
@@ -259,8 +224,7 @@ def test_the_folder_of_a_decoder_goes_without_its_other_models(tmp_path: Path) -
     (folder / "tokenizer.json").write_text("{}")
     for other in ("model_fp16.onnx", "model_fp16.onnx.data", "notes.pdf"):
         (folder / other).write_bytes(b"large")
-    request = to_json(profile_llm.Request(folder, tmp_path / "out.dldprof"))
-    sent = sent_to(tmp_path / "there", request)
+    sent = sent_to(tmp_path / "there", profile_llm.Request(folder, tmp_path / "out.dldprof"))
     assert sent.name == "here"
     assert sorted(path.name for path in sent.iterdir()) == [
         "genai_config.json", "model.onnx", "tokenizer.json", "w.data",
@@ -274,8 +238,7 @@ def test_a_folder_that_is_no_model_goes_whole(tmp_path: Path) -> None:
     folder = tmp_path / "here"
     (folder / "sub").mkdir(parents=True)
     (folder / "sub" / "a.txt").write_text("a")
-    request = to_json(profile_llm.Request(folder, tmp_path / "out.dldprof"))
-    sent = sent_to(tmp_path / "there", request)
+    sent = sent_to(tmp_path / "there", profile_llm.Request(folder, tmp_path / "out.dldprof"))
     assert (sent / "sub" / "a.txt").read_text() == "a"
 
 
@@ -295,18 +258,28 @@ def test_a_folder_is_measured_on_a_target(connection: Connection, tmp_path: Path
 
 
 def test_a_decoder_goes_with_what_says_how_it_is_used(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "here")
-    model, told = find_decoder(folder)
+    model, told = find_decoder(decoders.folder(tmp_path / "here"))
     assert told is not None
-    request = to_json(profile_llm.Request(model, tmp_path / "out.dldprof"))
-    found = plan_inputs("profile_llm", request, str(tmp_path / "there"))
-    there = tmp_path / "there"
-    for place, file in found.files:
-        target = there / place
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.path.read_bytes())
-    sent = Path(str(found.request["model"]))
-    assert find_decoder(sent) == (
-        sent,
-        replace(told, model=sent, path=sent.with_name(told.path.name)),
-    )
+    sent = sent_to(tmp_path / "there", profile_llm.Request(model, tmp_path / "out.dldprof"))
+    there = replace(told, model=sent, path=sent.with_name(told.path.name))
+    assert find_decoder(sent) == (sent, there)
+
+
+def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path: Path) -> None:
+    request, output = script(["finish", {"a": 1}]), tmp_path / "o"
+    asked = to_json(opset.Request(models.write(tmp_path, models.CHAIN), output, 20))
+    request.settings = (*request.settings, *(s for s in asked.settings if s.name == "output"))
+    request["output"] = str(output)
+    with target_of(connection).start("fake", request) as job:
+        assert isinstance(job.wait(), Failed)  # the worker knows no such setting
+    assert not output.exists()
+
+
+def test_what_is_not_there_never_reaches_the_target(tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    for request, error, said in (
+        (profile_onnxruntime.Request(tmp_path / "none.onnx"), InputError, "No such file"),
+        (profile_onnxruntime.Request(model, tmp_path / "none" / "r"), SaveError, "does not exist"),
+    ):
+        with pytest.raises(error, match=said):
+            plan_inputs("profile_onnxruntime", to_json(request), "/job")

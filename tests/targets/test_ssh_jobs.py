@@ -3,63 +3,38 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.settings.saved_targets import Connection, changed
+from dld_tui.core.params import RequestData
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh.results import JobsStore, new_id
-from tests.support.jobs import wait_until
+from tests.support.jobs import is_running, wait_until
 from tests.support.slow_line import SlowLine
-from tests.support.ssh_jobs import is_running, script, target_of, until
+from tests.support.ssh_jobs import (
+    FAKE,
+    QUICK,
+    Servers,
+    at,
+    behind,
+    script,
+    target_of,
+    until,
+)
 from tests.support.sshd import Sshd
 
 METRIC = ["event", '{"event": "metric", "name": "n", "value": 1.0, "unit": ""}']
 
 
-def waits(gate: Path) -> list[object]:
-    """A step that waits for a file."""
-    return ["wait_for", str(gate)]
-
-
 def jobs_there(connection: Connection) -> list[Path]:
     return list(Path(connection.directory, "jobs").glob("*"))
-
-
-def test_events_and_the_result_come_as_from_this_machine(connection: Connection) -> None:
-    steps = script(METRIC, ["write", 2, "[W: careful\n"], ["print", "printed"],
-                   ["finish", {"a": [1, "x"]}])  # fmt: skip
-    job = target_of(connection).start("fake", steps)
-    events = list(job.events())
-    assert Started("fake", "Fake") in events
-    assert Metric("n", 1.0) in events
-    assert Log("[W: careful", NoteKind.WARNING) in events
-    assert Log("printed") in events
-    assert events[-1] == Finished({"a": [1, "x"]})
-    assert jobs_there(connection) == []
-    assert JobsStore().all() == []
-
-
-def test_a_second_job_sends_next_to_nothing(connection: Connection) -> None:
-    target = target_of(connection)
-    with target.start("fake", script(["finish"])) as first:
-        first.result()
-    with target.start("fake", script(["finish"])) as second:
-        second.result()
-    assert first.bytes_sent > 100_000  # our package
-    assert second.bytes_sent < 10_000
-
-
-def test_an_error_comes_with_its_class(connection: Connection) -> None:
-    job = target_of(connection).start("fake", script(["raise", "activity", "no luck"]))
-    with pytest.raises(ActivityError, match="no luck"), job:
-        job.result()
-    assert jobs_there(connection) == []
 
 
 def test_a_crash_is_told_with_the_last_lines(connection: Connection) -> None:
@@ -70,12 +45,6 @@ def test_a_crash_is_told_with_the_last_lines(connection: Connection) -> None:
     assert "SIGSEGV" in end.message
     assert end.where == "box"
     assert "before the crash" in str(end.details)
-
-
-def test_a_job_without_declared_settings_is_refused(connection: Connection) -> None:
-    job = target_of(connection).start("fake", {"steps": []})
-    with pytest.raises(UsageError, match="only runs on this machine"), job:
-        job.result()
 
 
 def test_cancel_leaves_nothing(connection: Connection, tmp_path: Path) -> None:
@@ -125,98 +94,10 @@ def test_cancel_before_the_connection_stands(connection: Connection, late_us: in
     assert job.wait() == Cancelled()
 
 
-def test_a_broken_connection_does_not_end_the_job(
-    connection: Connection, sshd: Sshd, tmp_path: Path
-) -> None:
-    gate = tmp_path / "gate"
-    steps = script(METRIC, waits(gate), METRIC, ["finish", {"done": True}])
-    with SlowLine(sshd.port) as line:
-        job = target_of(connection, port=line.port, known_hosts=known(tmp_path, sshd, line)).start(
-            "fake", steps
-        )
-        seen = until(job, Metric)
-        line.drop()
-        seen += until(job, Log)
-        gate.touch()
-        seen += list(job.events())
-    assert seen[-1] == Finished({"done": True})
-    assert seen.count(Metric("n", 1.0)) == 2  # nothing is lost, nothing comes twice
-    lost = [event for event in seen if isinstance(event, Log)]
-    assert lost[0].level == "warning"
-    assert "the job continues there" in lost[0].text
-
-
-def test_a_pulled_cable_is_noticed_within_seconds(
-    connection: Connection, sshd: Sshd, tmp_path: Path
-) -> None:
-    gate = tmp_path / "gate"
-    steps = script(METRIC, waits(gate), ["finish", {"done": True}])
-    with SlowLine(sshd.port) as line:
-        target = target_of(connection, port=line.port, known_hosts=known(tmp_path, sshd, line))
-        job = target.start("fake", steps)
-        until(job, Metric)
-        line.cut()
-        until(job, Log)  # of its own accord: the line is cut for as long as it takes
-        gate.touch()
-        line.mend()
-        assert job.wait() == Finished({"done": True})
-
-
-def test_a_job_outlives_its_server(
-    own_sshd: Callable[..., Sshd], connection: Connection, tmp_path: Path
-) -> None:
-    server = own_sshd()
-    gate = tmp_path / "gate"
-    target = target_of(
-        connection, port=server.port, key=server.user_key, known_hosts=server.known_hosts()
-    )
-    job = target.start("fake", script(METRIC, waits(gate), ["finish", {"done": True}]))
-    until(job, Metric)
-    server.kill()
-    until(job, Log)
-    gate.touch()
-    server.start()
-    assert job.wait() == Finished({"done": True})
-
-
-def test_a_connection_that_stays_away_leaves_the_job(
-    own_sshd: Callable[..., Sshd], connection: Connection, tmp_path: Path
-) -> None:
-    from dataclasses import replace
-
-    from dld_tui.targets.ssh.target import SshTarget
-    from tests.support.asker import Answers
-    from tests.support.ssh_jobs import FAKE, QUICK
-
-    server = own_sshd()
-    gate = tmp_path / "gate"
-    at_server = changed(
-        target_of(connection).connection,
-        port=server.port, key=server.user_key, known_hosts=server.known_hosts(),
-    )  # fmt: skip
-    setup = replace(FAKE, retries=replace(QUICK, total=0.3))
-    target = SshTarget(at_server, Answers(), setup)
-    job = target.start("fake", script(METRIC, waits(gate), ["finish", {"done": True}]))
-    until(job, Metric)
-    server.kill()
-    with pytest.raises(UnavailableError, match=f"dld target attach {job.id}"):
-        job.result()
-
-    # A later run of the program finds it again.
-    server.start()
-    gate.touch()
-    stored = JobsStore().find(job.id)
-    wait_until(lambda: [j.state for j in target.jobs()] == ["finished"], "it has ended")
-    with target.attach(stored) as again:
-        assert again.result() == {"done": True}
-    assert target.jobs() == []
-    assert JobsStore().all() == []
-
-
 def test_a_job_that_is_left_goes_on(connection: Connection, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     target = target_of(connection)
-    job = target.start("fake", script(METRIC, waits(gate), ["finish", {"done": True}]))
+    job = target.start("fake", gated(gate))
     assert not job.leave(), "it is not there yet"
     until(job, Metric)
     assert job.leave()
@@ -233,7 +114,7 @@ def test_a_newer_version_of_this_program_takes_a_job_up(
 ) -> None:
     gate = tmp_path / "gate"
     target = target_of(connection)
-    job = target.start("fake", script(METRIC, waits(gate), ["finish", {"done": True}]))
+    job = target.start("fake", gated(gate))
     until(job, Metric)
     files = dict(sorted({**bootstrap.package_files(), "dld_tui/newer.py": b""}.items()))
     monkeypatch.setattr(bootstrap, "package_files", lambda: files)
@@ -245,69 +126,6 @@ def test_a_newer_version_of_this_program_takes_a_job_up(
     finally:
         bootstrap.package_digest.cache_clear()
     assert jobs_there(connection) == []
-
-
-def test_clean_removes_ended_jobs_and_wipe_all(connection: Connection, tmp_path: Path) -> None:
-    target = target_of(connection)
-    gate = tmp_path / "gate"
-    job = target.start("fake", script(METRIC, waits(gate), ["finish"]))
-    until(job, Metric)
-    assert [(j.id, j.state) for j in target.jobs()] == [(job.id, "running")]
-    assert target.clean(0).jobs == 0  # one that runs is left alone
-    with pytest.raises(ActivityError, match="runs"):
-        target.wipe()
-    gate.touch()
-    job.wait()
-    target.wipe()
-    assert [path.name for path in Path(connection.directory).iterdir()] == []
-
-
-def test_launcher_and_environment_reach_the_worker(connection: Connection, tmp_path: Path) -> None:
-    launcher = tmp_path / "launch er"
-    launcher.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/seen\nexec "$@"\n')
-    launcher.chmod(0o755)
-    value = "a 'quoted' $(value)"
-    target = target_of(connection, launcher=(str(launcher), "-x"), environment={"DLD_PROOF": value})
-    launcher.write_text(f'#!/bin/sh\nshift\necho "$@" > {tmp_path}/seen\nexec "$@"\n')
-    with target.start("fake", script(["variable", "DLD_PROOF"])) as job:
-        assert job.result() == {"value": value}
-    assert value not in (tmp_path / "seen").read_text()  # nor in a list of processes
-
-
-def test_a_python_that_is_a_script_takes_all_of_the_target_elsewhere(
-    connection: Connection, tmp_path: Path
-) -> None:
-    """As ``docker exec -i NAME python3`` does: docs/guides/targets.md."""
-    script_of_python = tmp_path / "python in a container"
-    script_of_python.write_text(f'#!/bin/sh\nDLD_PROOF=inside exec {sys.executable} "$@"\n')
-    script_of_python.chmod(0o755)
-    target = target_of(connection, python=str(script_of_python))
-    with target.start("fake", script(["variable", "DLD_PROOF"])) as job:
-        assert job.result() == {"value": "inside"}
-
-
-def test_a_launcher_that_is_not_there(connection: Connection) -> None:
-    with (
-        target_of(connection, launcher=("no-such-launcher",)).start(
-            "fake", script(["finish"])
-        ) as job,
-        pytest.raises(ActivityError, match=r"cannot be started.*no-such-launcher"),
-    ):
-        job.result()
-
-
-def known(folder: Path, sshd: Sshd, line: SlowLine) -> Path:
-    """Return a file of known hosts where the server is at a line's port."""
-    path = folder / "known_hosts_of_line"
-    path.write_text(sshd.known_line.replace(f":{sshd.port} ", f":{line.port} "))
-    return path
-
-
-def test_what_a_machine_lacks_names_the_machine(connection: Connection) -> None:
-    steps = script(["raise", "unavailable", "onnxruntime is not installed"])
-    job = target_of(connection).start("fake", steps)
-    with pytest.raises(UnavailableError, match=r"^box: onnxruntime is not installed"), job:
-        job.result()
 
 
 def old_job(connection: Connection, *, written: bool) -> Path:
@@ -335,3 +153,156 @@ def test_a_result_is_not_cleaned_away_before_it_is_fetched(connection: Connectio
     assert (result / "out" / "output" / "r.dldprof").read_bytes() == b"result"
     assert target.clean(0, results=True).jobs == 1
     assert not result.exists()
+
+
+def gated(gate: Path) -> RequestData:
+    """Return the request of a job that says something, and ends when a file is there."""
+    return script(METRIC, ["wait_for", str(gate)], ["finish", {"done": True}])
+
+
+def test_events_and_the_result_come_as_from_this_machine(connection: Connection) -> None:
+    steps = script(METRIC, ["write", 2, "[W: careful\n"], ["print", "printed"],
+                   ["finish", {"a": [1, "x"]}])  # fmt: skip
+    target = target_of(connection)
+    job = target.start("fake", steps)
+    events = list(job.events())
+    for event in (
+        Started("fake", "Fake"), Metric("n", 1.0), Log("[W: careful", NoteKind.WARNING),
+        Log("printed"),
+    ):  # fmt: skip
+        assert event in events
+    assert events[-1] == Finished({"a": [1, "x"]})
+    assert jobs_there(connection) == []
+    assert JobsStore().all() == []
+    assert job.bytes_sent > 100_000  # our package, which a second job does not send
+    with target.start("fake", script(["finish"])) as second:
+        second.result()
+    assert second.bytes_sent < 10_000
+
+
+@pytest.mark.parametrize(
+    ("changes", "request_", "kind", "said"),
+    [
+        ({}, script(["raise", "activity", "no luck"]), ActivityError, "no luck"),
+        ({}, script(["raise", "unavailable", "no onnxruntime"]), UnavailableError,
+         "^box: no onnxruntime"),
+        ({}, {"steps": []}, UsageError, "only runs on this machine"),
+        ({"launcher": ("no-such-launcher",)}, script(["finish"]), ActivityError,
+         "cannot be started.*no-such-launcher"),
+    ],
+    ids=["by its class", "what the machine lacks", "no declared settings", "no launcher"],
+)  # fmt: skip
+def test_an_error_comes_with_its_class(
+    connection: Connection, changes: Any, request_: Any, kind: type[Exception], said: str
+) -> None:
+    job = target_of(connection, **changes).start("fake", request_)
+    with pytest.raises(kind, match=said), job:
+        job.result()
+    assert jobs_there(connection) == []
+
+
+def test_a_broken_connection_does_not_end_the_job(
+    connection: Connection, sshd: Sshd, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    steps = script(METRIC, ["wait_for", str(gate)], METRIC, ["finish", {"done": True}])
+    with SlowLine(sshd.port) as line:
+        job = target_of(behind(connection, line)).start("fake", steps)
+        seen = until(job, Metric)
+        line.drop()
+        seen += until(job, Log)
+        gate.touch()
+        seen += list(job.events())
+    assert seen[-1] == Finished({"done": True})
+    assert seen.count(Metric("n", 1.0)) == 2  # nothing is lost, nothing comes twice
+    lost = next(event for event in seen if isinstance(event, Log))
+    assert lost.level == "warning"
+    assert "the job continues there" in lost.text
+
+
+def test_a_pulled_cable_is_noticed_within_seconds(
+    connection: Connection, sshd: Sshd, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    with SlowLine(sshd.port) as line:
+        job = target_of(behind(connection, line)).start("fake", gated(gate))
+        until(job, Metric)
+        line.cut()
+        until(job, Log)  # of its own accord: the line is cut for as long as it takes
+        gate.touch()
+        line.mend()
+        assert job.wait() == Finished({"done": True})
+
+
+def test_a_job_outlives_its_server(
+    own_sshd: Servers, connection: Connection, tmp_path: Path
+) -> None:
+    server, gate = own_sshd(), tmp_path / "gate"
+    job = target_of(at(server, connection)).start("fake", gated(gate))
+    until(job, Metric)
+    server.kill()
+    until(job, Log)
+    gate.touch()
+    server.start()
+    assert job.wait() == Finished({"done": True})
+
+
+def test_a_connection_that_stays_away_leaves_the_job(
+    own_sshd: Servers, connection: Connection, tmp_path: Path
+) -> None:
+    server, gate = own_sshd(), tmp_path / "gate"
+    setup = replace(FAKE, retries=replace(QUICK, total=0.3))
+    target = target_of(at(server, connection), setup)
+    job = target.start("fake", gated(gate))
+    until(job, Metric)
+    server.kill()
+    with pytest.raises(UnavailableError, match=f"dld target attach {job.id}"):
+        job.result()
+    # A later run of the program finds it again.
+    server.start()
+    gate.touch()
+    wait_until(lambda: [j.state for j in target.jobs()] == ["finished"], "it has ended")
+    with target.attach(JobsStore().find(job.id)) as again:
+        assert again.result() == {"done": True}
+    assert target.jobs() == []
+    assert JobsStore().all() == []
+
+
+def test_wipe_removes_all_but_what_runs(connection: Connection, tmp_path: Path) -> None:
+    target, gate = target_of(connection), tmp_path / "gate"
+    job = target.start("fake", gated(gate))
+    until(job, Metric)
+    assert [(j.id, j.state) for j in target.jobs()] == [(job.id, "running")]
+    assert target.clean(0).jobs == 0
+    with pytest.raises(ActivityError, match="runs"):
+        target.wipe()
+    gate.touch()
+    job.wait()
+    target.wipe()
+    assert list(Path(connection.directory).iterdir()) == []
+
+
+def executable(path: Path, text: str) -> str:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_launcher_and_environment_reach_the_worker(connection: Connection, tmp_path: Path) -> None:
+    seen, value = tmp_path / "seen", "a 'quoted' $(value)"
+    launcher = executable(tmp_path / "launch er", f'shift\necho "$@" > {seen}\nexec "$@"')
+    target = target_of(connection, launcher=(launcher, "-x"), environment={"DLD_PROOF": value})
+    with target.start("fake", script(["variable", "DLD_PROOF"])) as job:
+        assert job.result() == {"value": value}
+    assert value not in seen.read_text()  # nor in a list of processes
+
+
+def test_a_python_that_is_a_script_takes_all_of_the_target_elsewhere(
+    connection: Connection, tmp_path: Path
+) -> None:
+    """As ``docker exec -i NAME python3`` does: docs/guides/targets.md."""
+    text = f'DLD_PROOF=inside exec {sys.executable} "$@"'
+    python = executable(tmp_path / "python in a container", text)
+    target = target_of(connection, python=python)
+    with target.start("fake", script(["variable", "DLD_PROOF"])) as job:
+        assert job.result() == {"value": "inside"}

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,16 +13,14 @@ from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.core.settings.secrets import Secrets
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.errors import AUTHENTICATION
-from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers
 from tests.support.jobs import wait_until
-from tests.support.links import refused, says
+from tests.support.links import refused, says, write_config
+from tests.support.ssh_jobs import Links, Servers, at
 from tests.support.sshd import Sshd, make_key
 
 
-def test_a_key_opens_it_and_a_command_runs(
-    link: Callable[..., Link], connection: Connection
-) -> None:
+def test_a_key_opens_it_and_a_command_runs(link: Links, connection: Connection) -> None:
     steps: list[tuple[str, str]] = []
     made = link(connection, on_step=lambda *step: steps.append(step))
     done = loop.call(made.run(["sh", "-c", "cat; echo no >&2; exit 3"], b"in"), 60)
@@ -31,7 +30,7 @@ def test_a_key_opens_it_and_a_command_runs(
     assert len(steps) == 4, "the second command used the same connection"
 
 
-def test_every_argument_arrives_as_it_is(link: Callable[..., Link], connection: Connection) -> None:
+def test_every_argument_arrives_as_it_is(link: Links, connection: Connection) -> None:
     hostile = [
         "a b", "$(touch /tmp/no)", "`id`", "'", '"', "new\nline", "-rf", "\x1b[31m", "*", "~", "",
         "a;b|c&d>e", "\\", "!!", "ünï", "{a,b}", "#no", "$HOME", "%s",
@@ -42,9 +41,7 @@ def test_every_argument_arrives_as_it_is(link: Callable[..., Link], connection: 
     assert done.text.split("\0") == hostile
 
 
-def test_launcher_and_environment_are_put_before_it(
-    link: Callable[..., Link], connection: Connection
-) -> None:
+def test_launcher_and_environment_are_put_before_it(link: Links, connection: Connection) -> None:
     wrapper = "env WRAPPED=yes"
     made = link(
         changed(connection, launcher=tuple(wrapper.split()), environment={"A": "x $(id) 'y'"})
@@ -55,12 +52,12 @@ def test_launcher_and_environment_are_put_before_it(
 
 
 def test_a_passphrase_is_asked_for_once(
-    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd]
+    link: Links, connection: Connection, own_sshd: Servers
 ) -> None:
     server = own_sshd()
     key = make_key(server.folder / "closed", "open sesame")
     server.allow(key)
-    there = changed(connection, port=server.port, key=key, known_hosts=server.known_hosts())
+    there = at(server, connection, key=key)
     secrets = Secrets()
     person = Answers(["wrong", "open sesame"])
     first = link(there, person, secrets=secrets)
@@ -72,26 +69,9 @@ def test_a_passphrase_is_asked_for_once(
     assert "sesame" not in repr(secrets) + repr(first) + repr(first.__dict__)
 
 
-def test_without_the_passphrase_the_person_gave_up(
-    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd]
-) -> None:
-    server = own_sshd()
-    key = make_key(server.folder / "closed", "open sesame")
-    there = changed(connection, port=server.port, key=key, known_hosts=server.known_hosts())
-    person = Answers(["open sesame"])
-    assert "closed" in str(refused(link(there, person)))
-    assert person.questions == [], "the server does not take the key: nobody is asked in vain"
-    server.allow(key)
-    with pytest.raises(CancelledError):
-        loop.call(link(there).open(), 60)
-    wrong = refused(link(there, Answers(["a", "b", "c", "d"])))
-    assert wrong.stage == AUTHENTICATION
-    assert "cannot be used without its passphrase" in str(wrong)
-
-
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa", "rsa"])
 def test_a_closed_key_in_the_old_format_has_its_public_half_beside(
-    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd], kind: str
+    link: Links, connection: Connection, own_sshd: Servers, kind: str
 ) -> None:
     server = own_sshd()
     key = make_key(server.folder / "closed", "open sesame", kind)
@@ -100,14 +80,14 @@ def test_a_closed_key_in_the_old_format_has_its_public_half_beside(
         command = ["ssh-keygen", "-q", "-p", "-m", "PEM", "-P", "open sesame", "-N", "sesame"]
         subprocess.run([*command, "-f", str(key)], check=True)
     passphrase = "open sesame" if kind == "ed25519" else "sesame"
-    there = changed(connection, port=server.port, key=key, known_hosts=server.known_hosts())
+    there = at(server, connection, key=key)
     assert says(link(there, Answers([passphrase]))) == "here"
     key.with_name("closed.pub").unlink()
     assert says(link(there, Answers([passphrase]))) == "here"
 
 
 def test_a_certificate_of_the_configuration_opens_it(
-    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd], tmp_path: Path
+    link: Links, connection: Connection, own_sshd: Servers, tmp_path: Path
 ) -> None:
     authority = make_key(tmp_path / "authority")
     server = own_sshd(TrustedUserCAKeys=f"{authority}.pub")
@@ -116,16 +96,14 @@ def test_a_certificate_of_the_configuration_opens_it(
         command = ["ssh-keygen", "-q", "-s", str(authority), "-I", "me", "-n", server.user]
         subprocess.run([*command, f"{key}.pub"], check=True)
         certificate = key.with_name(f"{name}-cert.pub").rename(tmp_path / f"{name}.elsewhere")
-        _write_config(f"Host *\n  CertificateFile {certificate}\n")
-        there = changed(
-            connection, port=server.port, key=key, known_hosts=server.known_hosts(), config=True
-        )
+        write_config(f"Host *\n  CertificateFile {certificate}\n")
+        there = at(server, connection, key=key, config=True)
         assert says(link(there, Answers([passphrase]))) == "here"
         assert "ssh-copy-id" in str(refused(link(changed(there, config=False))))
 
 
 def test_a_foreign_key_is_refused_with_what_was_tried(
-    link: Callable[..., Link], connection: Connection, tmp_path: Path
+    link: Links, connection: Connection, tmp_path: Path
 ) -> None:
     error = refused(link(changed(connection, key=make_key(tmp_path / "foreign"))))
     assert error.stage == AUTHENTICATION
@@ -141,69 +119,8 @@ def test_a_foreign_key_is_refused_with_what_was_tried(
     assert "Name a key file that can be used" in str(missing.hint)
 
 
-@pytest.mark.parametrize("kind", ["ed25519", "rsa"])
-def test_a_refused_key_is_tried_once(
-    link: Callable[..., Link],
-    connection: Connection,
-    own_sshd: Callable[..., Sshd],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-) -> None:
-    server = own_sshd(LogLevel="VERBOSE", MaxAuthTries="1")
-    key = make_key(tmp_path / "foreign", kind=kind)
-    there = changed(connection, port=server.port, key=key, known_hosts=server.known_hosts())
-    socket = tmp_path / "agent"
-    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
-    try:
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
-        wait_until(socket.exists, "the agent listens")
-        subprocess.run(["ssh-add", "-q", str(key)], check=True)
-        error = refused(link(there))
-    finally:
-        process.kill()
-        process.wait()
-    assert server.log.read_text().count("Failed publickey") == 1
-    assert error.message.count("foreign") == 1
-    assert "of the agent" not in error.message
-    assert f"ssh-copy-id -i {key}" in str(error.hint)
-
-
-def test_an_agent_holds_the_key(
-    link: Callable[..., Link],
-    connection: Connection,
-    sshd: Sshd,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    agent = changed(connection, auth="agent", key=None)
-    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "none"))
-    assert "no SSH agent answers" in str(refused(link(agent)))
-    socket = tmp_path / "agent"
-    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
-    try:
-        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
-        wait_until(socket.exists, "the agent listens")
-        assert "the agent holds no key" in str(refused(link(agent)))
-        subprocess.run(["ssh-add", "-q", str(sshd.user_key)], check=True)
-        assert says(link(agent)) == "here"
-        # A key that the agent holds needs no passphrase, even when its file wants one.
-        closed = make_key(tmp_path / "closed", "secret")
-        sshd.allow(closed)
-        subprocess.run(
-            ["ssh-add", "-q", str(closed)],
-            check=True,
-            env={"SSH_AUTH_SOCK": str(socket), "SSH_ASKPASS": _says(tmp_path, "secret"),
-                 "SSH_ASKPASS_REQUIRE": "force", "PATH": "/usr/bin:/bin"},
-        )  # fmt: skip
-        assert says(link(changed(connection, key=closed))) == "here"
-    finally:
-        process.kill()
-        process.wait()
-
-
 def test_through_a_jump_host(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd, jump: Sshd, tmp_path: Path
+    link: Links, connection: Connection, sshd: Sshd, jump: Sshd, tmp_path: Path
 ) -> None:
     jump.allow(sshd.user_key)
     known = tmp_path / "both"
@@ -212,7 +129,7 @@ def test_through_a_jump_host(
     over = changed(
         connection, jump=f"{jump.user}@{jump.host}:{jump.port}", known_hosts=known, config=True
     )
-    _write_config(f"Host *\n  IdentityFile {sshd.user_key}\n")
+    write_config(f"Host *\n  IdentityFile {sshd.user_key}\n")
     made = link(over, on_step=lambda *step: steps.append(step))
     assert says(made, "sh", "-c", "echo $SSH_CONNECTION").endswith(f" {sshd.port}")
     assert len({address for address, _ in steps}) == 2
@@ -221,12 +138,12 @@ def test_through_a_jump_host(
 
 
 def test_the_configuration_of_openssh_says_everything(
-    link: Callable[..., Link], sshd: Sshd, jump: Sshd, tmp_path: Path
+    link: Links, sshd: Sshd, jump: Sshd, tmp_path: Path
 ) -> None:
     jump.allow(sshd.user_key)
     known = tmp_path / "known both"
     known.write_text(sshd.known_line + jump.known_line)
-    folder = _write_config(
+    folder = write_config(
         "Include conf.d/*.conf\n"
         f"Host box\n  HostName {sshd.host}\n  Port {sshd.port}\n  User {sshd.user}\n"
         "  ProxyJump gate\n"
@@ -246,7 +163,7 @@ def test_the_configuration_of_openssh_says_everything(
 
 @pytest.mark.parametrize("where", ["connection", "configuration"])
 def test_through_a_proxy_command(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd, tmp_path: Path, where: str
+    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path, where: str
 ) -> None:
     relay = tmp_path / "re lay.py"
     relay.write_text(_RELAY)
@@ -255,24 +172,10 @@ def test_through_a_proxy_command(
     if where == "connection":
         there = changed(connection, proxy_command=command)
     else:
-        _write_config(f"Host {sshd.host}\n  ProxyCommand {command}\n")
+        write_config(f"Host {sshd.host}\n  ProxyCommand {command}\n")
         there = changed(connection, config=True)
     assert says(link(there)) == "here"
     assert log.read_text().strip() == f"{sshd.host} {sshd.port}", "it went another way"
-
-
-def _write_config(text: str) -> Path:
-    folder = Path.home() / ".ssh"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    (folder / "config").write_text(text)
-    return folder
-
-
-def _says(folder: Path, text: str) -> str:
-    program = folder / "askpass"
-    program.write_text(f"#!/bin/sh\necho {text}\n")
-    program.chmod(0o700)
-    return str(program)
 
 
 _RELAY = """
@@ -287,3 +190,72 @@ threading.Thread(target=up, daemon=True).start()
 while data := line.recv(65536):
     os.write(1, data)
 """
+
+
+def test_a_passphrase_that_is_not_given(
+    link: Links, connection: Connection, own_sshd: Servers
+) -> None:
+    server = own_sshd()
+    key = make_key(server.folder / "closed", "open sesame")
+    there, person = at(server, connection, key=key), Answers(["open sesame"])
+    assert "closed" in str(refused(link(there, person)))
+    assert person.questions == [], "the server does not take the key: nobody is asked in vain"
+    server.allow(key)
+    with pytest.raises(CancelledError):
+        loop.call(link(there).open(), 60)
+    wrong = refused(link(there, Answers(["a", "b", "c", "d"])))
+    assert wrong.stage == AUTHENTICATION
+    assert "cannot be used without its passphrase" in str(wrong)
+
+
+@contextlib.contextmanager
+def ssh_agent(socket: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let an agent run that holds no key."""
+    process = subprocess.Popen(["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.DEVNULL)
+    try:
+        monkeypatch.setenv("SSH_AUTH_SOCK", str(socket))
+        wait_until(socket.exists, "the agent listens")
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("kind", ["ed25519", "rsa"])
+def test_a_refused_key_is_tried_once(
+    link: Links, connection: Connection, own_sshd: Servers, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch, kind: str,
+) -> None:  # fmt: skip
+    server = own_sshd(LogLevel="VERBOSE", MaxAuthTries="1")
+    key = make_key(tmp_path / "foreign", kind=kind)
+    with ssh_agent(tmp_path / "agent", monkeypatch):
+        subprocess.run(["ssh-add", "-q", str(key)], check=True)
+        error = refused(link(at(server, connection, key=key)))
+    assert server.log.read_text().count("Failed publickey") == 1
+    assert error.message.count("foreign") == 1
+    assert "of the agent" not in error.message
+    assert f"ssh-copy-id -i {key}" in str(error.hint)
+
+
+def test_an_agent_holds_the_key(
+    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = changed(connection, auth="agent", key=None)
+    monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "none"))
+    assert "no SSH agent answers" in str(refused(link(agent)))
+    with ssh_agent(tmp_path / "agent", monkeypatch):
+        assert "the agent holds no key" in str(refused(link(agent)))
+        subprocess.run(["ssh-add", "-q", str(sshd.user_key)], check=True)
+        assert says(link(agent)) == "here"
+        # A key that the agent holds needs no passphrase, even when its file wants one.
+        closed = make_key(tmp_path / "closed", "secret")
+        sshd.allow(closed)
+        ask = tmp_path / "askpass"
+        ask.write_text("#!/bin/sh\necho secret\n")
+        ask.chmod(0o700)
+        environment = {
+            "SSH_AUTH_SOCK": str(tmp_path / "agent"), "SSH_ASKPASS": str(ask),
+            "SSH_ASKPASS_REQUIRE": "force", "PATH": "/usr/bin:/bin",
+        }  # fmt: skip
+        subprocess.run(["ssh-add", "-q", str(closed)], check=True, env=environment)
+        assert says(link(changed(connection, key=closed))) == "here"

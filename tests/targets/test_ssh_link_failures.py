@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+import asyncio
 import errno
 import socket
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import asyncssh
@@ -19,33 +19,32 @@ from dld_tui.targets.ssh.errors import (
     HOST_KEY,
     RESOLVE,
     ConnectionLostError,
+    LinkError,
     from_network,
+    not_permitted,
 )
-from dld_tui.targets.ssh.link import Link
+from dld_tui.targets.ssh.link import RetryPolicy, with_retries
 from tests.support.jobs import wait_until
-from tests.support.links import refused, says
+from tests.support.links import refused, says, write_config
 from tests.support.slow_line import SlowLine
+from tests.support.ssh_jobs import Links, Servers, at, behind
 from tests.support.sshd import Sshd, free_port
 
 
-def test_nobody_listens(link: Callable[..., Link], connection: Connection) -> None:
+def test_nobody_listens(link: Links, connection: Connection) -> None:
     error = refused(link(changed(connection, port=free_port())))
     assert error.stage == "connect"
     assert "refused" in str(error)
 
 
-def test_the_name_is_not_known(link: Callable[..., Link], connection: Connection) -> None:
+def test_the_name_is_not_known(link: Links, connection: Connection) -> None:
     error = refused(link(changed(connection, host="no-such-host.invalid")))
     assert error.stage == "resolve"
     assert "no-such-host.invalid" in str(error)
 
 
-def test_a_server_that_says_nothing_is_given_up(
-    link: Callable[..., Link], connection: Connection
-) -> None:
-    folder = Path.home() / ".ssh"
-    folder.mkdir()
-    (folder / "config").write_text("Host *\n  ConnectTimeout 1\n")
+def test_a_server_that_says_nothing_is_given_up(link: Links, connection: Connection) -> None:
+    write_config("Host *\n  ConnectTimeout 1\n")
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -54,9 +53,7 @@ def test_a_server_that_says_nothing_is_given_up(
     assert "does not answer" in str(error)
 
 
-def test_what_listens_is_no_ssh_server(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd
-) -> None:
+def test_what_listens_is_no_ssh_server(link: Links, connection: Connection, sshd: Sshd) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -73,15 +70,13 @@ def test_what_listens_is_no_ssh_server(
     assert error.stage in ("connect", "host key")
 
 
-def test_a_proxy_command_that_fails_says_why(
-    link: Callable[..., Link], connection: Connection
-) -> None:
+def test_a_proxy_command_that_fails_says_why(link: Links, connection: Connection) -> None:
     error = refused(link(changed(connection, proxy_command="echo no route >&2; exit 1")))
     assert "the proxy command says: no route" in str(error)
 
 
 def test_a_proxy_command_runs_for_no_hostile_name(
-    link: Callable[..., Link], connection: Connection, tmp_path: Path
+    link: Links, connection: Connection, tmp_path: Path
 ) -> None:
     mark = tmp_path / "mark"
     hostile = changed(connection, user=f"$(touch${{IFS}}{mark})", proxy_command="echo %r")
@@ -90,28 +85,23 @@ def test_a_proxy_command_runs_for_no_hostile_name(
     assert not mark.exists()
 
 
-def test_a_broken_configuration_is_named(link: Callable[..., Link], connection: Connection) -> None:
-    folder = Path.home() / ".ssh"
-    folder.mkdir()
-    (folder / "config").write_text("Host *\n  Port many\n")
+def test_a_broken_configuration_is_named(link: Links, connection: Connection) -> None:
+    write_config("Host *\n  Port many\n")
     with pytest.raises(InputError, match="config line 2"):
         loop.call(link(changed(connection, config=True)).open(), 60)
 
 
-def test_jump_hosts_in_a_circle_are_an_error(link: Callable[..., Link]) -> None:
-    folder = Path.home() / ".ssh"
-    folder.mkdir()
-    (folder / "config").write_text("Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n")
+def test_jump_hosts_in_a_circle_are_an_error(link: Links) -> None:
+    write_config("Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n")
     with pytest.raises(UsageError, match="cycle"):
         loop.call(link(Connection("t", "a")).open(), 60)
 
 
 def test_a_server_that_dies_is_noticed_and_its_return_too(
-    link: Callable[..., Link], connection: Connection, own_sshd: Callable[..., Sshd]
+    link: Links, connection: Connection, own_sshd: Servers
 ) -> None:
     server = own_sshd()
-    known = server.known_hosts()
-    there = changed(connection, port=server.port, key=server.user_key, known_hosts=known)
+    there = at(server, connection)
     made = link(there)
     running = loop.submit(made.run(["sh", "-c", "echo begun; sleep 60"]))
     wait_until(lambda: made.is_open, "it is open")
@@ -124,7 +114,7 @@ def test_a_server_that_dies_is_noticed_and_its_return_too(
 
 
 def test_a_pulled_cable_is_noticed_within_seconds(
-    link: Callable[..., Link],
+    link: Links,
     connection: Connection,
     sshd: Sshd,
     tmp_path: Path,
@@ -133,9 +123,7 @@ def test_a_pulled_cable_is_noticed_within_seconds(
     assert link_module.KEEPALIVE_S * (link_module.KEEPALIVES + 1) <= 10
     monkeypatch.setattr(link_module, "KEEPALIVE_S", 0.1)
     with SlowLine(sshd.port) as line:
-        known = tmp_path / "known"
-        known.write_text(sshd.known_line.replace(str(sshd.port), str(line.port)))
-        made = link(changed(connection, port=line.port, known_hosts=known))
+        made = link(behind(connection, line))
         assert says(made) == "here"
         running = loop.submit(made.run(["sleep", "600"]))
         line.cut()
@@ -146,13 +134,11 @@ def test_a_pulled_cable_is_noticed_within_seconds(
 
 
 def test_a_slow_line_carries_everything(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd, tmp_path: Path
+    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
     data = bytes(range(256)) * 800
     with SlowLine(sshd.port, rate=2e6) as line:
-        known = tmp_path / "known"
-        known.write_text(sshd.known_line.replace(str(sshd.port), str(line.port)))
-        made = link(changed(connection, port=line.port, known_hosts=known))
+        made = link(behind(connection, line))
         assert loop.call(made.run(["cat"], data), 60).stdout == data
         assert line.carried > len(data)
 
@@ -182,3 +168,49 @@ def test_each_error_of_a_connection_has_its_step(
     assert message in found.message
     said = from_network(error, "me@box", "box", AUTHENTICATION, "no route")
     assert (said.stage, said.message) == (CONNECT, "the proxy command says: no route")
+
+
+QUICK = RetryPolicy(first=0.0, longest=0.0, total=60.0)
+
+
+def outcome(*errors: Exception) -> tuple[str, list[str]]:
+    """Return how work ends that raises these errors one by one, and what was told meanwhile."""
+    waiting = iter(errors)
+    told: list[str] = []
+
+    async def work() -> str:
+        error = next(waiting, None)
+        if error is not None:
+            raise error
+        return "done"
+
+    def tell(error: LinkError, wait: float) -> None:
+        told.append(error.message)
+
+    return asyncio.run(with_retries(work, QUICK, tell)), told
+
+
+@pytest.mark.parametrize("stage", [HOST_KEY, AUTHENTICATION])
+def test_a_line_that_breaks_again_while_it_is_made_is_waited_for(stage: str) -> None:
+    broken = from_network(asyncssh.ConnectionLost("Connection lost"), "box", "box", stage)
+    late = from_network(TimeoutError(), "box", "box", stage)
+    reset = from_network(ConnectionResetError("reset"), "box", "box", stage)
+    done, told = outcome(ConnectionLostError("box"), broken, late, reset)
+    assert done == "done"
+    assert len(told) == 4
+
+
+def test_a_refusal_ends_the_waiting() -> None:
+    refused = not_permitted("box", ["publickey"], [], [], "")
+    with pytest.raises(LinkError, match="authentication failed"):
+        outcome(ConnectionLostError("box"), refused)
+    closed = from_network(
+        asyncssh.ProtocolError("nonsense"), "box", "box", AUTHENTICATION
+    )  # fmt: skip
+    with pytest.raises(LinkError, match="nonsense"):
+        outcome(ConnectionLostError("box"), closed)
+
+
+def test_the_first_connection_is_tried_once() -> None:
+    with pytest.raises(LinkError, match="in time"):
+        outcome(from_network(TimeoutError(), "box", "box", HOST_KEY))

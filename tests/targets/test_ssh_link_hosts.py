@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,14 +7,14 @@ import pytest
 from dld_tui.core.errors import SaveError
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.targets.ssh import loop
-from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers
-from tests.support.links import refused, says
+from tests.support.links import refused, says, write_config
+from tests.support.ssh_jobs import Links, Servers, at
 from tests.support.sshd import Sshd, make_key
 
 
 def test_a_new_host_is_trusted_once_a_person_says_so(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd, tmp_path: Path
+    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
     known = tmp_path / "new" / "known_hosts"
     there = changed(connection, known_hosts=known)
@@ -34,7 +33,7 @@ def test_a_new_host_is_trusted_once_a_person_says_so(
 
 
 def test_the_line_is_added_to_a_file_that_does_not_end_in_one(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd, tmp_path: Path
+    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
     known = tmp_path / "known"
     known.write_text("# mine\nnonsense\nother ssh-ed25519 AAAA")
@@ -44,9 +43,9 @@ def test_the_line_is_added_to_a_file_that_does_not_end_in_one(
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
 def test_a_changed_key_is_refused_with_file_and_line(
-    link: Callable[..., Link],
+    link: Links,
     connection: Connection,
-    own_sshd: Callable[..., Sshd],
+    own_sshd: Servers,
     tmp_path: Path,
     kind: str,
 ) -> None:
@@ -54,7 +53,7 @@ def test_a_changed_key_is_refused_with_file_and_line(
     known = tmp_path / "known"
     known.write_text(f"# first\n\n{server.known_line}")
     before = server.fingerprint
-    there = changed(connection, port=server.port, key=server.user_key, known_hosts=known)
+    there = at(server, connection)
     assert says(link(there)) == "here"
     server.stop()
     server.renew_host_key(kind)
@@ -69,7 +68,7 @@ def test_a_changed_key_is_refused_with_file_and_line(
 
 
 def test_a_revoked_key_is_refused(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd, tmp_path: Path
+    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
     known = tmp_path / "known"
     known.write_text(f"{sshd.known_line}@revoked * {' '.join(sshd.known_line.split()[1:])}\n")
@@ -78,7 +77,7 @@ def test_a_revoked_key_is_refused(
 
 
 def test_a_key_of_the_host_at_another_port_is_no_contradiction(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd, tmp_path: Path
+    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
     known = tmp_path / "known"
     other = make_key(tmp_path / "other").with_name("other.pub").read_text()
@@ -91,12 +90,10 @@ def test_a_key_of_the_host_at_another_port_is_no_contradiction(
 
 
 def test_each_host_on_the_way_is_checked(
-    link: Callable[..., Link], connection: Connection, sshd: Sshd, jump: Sshd, tmp_path: Path
+    link: Links, connection: Connection, sshd: Sshd, jump: Sshd, tmp_path: Path
 ) -> None:
     jump.allow(sshd.user_key)
-    folder = Path.home() / ".ssh"
-    folder.mkdir()
-    (folder / "config").write_text(f"Host *\n  IdentityFile {sshd.user_key}\n")
+    write_config(f"Host *\n  IdentityFile {sshd.user_key}\n")
     known = tmp_path / "known"
     over = changed(
         connection, jump=f"{jump.host}:{jump.port}", known_hosts=known, config=True, key=None
@@ -109,7 +106,7 @@ def test_each_host_on_the_way_is_checked(
 
 
 def test_a_file_that_cannot_be_written_is_said(
-    link: Callable[..., Link], connection: Connection, tmp_path: Path
+    link: Links, connection: Connection, tmp_path: Path
 ) -> None:
     in_the_way = tmp_path / "file"
     in_the_way.touch()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers
 from tests.support.links import refused, says
+from tests.support.ssh_jobs import Links
 from tests.support.ssh_server import PasswordServer
 from tests.support.sshd import make_key
 
@@ -38,7 +39,7 @@ def to(server: PasswordServer, folder: Path, auth: str = "password") -> Connecti
 
 @pytest.mark.parametrize("auth", ["password", "auto"])
 def test_a_password_is_asked_for_once_a_process(
-    link: Callable[..., Link], server: PasswordServer, tmp_path: Path, auth: str
+    link: Links, server: PasswordServer, tmp_path: Path, auth: str
 ) -> None:
     secrets = Secrets()
     person = Answers(["wrong", PASSWORD])
@@ -53,7 +54,7 @@ def test_a_password_is_asked_for_once_a_process(
 
 
 def test_a_changed_password_is_asked_for_again(
-    link: Callable[..., Link], server: PasswordServer, tmp_path: Path
+    link: Links, server: PasswordServer, tmp_path: Path
 ) -> None:
     secrets = Secrets()
     secrets.keep(f"password me@127.0.0.1:{server.port}", "the old one")
@@ -63,7 +64,7 @@ def test_a_changed_password_is_asked_for_again(
 
 
 def test_three_wrong_passwords_are_enough(
-    link: Callable[..., Link],
+    link: Links,
     server: PasswordServer,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
@@ -81,9 +82,7 @@ def test_three_wrong_passwords_are_enough(
     assert repr(secrets) == "<Secrets: 0>"
 
 
-def test_no_person_is_there_to_ask(
-    link: Callable[..., Link], server: PasswordServer, tmp_path: Path
-) -> None:
+def test_no_person_is_there_to_ask(link: Links, server: PasswordServer, tmp_path: Path) -> None:
     made = Link(to(server, tmp_path), Nobody(), Secrets())
     assert "no answer was given" in str(refused(made))
     with pytest.raises(CancelledError):
@@ -91,7 +90,7 @@ def test_no_person_is_there_to_ask(
 
 
 def test_a_key_that_is_not_taken_is_no_reason_to_ask_in_vain(
-    link: Callable[..., Link], server: PasswordServer, tmp_path: Path
+    link: Links, server: PasswordServer, tmp_path: Path
 ) -> None:
     folder = Path.home() / ".ssh"
     folder.mkdir()
@@ -103,7 +102,7 @@ def test_a_key_that_is_not_taken_is_no_reason_to_ask_in_vain(
 
 @pytest.mark.parametrize("auth", ["key", "agent"])
 def test_a_password_is_not_asked_for_where_a_key_is_wanted(
-    link: Callable[..., Link], server: PasswordServer, tmp_path: Path, auth: str
+    link: Links, server: PasswordServer, tmp_path: Path, auth: str
 ) -> None:
     person = Answers([PASSWORD])
     refused(link(to(server, tmp_path, auth), person))
@@ -111,7 +110,7 @@ def test_a_password_is_not_asked_for_where_a_key_is_wanted(
 
 
 @pytest.mark.parametrize("auth", ["password", "auto"])
-def test_the_server_asks_questions(link: Callable[..., Link], tmp_path: Path, auth: str) -> None:
+def test_the_server_asks_questions(link: Links, tmp_path: Path, auth: str) -> None:
     prompts = [("Password: ", False), ("\x1b[2JCode:", True)]
     with PasswordServer(prompts=prompts, answers=["p", "123"]) as server:
         person = Answers(["p", "0", "p", "123"])
@@ -122,9 +121,7 @@ def test_the_server_asks_questions(link: Callable[..., Link], tmp_path: Path, au
         ]
 
 
-def test_a_lone_question_for_a_password_is_the_password(
-    link: Callable[..., Link], tmp_path: Path
-) -> None:
+def test_a_lone_question_for_a_password_is_the_password(link: Links, tmp_path: Path) -> None:
     with PasswordServer(prompts=[("Password: ", False)], answers=["p"]) as server:
         secrets = Secrets()
         assert says(link(to(server, tmp_path), Answers(["x", "p"]), secrets)) == "echo here"
@@ -154,7 +151,7 @@ class Keyring:
 
 
 def test_the_keyring_remembers_when_the_user_wants_it(
-    link: Callable[..., Link],
+    link: Links,
     server: PasswordServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -174,7 +171,7 @@ def test_the_keyring_remembers_when_the_user_wants_it(
 
 
 def test_without_a_keyring_it_is_kept_in_memory(
-    link: Callable[..., Link],
+    link: Links,
     server: PasswordServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -7,8 +7,11 @@ import pytest
 
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.settings.saved_targets import Connection, changed
+from dld_tui.core.settings.secrets import Secrets, passphrase_name, password_name
 from dld_tui.targets.ssh import route as route_module
 from dld_tui.targets.ssh.route import route
+from dld_tui.targets.ssh.target import forget_secrets
+from tests.support.links import write_config
 
 
 @pytest.fixture(autouse=True)
@@ -110,3 +113,22 @@ def test_what_is_wrong_is_named(text: str, error: type[Exception]) -> None:
     write(text)
     with pytest.raises(error):
         route(Connection("t", "box"))
+
+
+def test_the_secrets_of_a_target_go_and_those_of_others_stay() -> None:
+    secrets = Secrets()
+    mine = [password_name("me@box:2222"), passphrase_name(Path.home() / "id")]
+    others = [password_name("me@gate"), passphrase_name(Path("/other"))]
+    for name in (*mine, *others):
+        secrets.keep(name, "hush")
+    forget_secrets(Connection("t", "box", 2222, "me", key=Path("~/id"), jump="me@gate"), secrets)
+    assert [secrets.get(name) for name in mine] == [None, None]
+    assert [secrets.get(name) for name in others] == ["hush", "hush"]
+
+
+def test_a_broken_configuration_is_no_hindrance() -> None:
+    write_config("Port many")
+    secrets = Secrets()
+    secrets.keep(password_name("me@box"), "hush")
+    forget_secrets(Connection("t", "box", user="me"), secrets)
+    assert secrets.get(password_name("me@box")) is None

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 
@@ -23,10 +24,10 @@ from dld_tui.targets.ssh.route import command_line
 from dld_tui.targets.ssh.target import examine
 from dld_tui.targets.ssh.transfer import LocalFile, Upload
 from tests.support.asker import Answers
-from tests.support.ssh_jobs import QUICK, end_processes_of, script, target_of
-from tests.support.sshd import Sshd
+from tests.support.ssh_jobs import QUICK, Servers, end_processes_of, script, target_of
 
 NOISE = "Welcome @dld:{ \\376\\377h\\000i \\033[31m @dld:{}x"
+Serve: TypeAlias = Callable[..., Connection]
 START_UP_FILES = {"bash": ".bashrc", "zsh": ".zshenv", "fish": ".config/fish/config.fish"}
 HOSTILE = ["a b", "$(id)", "`id`", "'", '"', "a\nb", "-n", "*", "~root", "", "\\", "\\'", "a\\\\",
            "!!", "=ls", "%self", "{a,b}", "^x", "#", "(date)", "ü€"]  # fmt: skip
@@ -40,7 +41,7 @@ def shell(name: str) -> str:
 
 
 @pytest.fixture
-def serve(own_sshd: Callable[..., Sshd], tmp_path: Path) -> Callable[..., Connection]:
+def serve(own_sshd: Servers, tmp_path: Path) -> Serve:
     """Return a function that starts a server whose user has a shell with a start-up file."""
 
     def start(name: str, start_up: str, **settings: str) -> Connection:
@@ -62,7 +63,7 @@ def serve(own_sshd: Callable[..., Sshd], tmp_path: Path) -> Callable[..., Connec
 
 @pytest.mark.parametrize("name", START_UP_FILES)
 def test_a_job_runs_where_start_up_files_print_without_a_newline(
-    name: str, serve: Callable[..., Connection], tmp_path: Path
+    name: str, serve: Serve, tmp_path: Path
 ) -> None:
     connection = serve(name, f"printf '{NOISE}'\nprintf 'and errors' >&2\n")
     try:
@@ -83,9 +84,7 @@ def test_every_shell_hands_over_what_was_given(name: str) -> None:
     assert done.stdout.decode().split("\0")[:-1] == HOSTILE
 
 
-def test_what_looks_like_our_answers_is_none(
-    serve: Callable[..., Connection], tmp_path: Path
-) -> None:
+def test_what_looks_like_our_answers_is_none(serve: Serve, tmp_path: Path) -> None:
     lines = ("{}", '{"python": [3, 1], "root": "/x"}', '{"ready": true}', '{"error": "no"}')
     connection = serve("bash", "".join(f"echo '@dld:{line}'\n" for line in lines))
     target = target_of(connection)
@@ -114,7 +113,7 @@ def test_what_looks_like_our_answers_is_none(
     ],
 )
 def test_a_shell_that_runs_nothing_is_told(
-    start_up: str, problem: str, serve: Callable[..., Connection], monkeypatch: pytest.MonkeyPatch
+    start_up: str, problem: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert link_module.SHELL_S == 10.0
     monkeypatch.setattr(link_module, "SHELL_S", 1.0)
@@ -135,7 +134,7 @@ def test_a_line_that_breaks_is_no_business_of_asyncio() -> None:
 
 @pytest.mark.parametrize("stream", ["1", "2"])
 def test_what_a_target_prints_is_bounded(
-    stream: str, serve: Callable[..., Connection], monkeypatch: pytest.MonkeyPatch
+    stream: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(link_module, "MOST_OUTPUT", 1 << 20)
     connection = serve("bash", f"yes >&{stream}\n")
@@ -143,16 +142,14 @@ def test_what_a_target_prints_is_bounded(
         target_of(connection).jobs()
 
 
-def test_much_on_standard_error_does_not_stop_a_job(serve: Callable[..., Connection]) -> None:
+def test_much_on_standard_error_does_not_stop_a_job(serve: Serve) -> None:
     connection = serve("bash", "head -c 6000000 /dev/zero | tr '\\0' 'e' >&2\n")
     job = target_of(connection).start("fake", script(["finish", {"a": 1}]))
     assert list(job.events())[-1] == Finished({"a": 1})
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1251", "shift-jis"])
-def test_a_banner_in_any_encoding_is_text(
-    encoding: str, own_sshd: Callable[..., Sshd], tmp_path: Path
-) -> None:
+def test_a_banner_in_any_encoding_is_text(encoding: str, own_sshd: Servers, tmp_path: Path) -> None:
     banner = tmp_path / "banner"
     text = {"cp1251": "Привет", "shift-jis": "ようこそ"}.get(encoding, "Grüße")
     banner.write_bytes(f"{text}\n".encode(encoding))

@@ -1,46 +1,58 @@
+"""Files go there and results come back whole, whatever happens to line, server, disk and file."""
+
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import hashlib
 import os
 import random
+import shutil
+import signal
+import subprocess
 import sys
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
+import onnx
 import pytest
 
+from dld_tui.activities.convert import opset
 from dld_tui.core.errors import ActivityError, FileChangedError
+from dld_tui.core.events import Failed
+from dld_tui.core.machine.health import GOOD, MISSING
+from dld_tui.core.params import to_json
+from dld_tui.core.process import paths
 from dld_tui.core.settings.saved_targets import Connection, changed
+from dld_tui.core.settings.secrets import BAD
 from dld_tui.targets.ssh import loop
-from dld_tui.targets.ssh.channel import Agent, AgentError
-from dld_tui.targets.ssh.link import Link
+from dld_tui.targets.ssh.channel import AgentError
+from dld_tui.targets.ssh.remote import objects
+from dld_tui.targets.ssh.target import examine
 from dld_tui.targets.ssh.transfer import Amount, KnownHashes, LocalFile, Upload, download
+from tests.support import models
 from tests.support.asker import Answers
 from tests.support.slow_line import SlowLine
-from tests.support.ssh_jobs import QUICK
+from tests.support.ssh_jobs import (
+    BARE,
+    QUICK,
+    REAL,
+    TINY,
+    Agents,
+    Servers,
+    at,
+    behind,
+    imported,
+    prepare,
+    script,
+    target_of,
+)
 from tests.support.sshd import Sshd
 
 T = TypeVar("T")
 MB = 1_000_000
-
-
-@pytest.fixture
-def agent() -> Iterator[Callable[[Connection], Agent]]:
-    made: list[Agent] = []
-
-    def make(connection: Connection) -> Agent:
-        if connection.python == "python3":
-            connection = changed(connection, python=sys.executable)
-        one = Agent(Link(connection, Answers()))
-        made.append(one)
-        loop.call(one.make_ready(), 60)
-        return one
-
-    yield make
-    for one in made:
-        loop.call(one.link.close(), 60)
+JOB = "20260101-000000-0123abcd"
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -54,134 +66,116 @@ def noise(path: Path, size: int, seed: int = 0) -> LocalFile:
     return LocalFile.at(path)
 
 
-def objects(connection: Connection) -> dict[str, bytes]:
-    folder = Path(connection.directory, "objects")
-    return {path.name: path.read_bytes() for path in folder.iterdir()} if folder.exists() else {}
+def objects_of(connection: Connection) -> list[Path]:
+    return sorted(Path(connection.directory, "objects").glob("*"))
 
 
-def behind(connection: Connection, line: SlowLine) -> Connection:
-    assert connection.known_hosts is not None
-    path = connection.known_hosts.with_name("known_hosts_of_line")
-    text = connection.known_hosts.read_text()
-    path.write_text(text.replace(f":{connection.port} ", f":{line.port} "))
-    return changed(connection, port=line.port, known_hosts=path)
+def contents(connection: Connection) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in objects_of(connection)}
 
 
-def test_files_are_there_by_the_hash_of_their_content(
-    agent: Callable[[Connection], Agent], connection: Connection, tmp_path: Path
+async def disturbed(
+    upload: Upload, file: LocalFile, sent: int, action: Callable[[], object]
+) -> str:
+    """Send a file, do something when so many bytes are there, and return its name."""
+    task = asyncio.ensure_future(upload.send([file]))
+    while upload.amount.done < sent:
+        await asyncio.sleep(0.01)
+    await asyncio.to_thread(action)
+    return (await task)[file]
+
+
+def test_files_are_there_by_the_hash_of_their_content_and_sent_once(
+    agent: Agents, connection: Connection, tmp_path: Path
 ) -> None:
+    there = agent()
     files = [noise(tmp_path / f"{size}", size, size) for size in (0, 10, 200_000, 3 * MB)]
-    upload = Upload(agent(connection), QUICK)
-    names = run(upload.send(files))
-    assert objects(connection) == {names[file]: file.path.read_bytes() for file in files}
-    assert {hashlib.sha256(data).hexdigest() for data in objects(connection).values()} == set(
-        names.values()
-    )
+    names = run(Upload(there, QUICK).send(files))
+    stored = contents(connection)
+    assert stored == {names[file]: file.path.read_bytes() for file in files}
+    assert {hashlib.sha256(data).hexdigest() for data in stored.values()} == {*names.values()}
 
-
-def test_what_is_there_is_not_sent_again_whatever_its_name(
-    agent: Callable[[Connection], Agent], connection: Connection, tmp_path: Path
-) -> None:
-    there = agent(connection)
-    file = noise(tmp_path / "a", 3 * MB)
-    run(Upload(there, QUICK).send([file]))
     again = Upload(there, QUICK)
-    run(again.send([file]))
-    copy = noise(tmp_path / "b", 3 * MB)
-    run(again.send([copy]))
+    copy = noise(tmp_path / "copy", 3 * MB, 3 * MB)
+    run(again.send([files[-1]]))
+    assert run(again.send([copy]))[copy] == names[files[-1]]
     assert again.amount.sent == 0
 
-
-def test_a_changed_file_is_sent_again(
-    agent: Callable[[Connection], Agent], connection: Connection, tmp_path: Path
-) -> None:
-    there = agent(connection)
-    file = noise(tmp_path / "a", 3 * MB)
-    first = run(Upload(there, QUICK).send([file]))[file]
-    changed_file = noise(tmp_path / "a", 3 * MB, seed=1)
-    upload = Upload(there, QUICK)
-    assert run(upload.send([changed_file]))[changed_file] != first
-    assert upload.amount.sent == 3 * MB
+    edited = noise(tmp_path / "copy", 3 * MB, seed=1)
+    assert run(again.send([edited]))[edited] not in stored
+    assert again.amount.sent == 3 * MB
 
 
 def test_a_cut_is_taken_up_where_it_was(
-    agent: Callable[[Connection], Agent], connection: Connection, sshd: Sshd, tmp_path: Path
+    agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
     file = noise(tmp_path / "a", 8 * MB)
     with SlowLine(sshd.port, rate=6 * MB) as line:
         upload = Upload(agent(behind(connection, line)), QUICK)
-
-        async def send_and_cut() -> str:
-            task = asyncio.ensure_future(upload.send([file]))
-            while upload.amount.done < 5 * MB:
-                await asyncio.sleep(0.01)
-            line.drop()
-            return (await task)[file]
-
-        name = run(send_and_cut())
-    assert objects(connection) == {name: file.path.read_bytes()}
+        name = run(disturbed(upload, file, 5 * MB, line.drop))
+    assert contents(connection) == {name: file.path.read_bytes()}
     assert 8 * MB <= upload.amount.sent < 14 * MB
     assert any("connection" in note for note in upload.amount.notes)
 
 
 def test_a_server_killed_in_the_middle(
-    own_sshd: Callable[..., Sshd],
-    agent: Callable[[Connection], Agent],
-    connection: Connection,
-    tmp_path: Path,
+    own_sshd: Servers, agent: Agents, connection: Connection, tmp_path: Path
 ) -> None:
-    server = own_sshd()
-    file = noise(tmp_path / "a", 8 * MB)
-    at_server = changed(
-        connection, port=server.port, key=server.user_key, known_hosts=server.known_hosts()
-    )
+    server, file = own_sshd(), noise(tmp_path / "a", 8 * MB)
+
+    def restart() -> None:
+        server.kill()
+        server.start()
+
     with SlowLine(server.port, rate=8 * MB) as line:
-        upload = Upload(agent(behind(at_server, line)), QUICK)
+        upload = Upload(agent(behind(at(server, connection), line)), QUICK)
+        name = run(disturbed(upload, file, 4 * MB, restart))
+    assert contents(connection) == {name: file.path.read_bytes()}
 
-        async def send_and_kill() -> str:
-            task = asyncio.ensure_future(upload.send([file]))
-            while upload.amount.done < 4 * MB:
-                await asyncio.sleep(0.01)
-            await asyncio.to_thread(server.kill)
-            await asyncio.to_thread(server.start)
-            return (await task)[file]
 
-        name = run(send_and_kill())
-    assert objects(connection) == {name: file.path.read_bytes()}
+def test_a_receiver_that_is_killed_is_started_again(
+    agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
+) -> None:
+    file = noise(tmp_path / "a", 8 * MB)
+
+    def kill() -> None:
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if connection.directory.encode() in words and b"receive" in words:
+                os.kill(int(entry.name), signal.SIGKILL)
+
+    with SlowLine(sshd.port, rate=6 * MB) as line:
+        upload = Upload(agent(behind(connection, line)), QUICK)
+        name = run(disturbed(upload, file, 3 * MB, kill))
+    assert contents(connection) == {name: file.path.read_bytes()}
 
 
 def test_a_part_that_is_another_ones_is_not_trusted(
-    agent: Callable[[Connection], Agent], connection: Connection, tmp_path: Path
+    agent: Agents, connection: Connection, tmp_path: Path
 ) -> None:
-    there = agent(connection)
-    file = noise(tmp_path / "a", 3 * MB)
-    folder = Path(connection.directory, "objects")
-    folder.mkdir(parents=True)
-    (folder / f"{file.key}.part").write_bytes(b"x" * MB)
+    there, file = agent(), noise(tmp_path / "a", 3 * MB)
+    part = Path(connection.directory, "objects", f"{file.key}.part")
+    part.parent.mkdir(parents=True)
+    part.write_bytes(b"x" * MB)
     name = run(Upload(there, QUICK).send([file]))[file]
-    assert objects(connection) == {name: file.path.read_bytes()}
+    assert contents(connection) == {name: file.path.read_bytes()}
 
 
 def test_a_file_that_changes_meanwhile_is_refused(
-    agent: Callable[[Connection], Agent], connection: Connection, sshd: Sshd, tmp_path: Path
+    agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
     file = noise(tmp_path / "a", 4 * MB)
     with SlowLine(sshd.port, rate=8 * MB) as line:
         upload = Upload(agent(behind(connection, line)), QUICK)
-
-        async def send_and_change() -> None:
-            task = asyncio.ensure_future(upload.send([file]))
-            while upload.amount.done < MB:
-                await asyncio.sleep(0.01)
-            os.utime(file.path)
-            await task
-
         with pytest.raises(FileChangedError, match="changed while it was sent"):
-            run(send_and_change())
+            run(disturbed(upload, file, MB, lambda: os.utime(file.path)))
 
 
 def test_a_dropped_upload_leaves_nothing(
-    agent: Callable[[Connection], Agent], connection: Connection, sshd: Sshd, tmp_path: Path
+    agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
     file = noise(tmp_path / "a", 8 * MB)
     with SlowLine(sshd.port, rate=8 * MB) as line:
@@ -196,58 +190,83 @@ def test_a_dropped_upload_leaves_nothing(
             await upload.drop()
 
         run(send_and_stop())
-    assert objects(connection) == {}
+    assert contents(connection) == {}
 
 
 @pytest.mark.parametrize("size", [100_000, 6 * MB])
-def test_a_full_disk_is_one_line(
-    agent: Callable[[Connection], Agent], connection: Connection, tmp_path: Path, size: int
+def test_a_file_that_is_larger_than_allowed_is_one_line(
+    agent: Agents, connection: Connection, tmp_path: Path, size: int
 ) -> None:
-    """Stands in for a full disk: files of that user may not be larger than a limit."""
-    python = tmp_path / "python"
-    there = agent(connection)
+    there, python = agent(), tmp_path / "python"
     blocks = 2 * MB // 512 if size > MB else 100
     python.write_text(f'#!/bin/sh\nulimit -f {blocks}\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     there.python = str(python)
-    file = noise(tmp_path / "a", size)
     with pytest.raises(AgentError, match="the file is larger than allowed there"):
-        run(Upload(there, QUICK).send([file]))
+        run(Upload(there, QUICK).send([noise(tmp_path / "a", size)]))
 
 
-def test_a_really_full_disk(
-    agent: Callable[[Connection], Agent], connection: Connection, tmp_path: Path
+def fill(path: Path, rest: int) -> None:
+    """Write a file that leaves so many bytes of its disk."""
+    disk = os.statvfs(path.parent)
+    path.write_bytes(bytes(disk.f_bavail * disk.f_frsize - rest))
+
+
+def test_a_full_disk_takes_nothing_and_keeps_no_part(
+    agent: Agents, small_disk: Callable[[int], Path], tmp_path: Path
 ) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or os.system(f"mount -t tmpfs -o size=12m none '{disk}' 2>/dev/null"):
-        pytest.skip("no file system can be mounted here")
-    try:
-        there = agent(changed(connection, directory=str(disk / "deployed")))
-        file = noise(tmp_path / "a", 8 * MB)
-        with pytest.raises(AgentError, match=r"8000000 bytes are needed and only .* are free"):
-            run(Upload(there, QUICK).send([file]))
-    finally:
-        os.system(f"umount '{disk}'")
+    there = agent(directory=str(small_disk(12) / "deployed"))
+    with pytest.raises(AgentError, match=r"8000000 bytes are needed and only .* are free"):
+        run(Upload(there, QUICK).send([noise(tmp_path / "a", 8 * MB)]))
+    disk = small_disk(32)
+    there = agent(directory=str(disk / "deployed"))
+    fill(disk / "filler", 3 * MB)
+    files = [noise(tmp_path / f"{seed}", 250_000, seed) for seed in range(20)]
+    with pytest.raises(ActivityError, match="the disk is full"):
+        run(Upload(there, QUICK).send(files))
+    assert not list(Path(there.root, "objects").glob("*.part"))
+
+
+def test_a_full_disk_hinders_neither_fetching_nor_cleaning(
+    agent: Agents, connection: Connection, small_disk: Callable[[int], Path], tmp_path: Path
+) -> None:
+    there = changed(connection, directory=str(small_disk(32) / "deployed"))
+    target = target_of(there)
+    folder = Path(there.directory, "jobs", JOB)
+    (folder / "out").mkdir(parents=True)
+    (folder / "events").write_bytes(b'x{"code": 0}\n')
+    (folder / "out" / "r").write_bytes(b"result")
+    filler = Path(there.directory, "objects", "0" * 64)
+    filler.parent.mkdir()
+    fill(filler, 0)
+    assert [job.id for job in target.jobs()] == [JOB]
+    path = tmp_path / "here"
+    assert run(download(agent(there), JOB, "r", path, QUICK, Amount()))
+    assert path.read_bytes() == b"result"
+    end = target.start("fake", script(["finish"])).wait()
+    assert isinstance(end, Failed)
+    assert "the disk is full" in end.message
+    assert target.clean(0, results=True).bytes > 8 * MB
+    assert not filler.exists()
+    assert not folder.exists()
+    with target.start("fake", script(["finish", {"a": 1}])) as job:
+        assert job.result() == {"a": 1}
 
 
 def test_results_come_whole_or_not_at_all(
-    agent: Callable[[Connection], Agent], connection: Connection, sshd: Sshd, tmp_path: Path
+    agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
-    job = "20260101-000000-0123abcd"
     content = random.Random(1).randbytes(4 * MB)
-    folder = Path(connection.directory, "jobs", job, "out", "output")
+    folder = Path(connection.directory, "jobs", JOB, "out", "output")
     folder.mkdir(parents=True)
     (folder / "r").write_bytes(content)
     (folder / "link").symlink_to("/etc/passwd")
-    path = tmp_path / "here"
+    path, amount = tmp_path / "here", Amount()
     with SlowLine(sshd.port, rate=6 * MB) as line:
         there = agent(behind(connection, line))
-        amount = Amount()
 
         async def fetch_and_cut() -> bool:
-            work = download(there, job, "output/r", path, QUICK, amount)
-            task = asyncio.ensure_future(work)
+            task = asyncio.ensure_future(download(there, JOB, "output/r", path, QUICK, amount))
             while amount.done < 2 * MB:
                 await asyncio.sleep(0.01)
             assert not path.exists()
@@ -257,21 +276,235 @@ def test_results_come_whole_or_not_at_all(
         assert run(fetch_and_cut())
         assert path.read_bytes() == content
         assert amount.done == len(content)
-        assert not run(download(there, job, "output/none", path, QUICK, amount))
-        assert not run(download(there, job, "output/link", path, QUICK, amount))
+        for name in ("output/none", "output/link"):
+            assert not run(download(there, JOB, name, path, QUICK, amount))
         with pytest.raises(ActivityError, match="outside"):
-            run(download(there, job, "../../../x", path, QUICK, amount))
+            run(download(there, JOB, "../../../x", path, QUICK, amount))
     assert path.read_bytes() == content
 
 
 def test_a_fresh_file_is_hashed_again(tmp_path: Path) -> None:
     file = noise(tmp_path / "a", 10)
-    fresh_path = tmp_path / "b"
-    fresh_path.write_bytes(b"1")
-    fresh = LocalFile.at(fresh_path)
+    (tmp_path / "b").write_bytes(b"1")
+    fresh = LocalFile.at(tmp_path / "b")
     hashes = KnownHashes()
     hashes.put(file, "0" * 64)
     hashes.put(fresh, "1" * 64)
     hashes.save()
     assert KnownHashes().get(file) == "0" * 64
     assert KnownHashes().get(fresh) is None  # it may change again within a tick of its clock
+
+
+def flipped(data: bytes) -> bytes:
+    return data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :]
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda data: b"",
+    "zeros": lambda data: bytes(len(data)),
+    "short": lambda data: data[: len(data) // 2],
+    "long": lambda data: data + b"\0",
+    "a bit": flipped,
+}
+"""What a disk loses or changes: after a power cut, or as it fails."""
+
+
+def damage(path: Path, how: str) -> None:
+    """Change a file as a disk does: no date of it tells."""
+    status = path.stat()
+    path.write_bytes(DAMAGES[how](path.read_bytes()))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+
+def test_damaged_objects_are_sent_again(
+    agent: Agents, connection: Connection, tmp_path: Path
+) -> None:
+    there, other = agent(), noise(tmp_path / "other", MB)
+    damaged = {
+        noise(tmp_path / f"{how} {size}", size, size + number): how
+        for number, how in enumerate(DAMAGES)
+        for size in (1000, MB)
+    }
+    files = [*damaged, other]
+    names = run(Upload(there, QUICK).send(files))
+    for file, how in damaged.items():
+        damage(Path(connection.directory, "objects", names[file]), how)
+    upload = Upload(there, QUICK)
+    assert run(upload.send(files)) == names
+    assert contents(connection) == {names[file]: file.path.read_bytes() for file in files}
+    size = sum(file.size for file in damaged)
+    assert size <= upload.amount.sent < size + 200
+    again = Upload(there, QUICK)
+    run(again.send(files))
+    assert again.amount.sent == 0
+
+
+@pytest.mark.parametrize("how", ["empty", "a bit"])
+def test_a_job_never_computes_with_a_damaged_model(
+    connection: Connection, tmp_path: Path, how: str
+) -> None:
+    model = models.write(tmp_path, models.layered())
+    os.utime(model, (1, 1))  # so that its hash is known here, and it is not read again
+    target = target_of(connection, REAL)
+
+    def converted(name: str) -> bytes:
+        request = to_json(opset.Request(model, tmp_path / name, 20))
+        with target.start("convert_opset", request) as job:
+            job.result()
+        return onnx.load(tmp_path / name).SerializeToString(deterministic=True)
+
+    first = converted("first.onnx")
+    for path in objects_of(connection):
+        damage(path, how)
+    assert converted("second.onnx") == first
+
+
+def test_what_is_lost_between_sending_and_starting_is_sent_again(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = models.write(tmp_path, models.layered())
+    send = Upload.send
+    losses: list[str] = []
+
+    async def send_and_lose(upload: Upload, files: list[LocalFile]) -> dict[LocalFile, str]:
+        names = await send(upload, files)
+        for path in objects_of(connection) if len(losses) < most else ():
+            path.unlink()
+            losses.append(path.name)
+        return names
+
+    monkeypatch.setattr(Upload, "send", send_and_lose)
+    most = 1
+    request = to_json(opset.Request(model, tmp_path / "out.onnx", 20))
+    with target_of(connection, REAL).start("convert_opset", request) as job:
+        job.result()
+    assert (tmp_path / "out.onnx").exists()
+    assert len(losses) == 1
+    most = 100
+    with (
+        pytest.raises(ActivityError, match=r"gone at once\. Its clock or disk may fail"),
+        target_of(connection, REAL).start("convert_opset", request) as job,
+    ):
+        job.result()
+    assert list(Path(connection.directory, "jobs").iterdir()) == []
+
+
+def test_a_bad_sector_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = objects.folder_of(tmp_path) / ("0" * 64)
+    for name in (path.name, f"{path.name}.part"):
+        path.with_name(name).write_bytes(b"x")
+
+    def fail(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(objects, "_hash", fail)
+    assert objects.look(tmp_path, [1], [path.name])["there"] == []
+    assert objects.part(tmp_path, path.name) == {"size": 0, "sha256": ""}
+    assert list(path.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize("how", ["empty", "a bit", "gone", "more"])
+def test_a_damaged_package_blocks_nothing_and_is_installed_again(
+    connection: Connection, how: str
+) -> None:
+    target = target_of(connection)
+    with target.start("fake", script(["finish"])) as job:
+        job.result()
+    [package] = Path(connection.directory, "package").iterdir()
+    remote = package / "dld_tui" / "targets" / "ssh" / "remote"
+
+    def files() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in remote.glob("*.py")}
+
+    def break_it() -> None:
+        for name in ("agent.py", "replies.py", "supervisor.py"):
+            if how == "gone":
+                (remote / name).unlink()
+            elif how == "more":
+                (remote / "json.py").write_text("raise SystemExit(3)\n")
+            else:
+                damage(remote / name, how)
+
+    good = files()
+    break_it()
+    assert target.clean(0).jobs == 0  # needs no package, and installs none
+    assert files() != good
+    assert not [step for step in examine(target.connection, Answers()) if step.state == BAD]
+    states = {check.name: check.state for check in target.checks("profile_onnxruntime")}
+    assert (states["worker"], states["numpy"]) == (MISSING, GOOD)
+    assert target.jobs() == []
+    assert files() == good
+    break_it()
+    with target.start("fake", script(["finish", {"a": 1}])) as job:
+        assert job.result() == {"a": 1}
+    assert files() == good
+    break_it()
+    target.wipe()
+    assert not Path(connection.directory, "package").exists()
+
+
+def test_what_was_compiled_before_a_restart_is_compiled_again(connection: Connection) -> None:
+    target = target_of(connection)
+    assert target.jobs() == target.jobs() == []
+    [package] = Path(connection.directory, "package").iterdir()
+    stale = package / "dld_tui" / "__pycache__" / "stale.pyc"
+    stale.parent.mkdir(exist_ok=True)
+    stale.write_bytes(b"x")
+    assert target.jobs() == []
+    assert stale.exists()  # the same boot
+    (package / "__pycache__" / "boot").write_text("another\n")
+    assert target.jobs() == []
+    assert not stale.exists()
+
+
+def test_an_installation_that_was_cut_off_is_made_again(
+    agent: Agents, connection: Connection, wheel_folder: Path
+) -> None:
+    one = agent(ready=False, python=BARE)
+    environment = Path(prepare(one, TINY, "here").python).parent.parent
+    assert not (environment / "dld-installing").exists()
+    [module] = environment.rglob("tinymod/__init__.py")
+    damage(module, "empty")
+    [note] = Path(connection.directory, "ready").iterdir()
+    note.unlink()
+    with (environment / "dld-installing").open("w") as mark:
+        fcntl.flock(mark, fcntl.LOCK_SH)  # somebody installs: it is left alone
+        prepare(one, TINY, "here")
+        assert module.stat().st_size == 0
+    note.unlink()
+    assert imported(prepare(one, TINY, "here").python) == "1 2"
+
+
+@pytest.mark.parametrize("how", ["empty", "a bit"])
+def test_a_wheel_that_was_kept_here_is_checked(
+    agent: Agents, connection: Connection, wheel_folder: Path, how: str
+) -> None:
+    one = agent(ready=False, python=BARE)
+    assert imported(prepare(one, TINY, "here").python) == "1 2"
+    shutil.rmtree(connection.directory)
+    [wheel] = paths.cache_dir().joinpath("wheels").rglob("*.whl")
+    damage(wheel, how)
+    assert imported(prepare(one, TINY, "here").python) == "1 2"
+
+
+def test_the_end_of_a_job_is_told_after_its_results_are_on_the_disk(tmp_path: Path) -> None:
+    for name in ("work", "out/sub"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "out" / "sub" / "r").write_bytes(b"result")
+    os.mkfifo(tmp_path / "out" / "pipe")
+    (tmp_path / "request.json").write_text("{}")
+    (tmp_path / "job.json").write_text('{"command": ["true"]}')
+    code = """
+import os, pathlib, sys
+from dld_tui.targets.ssh.remote import supervisor
+folder, flush = pathlib.Path(sys.argv[1]), supervisor.flush
+def flush_and_tell(path):
+    flush(path)
+    print(path.name, (folder / "events").stat().st_size)
+supervisor.flush = flush_and_tell
+supervisor.Supervisor(folder, os.pipe()[1]).run()
+"""
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert sorted(done.stdout.splitlines()) == ["out 0", "pipe 0", "r 0", "sub 0"]
+    assert (tmp_path / "events").read_bytes().startswith(b'x{"code": 0')

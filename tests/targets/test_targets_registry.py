@@ -2,14 +2,20 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+from dld_tui.activities.convert import opset
+from dld_tui.activities.profile.onnxruntime import Request
 from dld_tui.core.errors import InputError, TimeLimitError, UsageError
+from dld_tui.core.events import Cancelled, Log, Progress
+from dld_tui.core.notes import NoteKind
 from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets import registry
 from dld_tui.targets.process import LocalTarget
+from dld_tui.targets.registry import named, requests_for
 
 
 @pytest.mark.parametrize("name", [None, "local"])
@@ -48,3 +54,32 @@ def test_a_job_that_does_not_end_is_killed_at_its_limit(monkeypatch: pytest.Monk
     with pytest.raises(TimeLimitError, match=r"stopped after 1\.0 s at “Loading”"):
         registry.result_of("time_pair", {}, dict, limit_s=1.0, target=None)
     assert time.monotonic() - begin < 5
+
+
+def test_each_target_gets_a_report_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "net-box.dldprof").touch()
+    plain = requests_for("p", Request(Path("sub/net.onnx")), ["box", "local"])
+    assert [request.output for request in plain] == [
+        Path("net-box-2.dldprof"), Path("net-local.dldprof"),
+    ]  # fmt: skip
+    given = Request(Path("net.onnx"), Path("out/r.dldprof"))
+    assert [request.output for request in requests_for("p", given, ["a"])] == [
+        Path("out/r-a.dldprof")
+    ]
+
+
+def test_what_cannot_run_on_several_targets() -> None:
+    with pytest.raises(UsageError, match="twice"):
+        requests_for("p", Request(Path("net.onnx")), ["a", "a"])
+    convert = opset.Request(Path("a.onnx"), Path("b.onnx"), 20)
+    with pytest.raises(UsageError, match="only one --target"):
+        requests_for("convert_opset", convert, ["a", "b"])
+
+
+def test_events_say_which_target_they_are_of() -> None:
+    assert named(Log("x", NoteKind.ERROR), "box") == Log("box: x", NoteKind.ERROR)
+    assert named(Progress(1, 2, "", "Measuring"), "box").stage == "box: Measuring"  # type: ignore[union-attr]
+    assert named(Cancelled(), "box") == Cancelled()
