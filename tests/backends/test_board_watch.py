@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
+from unittest.mock import Mock
 
 import pytest
 
@@ -26,13 +28,14 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
 from tests.support import jetson_sysfs, models
 from tests.support.jetson_boards import answers, put
+from tests.support.jetson_sysfs import Files
 
-SECOND = 1_000_000_000
+Boards: TypeAlias = Callable[..., Jetson]
 
 
 @pytest.fixture
-def board(tmp_path: Path) -> Callable[..., Jetson]:
-    def make(files: jetson_sysfs.Files, mode: str = "15W\n0") -> Jetson:
+def board(tmp_path: Path) -> Boards:
+    def make(files: Files, mode: str = "15W\n0") -> Jetson:
         root = tmp_path / "board"
         put(root, "proc/device-tree/model", "NVIDIA Jetson Orin Nano Developer Kit\0")
         for name, text in files.items():
@@ -42,69 +45,13 @@ def board(tmp_path: Path) -> Callable[..., Jetson]:
     return make
 
 
-def values(board: Jetson) -> dict[str, float]:
-    return {
-        one.spec.title: one.read()
-        for one in find_sensors(board)
-        if one.kind not in ("events", "state") and "cv0" not in one.label
-    }
-
-
-def test_what_an_orin_nano_tells(board: Callable[..., Jetson]) -> None:
-    assert values(board(jetson_sysfs.ORIN_NANO)) == {
-        "GPU load": 45.6,
-        "GPU clock": 624.75,
-        "EMC clock": 2133.0,
-        "CPU 0-3": 1344.0,
-        "CPU 4,5": 729.6,
-        "cpu temp": 48.281,
-        "gpu temp": 47.343,
-        "soc0 temp": 46.0,
-        "tj temp": 48.281,
-        "VDD_IN": 7.0,
-        "VDD_CPU_GPU_CV": 2.0,
-        "VDD_SOC": 1.5,
-    }
-
-
-@pytest.mark.parametrize(
-    ("files", "power", "total"),
-    [
-        (
-            jetson_sysfs.AGX_ORIN,
-            {"VDD_GPU_SOC": 6.0, "VDD_CPU_CV": 2.0, "VIN_SYS_5V0": 4.0, "VDDQ_VDD2_1V8AO": 1.0},
-            12.0,
-        ),
-        (jetson_sysfs.XAVIER_JETPACK_4, {"GPU": 1.5, "SYS5V": 2.0}, 3.5),
-        (jetson_sysfs.THOR, {"VIN": 31.0, "VDD_GPU": 6.0, "VDD_CPU_SOC_MSS": 8.4}, 31.0),
-    ],
-)
-def test_rails_of_other_boards(
-    board: Callable[..., Jetson], files: jetson_sysfs.Files, power: dict[str, float], total: float
-) -> None:
-    found = {one.label: one.read() for one in find_sensors(board(files)) if one.kind == "power"}
-    assert found == pytest.approx(power)
-    assert sum(found[name] for name in total_rails(list(found))) == pytest.approx(total)
-
-
-def test_a_constant_and_a_mean_are_no_temperatures(board: Callable[..., Jetson]) -> None:
-    found = find_sensors(board(jetson_sysfs.XAVIER_JETPACK_4))
-    assert [one.label for one in found if one.kind == "temperature"] == ["AO"]
-
-
 def watched(
     watch: BoardWatch, tmp_path: Path, until: Callable[[], bool]
 ) -> tuple[Report, list[Metric | Log]]:
     writer = ReportWriter.create(
-        tmp_path / "r.dldprof",
-        network="n",
-        backend="b",
-        execution_provider="CPU",
-        device="d",
-        model={},
-        settings={},
-        environment=dict(watch.start()),
-    )
+        tmp_path / "r.dldprof", network="n", backend="b", execution_provider="CPU", device="d",
+        model={}, settings={}, environment=dict(watch.start()),
+    )  # fmt: skip
     begin, said = time.time_ns(), list[Metric | Log]()
     for _ in range(500):
         said += watch.metrics()
@@ -127,9 +74,7 @@ def rounds(watch: BoardWatch, count: int) -> Callable[[], bool]:
     return lambda: max(len(one.samples) for one in watch._tracks) >= count
 
 
-def test_tracks_energy_mode_and_what_is_silent(
-    board: Callable[..., Jetson], tmp_path: Path
-) -> None:
+def test_tracks_energy_mode_and_what_is_silent(board: Boards, tmp_path: Path) -> None:
     watch = quick(board(jetson_sysfs.ORIN_NANO))
     report, said = watched(watch, tmp_path, rounds(watch, 3))
     with report:
@@ -157,7 +102,7 @@ def test_tracks_energy_mode_and_what_is_silent(
 
 
 def test_what_slows_the_board_down_is_told_at_once_and_in_the_report(
-    board: Callable[..., Jetson], tmp_path: Path
+    board: Boards, tmp_path: Path
 ) -> None:
     jetson = board(jetson_sysfs.ORIN_NANO)
     watch = quick(jetson)
@@ -183,7 +128,7 @@ def test_what_slows_the_board_down_is_told_at_once_and_in_the_report(
         assert facts["power mode"].is_doubtful
 
 
-def test_sensors_that_vanish_say_nan_or_block(board: Callable[..., Jetson], tmp_path: Path) -> None:
+def test_sensors_that_vanish_say_nan_or_block(board: Boards, tmp_path: Path) -> None:
     jetson = board(jetson_sysfs.ORIN_NANO)
     put(jetson.root, "sys/class/thermal/thermal_zone3/temp", "nan\n")
     blocked = jetson.root / "sys/class/thermal/thermal_zone1/temp"
@@ -216,54 +161,9 @@ def test_sensors_that_vanish_say_nan_or_block(board: Callable[..., Jetson], tmp_
             thread.join(5)
 
 
-@pytest.mark.parametrize(
-    ("error", "said"),
-    [
-        (PermissionError(13, "Permission denied"), "permission denied"),
-        (OSError(5, "Input/output error"), "input/output error"),
-        (FileNotFoundError(2, "No such file or directory"), "it is not there"),
-    ],
-    ids=["no rights", "broken", "gone"],
-)
-def test_a_sensor_that_cannot_be_read_says_why(
-    monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
-) -> None:
-    def fail(*_: object, **__: object) -> str:
-        raise error
-
-    monkeypatch.setattr(Path, "read_text", fail)
-    with pytest.raises(NoValueError, match=f"^{said}$"):
-        read_number(Path("temp"))
-
-
-def test_a_container_without_sysfs_is_one_line(
-    board: Callable[..., Jetson], tmp_path: Path
-) -> None:
-    root = board({}).root
-    watch = BoardWatch(Jetson(root, answers()))
-    report, said = watched(watch, tmp_path, lambda: True)
-    with report:
-        assert [note.text for note in report.notes] == [
-            "No sensor of the board is visible: its sysfs is missing, as in a container.",
-            "The power mode is not known: nvpmodel does not report it.",
-        ]
-        assert report.counters == ()
-    assert said == []
-
-
-def test_another_machine_is_left_alone(tmp_path: Path) -> None:
-    watch = BoardWatch(Jetson(tmp_path / "nothing", answers()))
-    report, said = watched(watch, tmp_path, lambda: True)
-    with report:
-        assert not report.notes
-        assert not report.counters
-        assert report.environment == {}
-    assert said == []
-
-
 @pytest.mark.broad
 def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
-    board: Callable[..., Jetson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    board: Boards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
     reports: list[Report] = []
@@ -294,7 +194,7 @@ def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
 
 @pytest.mark.broad
 def test_the_clocks_of_a_board_are_given_back_when_a_run_fails(
-    board: Callable[..., Jetson], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    board: Boards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
     jetson = board(jetson_sysfs.ORIN_NANO)
@@ -325,7 +225,7 @@ def test_the_clocks_of_a_board_are_given_back_when_a_run_fails(
         assert "The clocks: the clocks may still be locked." in {one.text for one in report.notes}
 
 
-def test_a_sensor_that_answers_while_the_meter_is_read(board: Callable[..., Jetson]) -> None:
+def test_a_sensor_that_answers_while_the_meter_is_read(board: Boards) -> None:
     watch = BoardWatch(board(jetson_sysfs.ORIN_NANO), interval_s=60)
     watch.start()
     clock = next(one for one in watch._tracks if one.sensor.spec.title == "GPU clock")
@@ -336,3 +236,72 @@ def test_a_sensor_that_answers_while_the_meter_is_read(board: Callable[..., Jets
     clock.samples += later
     assert Metric("GPU", 624.75, "MHz") in list(said)
     watch.close()
+
+
+def test_what_an_orin_nano_tells(board: Boards) -> None:
+    found = find_sensors(board(jetson_sysfs.ORIN_NANO))
+    assert {
+        one.spec.title: one.read()
+        for one in found
+        if one.kind not in ("events", "state") and "cv0" not in one.label
+    } == {
+        "GPU load": 45.6, "GPU clock": 624.75, "EMC clock": 2133.0,
+        "CPU 0-3": 1344.0, "CPU 4,5": 729.6,
+        "cpu temp": 48.281, "gpu temp": 47.343, "soc0 temp": 46.0, "tj temp": 48.281,
+        "VDD_IN": 7.0, "VDD_CPU_GPU_CV": 2.0, "VDD_SOC": 1.5,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("files", "power", "total", "temperatures"),
+    [
+        (jetson_sysfs.AGX_ORIN, {"VDD_GPU_SOC": 6.0, "VDD_CPU_CV": 2.0, "VIN_SYS_5V0": 4.0,
+                                 "VDDQ_VDD2_1V8AO": 1.0}, 12.0, []),
+        # A constant and a mean are no temperatures.
+        (jetson_sysfs.XAVIER_JETPACK_4, {"GPU": 1.5, "SYS5V": 2.0}, 3.5, ["AO"]),
+        (jetson_sysfs.THOR, {"VIN": 31.0, "VDD_GPU": 6.0, "VDD_CPU_SOC_MSS": 8.4}, 31.0, []),
+    ],
+)  # fmt: skip
+def test_rails_of_other_boards(
+    board: Boards, files: Files, power: dict[str, float], total: float, temperatures: list[str]
+) -> None:
+    sensors = find_sensors(board(files))
+    found = {one.label: one.read() for one in sensors if one.kind == "power"}
+    assert found == pytest.approx(power)
+    assert sum(found[name] for name in total_rails(list(found))) == pytest.approx(total)
+    assert [one.label for one in sensors if one.kind == "temperature"] == temperatures
+
+
+def test_a_container_without_sysfs_is_two_lines_and_another_machine_none(
+    board: Boards, tmp_path: Path
+) -> None:
+    for root, notes in (
+        (board({}).root, [
+            "No sensor of the board is visible: its sysfs is missing, as in a container.",
+            "The power mode is not known: nvpmodel does not report it.",
+        ]),
+        (tmp_path / "nothing", []),
+    ):  # fmt: skip
+        report, said = watched(BoardWatch(Jetson(root, answers())), tmp_path, lambda: True)
+        with report:
+            assert [note.text for note in report.notes] == notes
+            assert not report.counters
+            assert notes or report.environment == {}
+        assert said == []
+        (tmp_path / "r.dldprof").unlink()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(13, "Permission denied"), "permission denied"),
+        (OSError(5, "Input/output error"), "input/output error"),
+        (FileNotFoundError(2, "No such file or directory"), "it is not there"),
+    ],
+)
+def test_a_sensor_that_cannot_be_read_says_why(
+    monkeypatch: pytest.MonkeyPatch, error: OSError, said: str
+) -> None:
+    monkeypatch.setattr(Path, "read_text", Mock(side_effect=error))
+    with pytest.raises(NoValueError, match=f"^{said}$"):
+        read_number(Path("temp"))

@@ -13,6 +13,7 @@ import pytest
 from dld_tui.backends.machine.clock_guard import BOARD, ClockLock
 from dld_tui.core.errors import UnavailableError
 from tests.support import fake_pynvml
+from tests.support.jobs import is_running, wait_until
 
 BASE = fake_pynvml.NVML_CLOCK_LIMIT_ID_TDP
 ADDRESS = "00000000:01:00.0"
@@ -46,13 +47,6 @@ def test_locked_until_released(log: Path) -> None:
     assert changes(log)[1:] == ["Reset"]
 
 
-def test_no_permission_changes_nothing(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_NVML_REFUSES", "Set")
-    with pytest.raises(UnavailableError, match=r"could not be locked: .*which needs root"):
-        ClockLock(ADDRESS)
-    assert changes(log) == []
-
-
 def test_a_release_that_fails_is_told(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_NVML_REFUSES", "Reset")
     lock = ClockLock(ADDRESS)
@@ -61,46 +55,8 @@ def test_a_release_that_fails_is_told(log: Path, monkeypatch: pytest.MonkeyPatch
     assert "nvidia-smi -rgc" in str(lock.problem)
 
 
-def test_without_nvml_it_says_why(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_NVML_REFUSES", "Init")
-    with pytest.raises(UnavailableError, match="could not be locked: NVML: Not Supported"):
-        ClockLock(ADDRESS)
-
-
-def test_they_are_given_back_when_the_one_who_holds_them_is_killed(log: Path) -> None:
-    code = (
-        "import os, signal\n"
-        "from dld_tui.backends.machine.clock_guard import BOARD, ClockLock\n"
-        f"lock = ClockLock({ADDRESS!r})\n"
-        "print(lock._guard.pid, flush=True)\n"
-        "os.killpg(0, signal.SIGKILL)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert done.returncode == -signal.SIGKILL
-    guard = int(done.stdout)
-    wait_for_end(guard)
-
-    assert changes(log) == [f"Set {BASE} {BASE}", "Reset"]
-
-
-def wait_for_end(pid: int) -> None:
-    """Wait until a process that is no child of this one has ended."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except (ProcessLookupError, AttributeError):
-        return
-    import select
-
-    try:
-        assert select.select([descriptor], [], [], 30)[0], "the guard still runs"
-    finally:
-        os.close(descriptor)
-
-
 BOARD_TOOL = """#!/bin/sh
-echo "$*" >> "$FAKE_BOARD/log"
+echo $* >> "$FAKE_BOARD/calls"
 case "$1" in
   --store) [ ! -e "$2" ] || { echo "File $2 already exists. Can I overwrite it?"; exit 1; }
     cp "$FAKE_BOARD/clocks" "$2";;
@@ -158,21 +114,42 @@ def test_a_board_without_rights_or_tool_is_left_as_it_is(
         ClockLock(BOARD, tmp_path / "stored")
 
 
-def test_a_board_is_given_back_when_the_one_who_holds_it_is_killed(
-    clocks: Path, tmp_path: Path
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [("Set", "could not be locked: .*which needs root"),
+     ("Init", "could not be locked: NVML: Not Supported")],
+)  # fmt: skip
+def test_what_is_refused_changes_nothing(
+    log: Path, monkeypatch: pytest.MonkeyPatch, refused: str, said: str
 ) -> None:
+    monkeypatch.setenv("FAKE_NVML_REFUSES", refused)
+    with pytest.raises(UnavailableError, match=said):
+        ClockLock(ADDRESS)
+    assert changes(log) == []
+
+
+def killed_holder(lock: str) -> None:
+    """Lock clocks in a process, kill it with its group, and wait until its guard has ended."""
     code = (
-        "import sys, time; from pathlib import Path; "
-        "from dld_tui.backends.machine.clock_guard import BOARD, ClockLock; "
-        f"lock = ClockLock(BOARD, Path({str(tmp_path / 'stored')!r})); "
-        "print(lock._guard.pid, flush=True); time.sleep(60)"
+        "import os, signal; from pathlib import Path;"
+        " from dld_tui.backends.machine.clock_guard import BOARD, ClockLock;"
+        f" lock = ClockLock({lock}); print(lock._guard.pid, flush=True);"
+        " os.killpg(0, signal.SIGKILL)"
     )
-    holder = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    assert holder.stdout is not None
-    guard = int(holder.stdout.readline())
-    assert clocks.read_text() == "highest\n"
-    holder.kill()
-    holder.wait()
-    holder.stdout.close()
-    wait_for_end(guard)
+    done = subprocess.run(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert done.returncode == -signal.SIGKILL
+    wait_until(lambda: not is_running(int(done.stdout)), "the guard has ended")
+
+
+def test_clocks_are_given_back_when_the_one_who_holds_them_is_killed(
+    log: Path, clocks: Path, tmp_path: Path
+) -> None:
+    killed_holder(repr(ADDRESS))
+    assert changes(log) == [f"Set {BASE} {BASE}", "Reset"]
+    killed_holder(f"BOARD, Path({str(tmp_path / 'stored')!r})")
+    assert (tmp_path / "calls").read_text().split() == [
+        "--store", str(tmp_path / "stored"), "--restore", str(tmp_path / "stored")
+    ]  # fmt: skip
     assert clocks.read_text() == "by the governor\n"
