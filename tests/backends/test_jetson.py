@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -58,18 +57,6 @@ def test_load_and_clock(root: Path) -> None:
     assert Jetson(root, no_tool).read()["memory"] == pytest.approx(25.0)
 
 
-def test_what_cannot_be_read_is_left_out(root: Path) -> None:
-    (root / "sys/devices/platform/17000000.gpu/load").unlink()
-    put(root, "sys/class/devfreq/17000000.gpu/cur_freq", "not a number\n")
-    board = Jetson(root, no_tool)
-
-    assert board.read() == {}
-    assert board.state() == {}
-    assert "jetson_power_mode" not in board.environment()
-    with pytest.raises(UnavailableError, match="no file gives the load"):
-        jetson_meter(board)
-
-
 def test_a_file_that_goes_later_leaves_the_row_out(root: Path) -> None:
     sampler = PollingSampler(jetson_meter(Jetson(root, no_tool)), clock_ns=lambda: 5)
     sampler.poll()
@@ -108,10 +95,7 @@ def test_the_mode_is_told_by_its_state_file_where_the_tool_is_not(tmp_path: Path
     assert board.present_mode() == ("MAXN_SUPER", 2)
     (tmp_path / "etc/nvpmodel.conf").unlink()
     assert board.present_mode() == ("mode 2", 2)
-
-
-def test_the_mode_counts_though_the_tool_may_not_read_all(tmp_path: Path) -> None:
-    board = place(tmp_path, BOARDS["Orin Nano Super"])
+    # It counts though the tool may not read all.
     board.tool = answers(ToolAnswer("NV Power Mode: 25W\n1\n", NO_RIGHTS, "NVPM ERROR: : 13"))
     assert board.present_mode() == ("25W", 1)
 
@@ -124,11 +108,6 @@ def test_clocks_for_a_user_who_is_not_root_are_those_of_sysfs(root: Path) -> Non
     clocks = board.gpu_clocks()
     assert isinstance(clocks, list)
     assert [(c.lowest, c.highest, c.now, c.is_fixed) for c in clocks] == [(306, 918, 624.75, False)]
-
-
-def test_sensors_that_read_nan_are_unknown(root: Path) -> None:
-    put(root, "sys/devices/platform/17000000.gpu/load", "nan\n")
-    assert Jetson(root, no_tool).read() == {"gpu_mhz": 624.75}
 
 
 @pytest.fixture
@@ -186,81 +165,94 @@ def test_a_load_that_stops_answering_ends_no_run(
     assert rows["Memory traffic"].absent == "the driver does not report it"
 
 
-def test_tools_that_are_not_there_or_fail() -> None:
-    assert run_tool(["no-such-tool-anywhere"]) is None
-    assert run_tool([sys.executable, "-c", "raise SystemExit(1)"]) is None
-    assert run_tool([sys.executable, "-c", "print('mode')"]) == "mode\n"
-
-
-def script(folder: Path, name: str, text: str, mode: int = 0o755) -> None:
-    path = folder / name
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(mode)
-
-
-def test_no_tool_no_rights_and_failure_are_told_apart(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("load", "clock", "read"),
+    [("nan\n", "624750000\n", {"gpu_mhz": 624.75}), (None, "not a number\n", {})],
+)
+def test_what_cannot_be_read_is_left_out(
+    root: Path, load: str | None, clock: str, read: dict[str, float]
 ) -> None:
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
-    script(tmp_path, "x_clocks", "echo 'Error: Please run as root user'; exit 1")
-    script(tmp_path, "x_model", "echo 'NVPM ERROR: Error opening /sys/x: 13' >&2; exit 1")
-    script(tmp_path, "x_broken", "echo 'no such board'; exit 1")
-    script(tmp_path, "x_locked", "echo 1", 0o600)
-    script(tmp_path, "x_long", "i=0; while [ $i -lt 300 ]; do echo 0123456789; i=$((i+1)); done")
+    file = root / "sys/devices/platform/17000000.gpu/load"
+    file.unlink() if load is None else file.write_text(load)
+    put(root, "sys/class/devfreq/17000000.gpu/cur_freq", clock)
+    board = Jetson(root, no_tool)
+    assert board.read() == read
+    assert "jetson_power_mode" not in board.environment()
+    if not read:
+        assert board.state() == {}
+        with pytest.raises(UnavailableError, match="no file gives the load"):
+            jetson_meter(board)
 
-    assert ask_tool(["x_nowhere"]) == ToolAnswer(problem=ABSENT)
-    assert ask_tool(["x_clocks"]).problem == NO_RIGHTS
-    assert ask_tool(["x_model"]).problem == NO_RIGHTS
-    assert ask_tool(["x_locked"]).problem == NO_RIGHTS
-    broken = ask_tool(["x_broken"])
-    assert (broken.problem, broken.why) == (FAILED, "no such board")
-    assert len(ask_tool(["x_long"]).printed) == 3300
+
+@pytest.mark.parametrize(
+    ("text", "mode", "problem", "why"),
+    [
+        (None, 0, ABSENT, ""),
+        ("echo 'Error: Please run as root user'; exit 1", 0o755, NO_RIGHTS, None),
+        ("echo 'NVPM ERROR: Error opening /sys/x: 13' >&2; exit 1", 0o755, NO_RIGHTS, None),
+        ("echo 1", 0o600, NO_RIGHTS, None),
+        ("echo 'no such board'; exit 1", 0o755, FAILED, "no such board"),
+        ("i=0; while [ $i -lt 300 ]; do echo 0123456789; i=$((i+1)); done", 0o755, "", ""),
+    ],
+    ids=["no tool", "not root", "no rights", "not executable", "fails", "says much"],
+)
+def test_how_a_tool_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, mode: int, problem: str,
+    why: str | None,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    if text is not None:
+        (tmp_path / "x_tool").write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / "x_tool").chmod(mode)
+    answer = ask_tool(["x_tool"])
+    assert answer.problem == problem
+    assert why is None or answer.why == why
+    assert run_tool(["x_tool"]) == (None if problem else answer.printed)
+    assert problem or len(answer.printed) == 3300
 
 
 SYSTEM = "usr/lib/python3.10/dist-packages/tensorrt/__init__.py"
 AGAIN = "/usr/bin/python3.10 -m venv --system-site-packages"
+INSTALL = "sudo apt install python3-libnvinfer"
+VENV = AGAIN.replace("3.10", "3")
+THEN = "then install dld-tui there"
 
 
-def test_how_an_environment_sees_the_tensorrt_of_jetpack(root: Path) -> None:
-    board = Jetson(root, no_tool)
-    absent = system_tensorrt(board, "/usr", "/usr", (3, 10))
-    assert absent == ("not installed; JetPack brings it", "sudo apt install python3-libnvinfer")
-    in_environment = system_tensorrt(board, "/home/me/my env", "/usr", (3, 10))
-    assert in_environment is not None
-    assert in_environment[1].endswith("--system-site-packages --without-pip '/home/me/my env'")
+@pytest.mark.parametrize(
+    ("there", "prefix", "base", "python", "fix"),
+    [
+        (False, "/usr", "/usr", (3, 10), INSTALL),
+        (False, "/home/me/my env", "/usr", (3, 10),
+         f"{INSTALL} && {VENV} --without-pip '/home/me/my env'"),
+        (False, "/e", "/opt/py", (3, 10),
+         f"{INSTALL} && {VENV} --clear /e, {THEN}"),
+        (True, "/e", "/usr", (3, 10), f"{AGAIN} --without-pip /e"),
+        (True, "/e", "/opt/py", (3, 10), f"{AGAIN} --clear /e, {THEN}"),
+        (True, "/e", "/opt/py", (3, 12), f"{AGAIN} --clear /e, {THEN}"),
+        (True, "/opt/py", "/opt/py", (3, 12), f"{AGAIN} .venv, {THEN}"),
+    ],
+)  # fmt: skip
+def test_how_an_environment_sees_the_tensorrt_of_jetpack(
+    root: Path, there: bool, prefix: str, base: str, python: tuple[int, int], fix: str
+) -> None:
+    if there:
+        put(root, SYSTEM, "")
+    system = system_tensorrt(Jetson(root, no_tool), prefix, base, python)
+    assert system is not None
+    assert system[1] == fix
+    assert ("JetPack's is for Python 3.10" in system[0]) is (there and python == (3, 12))
+    assert there or system[0] == "not installed; JetPack brings it"
 
-    other = system_tensorrt(board, "/e", "/opt/py", (3, 10))
-    assert other is not None
-    assert other[1].endswith("--system-site-packages --clear /e, then install dld-tui there")
 
-    put(root, SYSTEM, "")
-    for prefix, base, python, fix in (
-        ("/e", "/usr", (3, 10), f"{AGAIN} --without-pip /e"),
-        ("/e", "/opt/py", (3, 10), f"{AGAIN} --clear /e, then install dld-tui there"),
-        ("/e", "/opt/py", (3, 12), f"{AGAIN} --clear /e, then install dld-tui there"),
-        ("/opt/py", "/opt/py", (3, 12), f"{AGAIN} .venv, then install dld-tui there"),
-    ):
-        system = system_tensorrt(board, prefix, base, python)
-        assert system is not None
-        assert system[1] == fix
-        assert ("JetPack's is for Python 3.10" in system[0]) is (python == (3, 12))
-
-
-def test_an_environment_that_sees_the_system_needs_the_package_alone(root: Path) -> None:
+def test_where_the_tensorrt_of_jetpack_needs_no_environment(root: Path) -> None:
     put(root, "e/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = true\n")
     system = system_tensorrt(Jetson(root, no_tool), "/e", "/usr", (3, 10))
     assert system is not None
-    assert system[1] == "sudo apt install python3-libnvinfer"
-
-
-def test_the_tensorrt_of_an_old_jetpack_is_not_advised(tmp_path: Path) -> None:
-    board = place(tmp_path, BOARDS["AGX Orin, JetPack 5"])
-    put(tmp_path, SYSTEM.replace("3.10", "3.8"), "")
-    system = system_tensorrt(board, "/e", "/usr", (3, 10))
+    assert system[1] == INSTALL
+    old = place(root / "old", BOARDS["AGX Orin, JetPack 5"])
+    put(root / "old", SYSTEM.replace("3.10", "3.8"), "")
+    system = system_tensorrt(old, "/e", "/usr", (3, 10))
     assert system is not None
     assert "cannot be used" in system[0]
     assert system[1] == ""
-
-
-def test_other_machines_have_no_jetpack(tmp_path: Path) -> None:
-    assert system_tensorrt(Jetson(tmp_path, no_tool)) is None
+    assert system_tensorrt(Jetson(root / "another machine", no_tool)) is None

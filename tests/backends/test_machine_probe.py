@@ -7,6 +7,7 @@ import pytest
 
 from dld_tui.backends.machine import probe
 from dld_tui.backends.machine.jetson import Jetson
+from dld_tui.backends.machine.probe import dla_checks, part_checks
 from dld_tui.core.machine.health import BROKEN, GOOD, WEAK, Check
 from tests.support.jetson_boards import BOARDS, Board, answers, place, put
 
@@ -147,3 +148,39 @@ def test_clocks_that_a_killed_run_left_can_be_restored(tmp_path: Path) -> None:
     assert check.state == WEAK
     assert check.fix == "sudo jetson_clocks --restore /run/dld-tui-jetson-clocks"
     assert "left so by one that was killed" in check.found
+
+
+LISTING = """\
+GPU 0: NVIDIA H100 (UUID: GPU-1f4c)
+GPU 1: NVIDIA H100 (UUID: GPU-5d5b)
+  MIG 3g.40gb     Device  0: (UUID: MIG-11c29e81-e611-50b5-b5ef-609c0a0fe58b)
+  MIG 1g.10gb     Device  1: (UUID: MIG-GPU-5d5b/1/0)
+"""
+
+
+def test_parts_of_gpus_are_listed_with_what_chooses_them() -> None:
+    checks = list(part_checks(lambda command: LISTING))
+
+    assert [(check.name, check.found) for check in checks] == [
+        ("MIG", "3g.40gb of GPU 1: --device MIG-11c29e81-e611-50b5-b5ef-609c0a0fe58b"),
+        ("MIG", "1g.10gb of GPU 1: --device MIG-GPU-5d5b/1/0"),
+    ]
+
+
+def test_undivided_gpus_and_no_driver_say_nothing() -> None:
+    assert list(part_checks(lambda command: LISTING.partition("  MIG")[0])) == []
+    assert list(part_checks(lambda command: None)) == []
+
+
+def test_dla_cores_are_those_that_are_on(tmp_path: Path) -> None:
+    assert list(dla_checks(tmp_path)) == []
+    for name, status in (("nvdla0@15880000", b"okay\0"), ("nvdla1@158c0000", b"disabled\0")):
+        node = tmp_path / "bus@0" / "host1x@13e00000" / name
+        node.mkdir(parents=True)
+        (node / "status").write_bytes(status)
+
+    (check,) = dla_checks(tmp_path)
+    assert check.found == "cores 0: --dla-core N"
+    (tmp_path / "bus@0/host1x@13e00000/nvdla1@158c0000/status").unlink()
+    (check,) = dla_checks(tmp_path)
+    assert check.found == "cores 0, 1: --dla-core N"

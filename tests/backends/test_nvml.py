@@ -30,30 +30,6 @@ def refuse(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         monkeypatch.setattr(fake_pynvml, name, refused)
 
 
-def test_what_is_fixed(gpu: Nvml) -> None:
-    assert gpu.environment() == {
-        "gpu": "NVIDIA Fake",
-        "gpu_driver": "580.1",
-        "gpu_cuda_driver": "13.1",
-        "gpu_bus": "00000000:01:00.0",
-        "gpu_memory_bytes": 1 << 34,
-        "gpu_sm_mhz_max": 1980,
-        "gpu_memory_mhz_max": 3201,
-        "gpu_power_limit_w": 700.0,
-    }
-
-
-def test_the_state_with_throttling(gpu: Nvml) -> None:
-    assert gpu.state() == {
-        "gpu_sm_mhz": 1590,
-        "gpu_memory_mhz": 3201,
-        "gpu_temperature_c": 41,
-        "gpu_power_w": 123.456,
-        "gpu_performance_state": "P0",
-        "gpu_throttling": "power limit, temperature (software)",
-    }
-
-
 def test_what_is_not_supported_is_left_out(gpu: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
     refuse(
         monkeypatch,
@@ -68,30 +44,12 @@ def test_what_is_not_supported_is_left_out(gpu: Nvml, monkeypatch: pytest.Monkey
     assert gpu.device_memory() is None
 
 
-def test_memory_of_this_process(gpu: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gpu.used_memory() == 5 << 20
-    monkeypatch.setattr(fake_pynvml, "nvmlDeviceGetComputeRunningProcesses", lambda handle: [])
-    assert gpu.used_memory() is None
-
-
-def test_a_device_by_its_address() -> None:
-    gpu = Nvml("00000000:02:00.0", fake_pynvml)
-
-    assert gpu.handle == "GPU at 00000000:02:00.0"
-
-
 def test_numbers_of_cuda_are_not_taken_for_those_of_the_driver(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
     monkeypatch.setattr(nvml, "_bus_id", lambda device: None)
     with pytest.raises(UnavailableError, match="CUDA_VISIBLE_DEVICES"):
-        Nvml(0, fake_pynvml)
-
-
-def test_without_a_driver_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(monkeypatch, "nvmlInit")
-    with pytest.raises(UnavailableError, match="NVML: Not Supported"):
         Nvml(0, fake_pynvml)
 
 
@@ -111,12 +69,6 @@ def test_gpm_leaves_out_what_is_no_number(gpu: Nvml) -> None:
     assert gpm.read() == {"sm": 81.0, "tensor": 40.0, "dram": 30.0, "pcie": 100.0 * (1 << 20)}
     gpm.close()
     assert gpm.read() == {}
-
-
-def test_gpm_of_an_older_gpu(gpu: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(monkeypatch, "nvmlGpmQueryDeviceSupport")
-    with pytest.raises(UnavailableError, match="GPM does not work here: Not Supported"):
-        gpu.gpm()
 
 
 def test_polling_makes_rows_of_a_meter(gpu: Nvml) -> None:
@@ -152,3 +104,30 @@ def test_what_varied_during_the_passes_is_told_with_its_range() -> None:
         "sm_mhz": 1600, "sm_mhz_lowest": 1500, "sm_mhz_highest": 1700, "mem_mhz": 900,
         "power_w": 5, "limit": "heat, power", "mode": "A", "on": "True", "idle": "none",
     }  # fmt: skip
+
+
+def test_what_is_fixed_and_what_varies(gpu: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert gpu.environment() == {
+        "gpu": "NVIDIA Fake", "gpu_driver": "580.1", "gpu_cuda_driver": "13.1",
+        "gpu_bus": "00000000:01:00.0", "gpu_memory_bytes": 1 << 34, "gpu_sm_mhz_max": 1980,
+        "gpu_memory_mhz_max": 3201, "gpu_power_limit_w": 700.0,
+    }  # fmt: skip
+    assert gpu.state() == {
+        "gpu_sm_mhz": 1590, "gpu_memory_mhz": 3201, "gpu_temperature_c": 41,
+        "gpu_power_w": 123.456, "gpu_performance_state": "P0",
+        "gpu_throttling": "power limit, temperature (software)",
+    }  # fmt: skip
+    assert gpu.used_memory() == 5 << 20
+    monkeypatch.setattr(fake_pynvml, "nvmlDeviceGetComputeRunningProcesses", lambda handle: [])
+    assert gpu.used_memory() is None
+    assert Nvml("00000000:02:00.0", fake_pynvml).handle == "GPU at 00000000:02:00.0"
+
+
+def test_a_missing_driver_and_an_older_gpu_say_so(
+    gpu: Nvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse(monkeypatch, "nvmlInit", "nvmlGpmQueryDeviceSupport")
+    with pytest.raises(UnavailableError, match="NVML: Not Supported"):
+        Nvml(0, fake_pynvml)
+    with pytest.raises(UnavailableError, match="GPM does not work here: Not Supported"):
+        gpu.gpm()

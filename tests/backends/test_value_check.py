@@ -14,6 +14,7 @@ from onnx import helper, numpy_helper
 
 from dld_tui.activities.convert import bf16, fp16, opset
 from dld_tui.activities.convert.fp16 import Request, run
+from dld_tui.backends.conversion import verification
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.accuracy_criteria import (
     FLOAT16,
@@ -22,17 +23,17 @@ from dld_tui.core.conversion.accuracy_criteria import (
     AccuracyCriteria,
     rounded_integers,
 )
+from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.events import Event, Finished, Log
+from dld_tui.core.events import Finished, Log, result_of
+from dld_tui.core.model.document import Document
 from tests.support import decoders, models
-from tests.support.conversions import OVERFLOWS
+from tests.support.conversions import OVERFLOWS, model_file
 
 pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.conversion.value_check import Question, ValueCheck
 from dld_tui.backends.conversion.verification import verify
-from dld_tui.core.model.document import Document
-from dld_tui.core.notes import texts
 
 CLIPPED = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -66,16 +67,6 @@ def convert(path: Path, **settings: Any) -> Any:
     *_, last = run(Request(path, path.with_name("out.onnx"), **settings))
     assert isinstance(last, Finished)
     return encode(last.result)
-
-
-def notes_of(original: Document, result: Document, folder: Path) -> list[str]:
-    notes: list[str] = []
-
-    def take() -> Iterator[Event]:
-        notes.extend(texts((yield from verify(original, result, folder / "out.onnx"))))
-
-    list(take())
-    return notes
 
 
 def inputs(folder: Path) -> Path:
@@ -544,3 +535,51 @@ def test_given_inputs_verify_what_no_guess_can_run(tmp_path: Path) -> None:
     np.save(data / "x.npy", np.ones((2, 4), np.float32))
     np.save(data / "i.npy", np.array([8]))
     assert convert(path, inputs=data)["values"]["is_good"]
+
+
+def notes_of(*of: Any, **more: Any) -> list[str]:
+    return [note.text for note in result_of(verification.verify(*of, **more))]
+
+
+def test_a_good_model_is_loaded_and_run(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
+        assert notes_of(document, document, tmp_path / "out.onnx") == []
+        with pytest.raises(UsageError, match="not an input"):
+            notes_of(document, document, tmp_path / "out.onnx", ["ghost:1x4"])
+
+
+def test_a_fault_names_the_node_and_what_to_do(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
+        broken = copy_of(document)
+        broken.main.nodes[1].proto.op_type = "MatMulInteger"
+        with pytest.raises(ActivityError, match="cannot be used") as caught:
+            notes_of(document, broken, tmp_path / "out.onnx", hint="Do this")
+        assert "'second'" in f"{caught.value.where} {caught.value.details}"
+        assert caught.value.hint == "Do this"
+        broken.close()
+
+
+def test_what_the_original_cannot_do_is_no_fault_of_the_conversion(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("Relu(x)", "com.acme.Odd(x)").replace(
+        '["" : 18]', '["" : 18, "com.acme" : 1]'
+    )
+    with closing(Document.open(models.write(tmp_path, text))) as document:
+        (note,) = notes_of(document, document, tmp_path / "out.onnx")
+    assert note.startswith("not verified, as the original cannot be run either")
+
+
+def test_many_weights_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(verification, "_MANY", 1_000)
+    monkeypatch.setattr(verification, "_LARGE", 1_000)
+    seen: list[onnx.ModelProto] = []
+    real: Any = vars(verification)["Session"]
+
+    def session(view: Path, *more: object) -> object:
+        seen.append(onnx.load(view, load_external_data=False))
+        return real(view, *more)
+
+    monkeypatch.setattr(verification, "Session", session)
+    with closing(Document.open(model_file(tmp_path))) as document:
+        (note,) = notes_of(document, document, tmp_path / "out.onnx")
+    assert "loaded but not run" in note
+    assert seen[0].graph.node[0].op_type == "ConstantOfShape"
