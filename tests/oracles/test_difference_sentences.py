@@ -22,6 +22,7 @@ from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.records import EngineFacts, Layer
 from tests.oracles.plain import StoredReport, kept_tests, rank_p, rows, sign_interval, unpack
 from tests.support.profiles import start_report
+from tests.support.tiers import first
 
 CPU, OTHER = "CPUExecutionProvider", "DnnlExecutionProvider"
 _DETAILS = "SELECT name, details FROM layers"
@@ -332,7 +333,7 @@ def check_change(text: str, verdict: str, ratios: list[float], allowed: float) -
     return known[1]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", first(8, range(12)))
 def test_gates_of_drawn_runs(seed: int) -> None:
     dice = random.Random(seed)
     allowed, factor = dice.choice((0.0, 0.0, 3.0)), dice.choice((1.0, 1.02, 1.2, 0.8))

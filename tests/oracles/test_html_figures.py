@@ -166,7 +166,7 @@ def test_pages_of_profiles(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("alone", [0, 6])
 def test_pages_of_a_gpu(alone: int, tmp_path: Path) -> None:
-    path = make_gpu_report(tmp_path / "r.dldprof", 30, 8, alone=alone, fallback=2)
+    path = make_gpu_report(tmp_path / "r.dldprof", 12, 6, alone=alone, fallback=2)
     page = check_report(path)
     assert any(line.startswith("GPU busy") for line in page.lines("look"))
     # Between launches lies nothing of a pass whose time is that of its kernels.

@@ -218,7 +218,7 @@ async def test_the_page_of_a_model_that_was_run(
 @pytest.mark.broad
 @pytest.mark.parametrize("alone", [0, 6])
 async def test_the_page_of_a_gpu(alone: int, tmp_path: Path) -> None:
-    await check(make_gpu_report(tmp_path / "r.dldprof", 30, 8, alone=alone, fallback=2))
+    await check(make_gpu_report(tmp_path / "r.dldprof", 12, 6, alone=alone, fallback=2))
 
 
 async def test_the_page_of_launches_alone(tmp_path: Path) -> None:

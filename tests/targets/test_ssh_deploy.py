@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -67,28 +68,31 @@ def test_every_activity_that_runs_onnxruntime_brings_it() -> None:
             assert "onnxruntime" in {need.module for need in needs.modules}, info.id
 
 
+@cache
+def imports_of(module: str) -> frozenset[str]:
+    """Return what a module of ours imports, at any place."""
+    spec, found = importlib.util.find_spec(module), set[str]()
+    if spec is None or spec.origin is None:
+        return frozenset()
+    for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            if node.module == "dld_tui.backends":
+                found.update(f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+    return frozenset(found)
+
+
 def imported_by(module: str) -> set[str]:
     """Return what a module imports from outside, itself or by our backends, at any depth."""
-    found: set[str] = set()
-    seen: set[str] = set()
-    todo = [module]
-    while todo:
-        name = todo.pop()
-        if not name.startswith(("dld_tui.activities", "dld_tui.backends")):
-            found.add(name.partition(".")[0])
-            continue
-        spec = None if name in seen else importlib.util.find_spec(name)
+    seen, todo = set[str](), {module}
+    while todo - seen:
+        name = (todo - seen).pop()
         seen.add(name)
-        if spec is None or spec.origin is None:
-            continue
-        for node in ast.walk(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                todo.append(node.module)
-                if node.module == "dld_tui.backends":
-                    todo += [f"{node.module}.{alias.name}" for alias in node.names]
-            elif isinstance(node, ast.Import):
-                todo += [alias.name for alias in node.names]
-    return found
+        if name.startswith(("dld_tui.activities", "dld_tui.backends")):
+            todo |= imports_of(name)
+    return {name.partition(".")[0] for name in seen if not name.startswith("dld_tui.")}
 
 
 def test_a_cancelled_download_ends_its_process(

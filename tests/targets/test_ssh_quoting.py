@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.errors import UsageError
@@ -43,6 +43,7 @@ def test_so_does_any_login_shell(shell: str, tmp_path: Path) -> None:
     assert done.stdout.decode().split("\0") == ["b!\n'", *words]
 
 
+@settings(max_examples=40)
 @given(st.lists(st.text(st.characters(exclude_characters="\0", codec="utf-8")), min_size=1))
 def test_any_text_is_one_argument(words: list[str]) -> None:
     line = command_line(words)
