@@ -268,7 +268,12 @@ def test_killed_from_outside_while_running() -> None:
 def test_cancel(step: str, when: Event, delays: Delays, said: list[str], tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     job = start([step, *([] if step == "hang_deaf" else [str(trace)])], delays=delays)
-    seen = seen_by(job, when, lambda: (job.cancel(), job.cancel()))
+
+    def cancel_twice() -> None:
+        job.cancel()
+        job.cancel()
+
+    seen = seen_by(job, when, cancel_twice)
     assert seen[-1] == Cancelled()
     assert [text for text in texts(seen) if text != HANGS.text] == said
     assert step == "hang_deaf" or trace.read_text() == "cleaned up"

@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -218,7 +219,7 @@ def test_what_cannot_be_brought_is_named(
 
 
 def test_checks_say_what_is_there_and_what_will_be_installed(connection: Connection) -> None:
-    def states(**changes: str) -> dict[str, str]:
+    def states(**changes: Any) -> dict[str, str]:
         checks = target_of(connection, **changes).checks("profile_onnxruntime")
         return {check.name: check.state for check in checks}
 
@@ -339,11 +340,12 @@ def test_needs_of_activities() -> None:
         ("convert_fp16", {"library": "polygraphy"}, "onnxconverter-common"),
     ):
         assert package in {need.packages[0] for need in needs_of(activity, {**request_}).modules}
-    for pair, same in (
+    pairs: list[tuple[dict[str, Any], str]] = [
         ({"provider": "CPU"}, "CPU"),
         ({"provider": "CPU", "base_settings": {"provider": "CUDA"}}, "CUDA"),
         ({"provider": "CPU", "new_settings": {"provider": "CUDA"}}, "CUDA"),
-    ):
+    ]
+    for pair, same in pairs:
         assert needs_of("time_pair", pair) == needs_of("profile_onnxruntime", {"provider": same})
 
 

@@ -43,17 +43,13 @@ def test_the_line_is_added_to_a_file_that_does_not_end_in_one(
 
 @pytest.mark.parametrize("kind", ["ed25519", "ecdsa"])
 def test_a_changed_key_is_refused_with_file_and_line(
-    link: Links,
-    connection: Connection,
-    own_sshd: Servers,
-    tmp_path: Path,
-    kind: str,
+    link: Links, connection: Connection, own_sshd: Servers, tmp_path: Path, kind: str
 ) -> None:
     server = own_sshd()
     known = tmp_path / "known"
     known.write_text(f"# first\n\n{server.known_line}")
     before = server.fingerprint
-    there = at(server, connection)
+    there = at(server, connection, known_hosts=known)
     assert says(link(there)) == "here"
     server.stop()
     server.renew_host_key(kind)
