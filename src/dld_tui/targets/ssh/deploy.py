@@ -456,13 +456,14 @@ class Needs:
 
     def key(self, python: str) -> str:
         """Return the name of the note that all of it is there."""
-        words = [_NOTES, python, self.flavour, *(need.requirement for need in self.modules)]
+        words = [_NOTES, python, self.flavour]
+        words += [f"{need.requirement}{'?' * need.optional}" for need in self.modules]
         if self.otherwise is not None:
             words.append(self.otherwise.key(python))
         return hashlib.sha256("\n".join(words).encode()).hexdigest()[:24]
 
 
-_NOTES = "2"
+_NOTES = "3"
 """The version of the rules by which notes are made; a note of other rules does not count."""
 _NUMPY = Need("numpy", ("numpy",), "2.2")
 _ONNX = Need("onnx", ("onnx",), "1.19")
