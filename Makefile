@@ -22,7 +22,7 @@ again = { test $$? = 1 && echo "failed tests run once more, alone" >&2 && \
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all conformance test-aarch64 check types lint check-slow bench wheels costs runtimes references site screenshots lock format clean
+.PHONY: help demo test test-all conformance test-aarch64 check check-slow bench wheels costs runtimes references site screenshots lock format clean
 
 help:  ## list the targets
 	@grep -E '^[a-z0-9-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed 's/:.*##/\t/' | expand -t 14
@@ -59,17 +59,12 @@ test-all: $(DEVELOPED)  ## run every test
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
 
 check: $(DEVELOPED)  ## run what CI always runs: format, lint, types, import contracts, rules, and all tests but the slow tiers
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync=target types lint
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CHECKED)' || $(call again,$(CHECKED))
-
-types: $(DEVELOPED)
-	$(BIN)/mypy
-
-lint: $(DEVELOPED)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.house_rules
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CHECKED)' || $(call again,$(CHECKED))
 
 check-slow: $(DEVELOPED)  ## run the slow tests, except exhaustive ones: models, TensorRT-RTX, SSH
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(SLOW)' || $(call again,$(SLOW))

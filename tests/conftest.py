@@ -9,12 +9,14 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dld_tui.backends.onnxruntime import processor_peaks
 from dld_tui.core.files import permission
 from dld_tui.core.process import interpreter, plugins
 from tests.support import fork_server, quick_forks, quick_textual
@@ -42,6 +44,8 @@ _FOREIGN = (
 _MANY_DESCRIPTORS = 256
 _YOUNG = 50_000
 """New objects between two collections; usual are 700."""
+
+_MEASURED_PEAKS = cache(partial(processor_peaks.measure_peaks, "", 1))
 
 _SERVERS = {"sshd", "own_sshd", "jump"}
 """The fixtures that start an SSH server."""
@@ -93,6 +97,12 @@ def nothing_agreed(monkeypatch: pytest.MonkeyPatch) -> None:
 def nothing_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let each test begin as a process that has skipped no extension."""
     monkeypatch.setattr(plugins, "_skipped", {})
+
+
+@pytest.fixture(autouse=True)
+def peaks_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Measure the processor once: each report would do so, as the cache of each test is empty."""
+    monkeypatch.setattr(processor_peaks, "measure_peaks", lambda cpu, threads: _MEASURED_PEAKS())
 
 
 @pytest.fixture(autouse=True)

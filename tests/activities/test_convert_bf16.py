@@ -3,68 +3,59 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import Message
 from onnx import numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from tests.support import models
 from tests.support.conversions import LAYERS, convert, with_matrix
+from tests.support.runtime import session_of
 
-onnxruntime = pytest.importorskip("onnxruntime")
-LARGE = """
-<ir_version: 10, opset_import: ["" : 18]>
-large (float[N, 4] x) => (float[N, 4] y)
-<float big = {100000.0}, float small = {0.00001}>
-{
-    [up] a = Mul(x, big)
-    [down] y = Mul(a, small)
-}
-"""
+FLOAT16, BFLOAT16 = onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16
 
 
-def test_weights_round_to_nearest_and_the_result_computes_what_it_says(tmp_path: Path) -> None:
-    path, out = with_matrix(tmp_path, LAYERS, 4, 4), tmp_path / "o.onnx"
-    result = convert("bf16", path, out)
+def converted(path: Path, **settings: Any) -> tuple[dict[str, Any], onnx.ModelProto]:
+    """Convert; return the result, and the model, which onnx's checker takes."""
+    out = path.with_name("bf16.onnx")
+    out.unlink(missing_ok=True)
+    result = convert("bf16", path, out, measure=False, **settings)
     model = onnx.load(out)
     onnx.checker.check_model(model, full_check=True)
+    return result, model
+
+
+def test_weights_round_to_nearest_and_borders_follow_unless_they_are_kept(tmp_path: Path) -> None:
+    path = with_matrix(tmp_path, LAYERS, 4, 4)
+    result, model = converted(path)
     before = numpy_helper.to_array(onnx.load(path).graph.initializer[0])
     (weight,) = model.graph.initializer
-    assert weight.data_type == onnx.TensorProto.BFLOAT16
+    assert weight.data_type == BFLOAT16
     stored = numpy_helper.to_array(weight).astype(np.float32)
-    expected = before.astype(ml_dtypes.bfloat16)
-    assert (stored == expected.astype(np.float32)).all()
-    assert {info.type.tensor_type.elem_type for info in (*model.graph.input, *model.graph.output)} \
-        == {onnx.TensorProto.BFLOAT16}  # fmt: skip
-    values = cast("dict[str, Any]", result["values"])
-    assert values["is_good"]
+    assert (stored == before.astype(ml_dtypes.bfloat16).astype(np.float32)).all()
+    borders = (*model.graph.input, *model.graph.output)
+    assert {info.type.tensor_type.elem_type for info in borders} == {BFLOAT16}
+    assert result["values"]["is_good"]
     assert (result["to"], result["nodes"], result["casts"]) == ("bfloat16", 2, 0)
-
-    x = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
-    exact = np.asarray(ReferenceEvaluator(onnx.load(path)).run(None, {"x": x})[0])  # type: ignore[index]
-    plain = np.maximum((x.astype(ml_dtypes.bfloat16) @ expected).astype(np.float32), np.float32(0))
-    assert np.abs(plain - exact).max() < 0.05
+    _, model = converted(path, keep_io_types=True)
+    assert [node.op_type for node in model.graph.node] == ["Cast", "MatMul", "Relu", "Cast"]
 
 
 def test_what_overflows_in_float16_does_not_here(tmp_path: Path) -> None:
-    path = models.write(tmp_path, LARGE)
-    half = cast("dict[str, Any]", convert("fp16", path, tmp_path / "h.onnx")["values"])
-    wide = cast("dict[str, Any]", convert("bf16", path, tmp_path / "b.onnx")["values"])
-    assert not half["is_good"]
-    assert half["first"]["node"] == "up"
-    assert wide["is_good"]
-
-
-def test_inputs_and_outputs_may_stay_float32(tmp_path: Path) -> None:
-    path, out = with_matrix(tmp_path, LAYERS, 4, 4), tmp_path / "o.onnx"
-    convert("bf16", path, out, keep_io_types=True)
-    model = onnx.load(out)
-    onnx.checker.check_model(model, full_check=True)
-    assert [node.op_type for node in model.graph.node] == ["Cast", "MatMul", "Relu", "Cast"]
+    path = models.write(
+        tmp_path,
+        """<ir_version: 10, opset_import: ["" : 18]> large (float[N, 4] x) => (float[N, 4] y)
+        <float big = {100000.0}, float small = {0.00001}>
+        { [up] a = Mul(x, big) [down] y = Mul(a, small) }""",
+    )
+    half = convert("fp16", path, tmp_path / "h.onnx", measure=False)["values"]
+    assert (half["is_good"], half["first"]["node"]) == (False, "up")
+    assert converted(path)[0]["values"]["is_good"]
 
 
 @pytest.mark.parametrize(
@@ -81,32 +72,93 @@ def test_inputs_and_outputs_may_stay_float32(tmp_path: Path) -> None:
 def test_the_result_is_valid_and_compared(tmp_path: Path, nodes: str) -> None:
     text = f"""<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
     g (float[3] x) => (float[3] y) {{ s = Shape(x) {nodes} }}"""
-    out = tmp_path / "o.onnx"
-    result = convert("bf16", models.write(tmp_path, text), out)
-    assert cast("dict[str, Any]", result["values"])["is_good"]
-    onnx.checker.check_model(onnx.load(out), full_check=True)
-
-
-def kept(folder: Path, text: str) -> dict[str, Any]:
-    out = folder / f"{len([*folder.iterdir()])}.onnx"
-    result = convert("bf16", models.write(folder, text), out, keep_io_types=True)
-    # ONNX Runtime has no kernels, but replaces operators by their definitions first.
-    with pytest.raises(Exception, match="Could not find an implementation"):
-        onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
-    return cast("dict[str, Any]", result["kept"])
+    assert converted(models.write(tmp_path, text))[0]["values"]["is_good"]
 
 
 def test_what_is_defined_by_operators_without_bfloat16_stays_float32(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : OPSET]> g (float[3] x) => (float[3] y)
-    <float low = {0}, float high = {6}> { a = Neg(x) b = Clip(a, low, high) y = Add(b, b) }"""
-    reasons = kept(tmp_path, text.replace("OPSET", "13"))
-    assert reasons == {"Clip: the Where in its definition does not take bfloat16": 1}
-    assert kept(tmp_path, text.replace("OPSET", "16")) == {}
+    for opset, reasons in (
+        (13, {"Clip: the Where in its definition does not take bfloat16": 1}), (16, {})
+    ):  # fmt: skip
+        text = f"""<ir_version: 10, opset_import: ["" : {opset}]> g (float[3] x) => (float[3] y)
+        <float low = {{0}}, float high = {{6}}>
+        {{ a = Neg(x) b = Clip(a, low, high) y = Add(b, b) }}"""
+        result, model = converted(models.write(tmp_path, text), keep_io_types=True)
+        assert result["kept"] == reasons
+        # ONNX Runtime has no kernels, but replaces operators by their definitions first.
+        with pytest.raises(Exception, match="Could not find an implementation"):
+            session_of(model)
 
 
 def test_nothing_is_converted_where_no_cast_makes_the_type(tmp_path: Path) -> None:
     text = """<ir_version: 5, opset_import: ["" : 10, "com.microsoft" : 1]>
     g (float[3] x) => (float[3] y) { y = com.microsoft.FastGelu(x) }"""
-    result = convert("bf16", models.write(tmp_path, text), tmp_path / "o.onnx")
+    result, _ = converted(models.write(tmp_path, text))
     assert result["nodes"] == 0
     assert result["kept"] == {"FastGelu: Cast does not take bfloat16 in this opset": 1}
+
+
+BRANCHES = """<ir_version: 10, opset_import: ["" : 19]>
+g (float[4] x, bool c) => (float[4] y)
+<float[4] big = {100.0, 100.0, 100.0, 100.0}, float[4] small = {0.001, 0.001, 0.001, 0.001}> {
+    a = Mul (x, big)
+    b = Mul (a, big)
+    z = If (c) <then_branch = t () => (float[4] z1) { z1 = Mul (b, big) },
+                else_branch = e () => (float[4] z2) { z2 = Identity (b) }>
+    w = Mul (z, small)
+    y = Mul (w, small)
+}"""
+LOOP = """<ir_version: 10, opset_import: ["" : 19]>
+g (float[4] x) => (float[4] y, float[3, 4] rows)
+<int64 trips = {3}, bool go = {1}, float small = {0.000001}> {
+    hundred = Constant <value = float {100.0}> ()
+    state, all = Loop (trips, go, x) <body = b (int64 i, bool on, float[4] s)
+        => (bool still, float[4] next, float[4] row) {
+        still = Identity (on)
+        next = Mul (s, hundred)
+        row = Cast <to = 1> (next)
+    }>
+    y = Mul (state, small)
+    rows = Mul (all, small)
+}"""
+
+
+def halve(message: Message) -> None:
+    """Give a model float16 wherever it has float32."""
+    if isinstance(message, onnx.TensorProto):
+        if message.data_type == onnx.TensorProto.FLOAT:
+            values = numpy_helper.to_array(message).astype(np.float16)
+            message.CopyFrom(numpy_helper.from_array(values, message.name))
+        return
+    if isinstance(message, onnx.TypeProto.Tensor):
+        message.elem_type = FLOAT16 if message.elem_type == 1 else message.elem_type
+    if isinstance(message, onnx.AttributeProto) and message.name == "to":
+        message.i = FLOAT16
+    for _, value in message.ListFields():
+        single = isinstance(value, (Message, int, float, str, bytes))
+        for part in [value] if single else value:
+            if isinstance(part, Message):
+                halve(part)
+
+
+@pytest.mark.parametrize("text", [BRANCHES, LOOP], ids=["branches", "loop"])
+def test_a_float16_model_passes_what_overflowed_through_every_edge(
+    tmp_path: Path, text: str
+) -> None:
+    path, wide, half = tmp_path / "half.onnx", models.parse(text), models.parse(text)
+    halve(half)
+    onnx.save(half, path)
+    result, made = converted(path)
+    assert made.graph.output[0].type.tensor_type.elem_type == FLOAT16
+    assert FLOAT16 not in {tensor.data_type for tensor in made.graph.initializer}
+    assert result["values"]["is_good"] is True
+    x = np.array([1, -2, 3, 0.5])
+    for choice in (True, False):
+        feeds = {"c": np.array(choice)} if text == BRANCHES else {}
+        wide_x, half_x = {"x": x.astype(np.float32)}, {"x": x.astype(np.float16)}
+        exact = ReferenceEvaluator(wide).run(None, feeds | wide_x)
+        with np.errstate(over="ignore"):
+            before = ReferenceEvaluator(path.as_posix()).run(None, feeds | half_x)
+        after = ReferenceEvaluator(made).run(None, feeds | half_x)
+        assert not choice or not all(np.isfinite(value).all() for value in before)
+        for value, wanted in zip(after, exact, strict=True):
+            np.testing.assert_allclose(value.astype(np.float32), wanted, rtol=0.03)

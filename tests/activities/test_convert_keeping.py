@@ -40,6 +40,7 @@ RECORDS = ("input", "output", "value_info", "initializer")
 
 
 def rich_model(folder: Path) -> Path:
+    """Write the rich model, and a set of inputs for it."""
     model = models.parse(RICH)
     graph = model.graph
     values = np.random.default_rng(0).standard_normal((4, 4)).astype(np.float32)
@@ -56,16 +57,10 @@ def rich_model(folder: Path) -> Path:
     graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
     path = folder / "rich.onnx"
     path.write_bytes(model.SerializeToString())
+    (folder / "sets").mkdir()
+    np.save(folder / "sets" / "x.npy", np.ones((2, 4), np.float32))
+    np.save(folder / "sets" / "choice.npy", np.array(True))
     return path
-
-
-def calibration_sets(folder: Path) -> Path:
-    """Write one set of inputs of the rich model."""
-    one = folder / "sets"
-    one.mkdir()
-    np.save(one / "x.npy", np.ones((2, 4), np.float32))
-    np.save(one / "choice.npy", np.array(True))
-    return one
 
 
 def unknown(place: tuple[str, ...]) -> bytes:
@@ -117,36 +112,65 @@ def said(model: onnx.ModelProto, rich: onnx.ModelProto) -> set[str]:
     return found
 
 
+QUICK = {"measure": False}
+NEVER = {"values": "never"}
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "own float16": ("fp16", {"values": "never"}),
-    "float16 of ONNX Runtime": ("fp16", {"values": "never", "library": "onnxruntime"}),
-    "sanitize": ("sanitize", {}),
-    "tensors": ("tensors", {}),
-    "opset": ("opset", {"to": 20}),
+    "own float16": ("fp16", NEVER | QUICK),
+    "float16 of ONNX Runtime": ("fp16", NEVER | QUICK | {"library": "onnxruntime"}),
+    "sanitize": ("sanitize", QUICK),
+    "tensors": ("tensors", QUICK),
+    "opset": ("opset", {"to": 20} | QUICK),
     "external": ("external", {"threshold": 1}),
     "strip": ("strip", {"threshold": 1}),
-    "precisions": ("precisions", {"layer_precision": ("mul:fp16",)}),
-    "dynamic quantization": ("quantize", {"dynamic": True}),
-    "static quantization": ("quantize", {}),
+    "precisions": ("precisions", {"layer_precision": ("mul:fp16",)} | QUICK),
+    "dynamic quantization": ("quantize", {"dynamic": True} | NEVER | QUICK),
+    "static quantization": ("quantize", {"calibration": Path("sets")} | QUICK),
+    "bfloat16": ("bf16", QUICK),
+    "dequantize": ("dequantize", {}),
+    "inline": ("inline", {}),
+    "shape": ("shape", {"dim": ("N=3",)} | QUICK),
+    "weights in blocks": ("quantize", {"weights_only": True, "block": 16} | QUICK),
 }
 REPLACED = {
     f"{kind} ('graph', 'call')" for kind in ("of", "about", "unknown of")
 }  # the call of a function becomes the nodes of it
-INLINED = ("own float16", "dynamic quantization", "static quantization")
+INLINED = ("own float16", "bfloat16", "dynamic quantization", "static quantization")
+WITH_PROCESSES = ("sanitize", "static quantization", "weights in blocks")
 
 
-@pytest.mark.parametrize("which", list(SETTINGS))
-def test_all_that_is_said_of_a_model_is_kept(tmp_path: Path, which: str) -> None:
+def converted(folder: Path, which: str, output: str) -> Path:
+    """Convert the rich model of a folder; return what was made."""
     name, settings = SETTINGS[which]
     if name == "sanitize" and simplifiers.missing("Polygraphy"):
         pytest.skip("Polygraphy is not installed")
-    path, out = rich_model(tmp_path), tmp_path / "out.onnx"
-    if which == "static quantization":
-        settings = {"calibration": calibration_sets(tmp_path)}
-    rich = onnx.load(path)
-    convert(name, path, out, **settings)
-    lost = said(rich, rich) - said(onnx.load(out), rich)
+    if "calibration" in settings:
+        settings = settings | {"calibration": folder / "sets"}
+    out = folder / output / "out.onnx"
+    out.parent.mkdir()
+    convert(name, folder / "rich.onnx", out, **settings)
+    return out
+
+
+@pytest.mark.parametrize("which", [one for one in SETTINGS if one != "weights in blocks"])
+def test_all_that_is_said_of_a_model_is_kept(tmp_path: Path, which: str) -> None:
+    rich = onnx.load(rich_model(tmp_path))
+    lost = said(rich, rich) - said(onnx.load(converted(tmp_path, which, "one")), rich)
     assert lost == (REPLACED if which in INLINED else set())
+
+
+@pytest.mark.parametrize(
+    "which",
+    [pytest.param(which, marks=[pytest.mark.exhaustive] if which in WITH_PROCESSES else [])
+     for which in SETTINGS],
+)  # fmt: skip
+def test_the_same_conversion_makes_the_same_bytes(tmp_path: Path, which: str) -> None:
+    rich_model(tmp_path)
+    made = [
+        {file.name: file.read_bytes() for file in converted(tmp_path, which, one).parent.iterdir()}
+        for one in ("one", "two")
+    ]
+    assert made[0] == made[1]
+    assert made[0]
 
 
 def test_what_moves_out_and_is_taken_out_comes_back_with_all(tmp_path: Path) -> None:
@@ -157,42 +181,3 @@ def test_what_moves_out_and_is_taken_out_comes_back_with_all(tmp_path: Path) -> 
     convert("strip", path, bare, threshold=1)
     convert("restore", bare, whole, weights=path)
     assert onnx.load(inside) == onnx.load(whole) == onnx.load(path)
-
-
-AGAIN: tuple[tuple[str, dict[str, Any]], ...] = (
-    *((name, settings) for name, settings in SETTINGS.values()),
-    ("bf16", {}), ("dequantize", {}), ("inline", {}), ("shape", {"dim": ("N=3",)}),
-    ("quantize", {"weights_only": True, "block": 16}),
-)  # fmt: skip
-
-
-_SLOW = ("sanitize", "quantize")
-"""Conversions that start a process for each library."""
-
-
-@pytest.mark.parametrize(
-    "at",
-    [
-        pytest.param(
-            at, marks=[pytest.mark.exhaustive] if name in _SLOW and "dynamic" not in given else []
-        )
-        for at, (name, given) in enumerate(AGAIN)
-    ],
-)
-def test_the_same_conversion_makes_the_same_bytes(at: int, tmp_path: Path) -> None:
-    name, settings = AGAIN[at]
-    if name == "sanitize" and simplifiers.missing("Polygraphy"):
-        pytest.skip("Polygraphy is not installed")
-    path = rich_model(tmp_path)
-    if name == "quantize" and not settings:
-        settings = {"calibration": calibration_sets(tmp_path)}
-    if "dynamic" in settings:
-        settings = {**settings, "values": "never"}
-    made = []
-    for number in range(2):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        convert(name, path, folder / "out.onnx", **settings)
-        made.append({file.name: file.read_bytes() for file in folder.iterdir()})
-    assert made[0] == made[1]
-    assert made[0]

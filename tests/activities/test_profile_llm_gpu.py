@@ -23,8 +23,8 @@ from dld_tui.core.report.generation import (
 )
 from dld_tui.core.report.report import Report
 from dld_tui.widgets.results.report_views import decoder_blocks
-from tests.activities.test_profile_gpu import KERNELS, FakeTracer
 from tests.support import decoders
+from tests.support.gpu_tracer import KERNELS, FakeTracer
 
 pytest.importorskip("onnxruntime")
 

@@ -1,6 +1,7 @@
+"""Profiles by ONNX Runtime: what is in the report, and what is said where there is none."""
+
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.profile.onnxruntime import Request, _stop_condition, require_memory, run
+from dld_tui.backends.onnxruntime import profiling
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import (
     ActivityError,
@@ -20,7 +22,7 @@ from dld_tui.core.errors import (
     UnavailableError,
     UsageError,
 )
-from dld_tui.core.events import Event, Finished, Log, Metric, Progress
+from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.params import to_json
 from dld_tui.core.report.latency import StopCondition
@@ -28,20 +30,14 @@ from dld_tui.core.report.measured_facts import report_inputs
 from dld_tui.core.report.report import Report
 from dld_tui.targets.process import Delays, LocalTarget
 from tests.support import models
+from tests.support.activities import finished
+from tests.support.jobs import texts
 
-pytest.importorskip("onnxruntime")
-
-PICKY = """
-<ir_version: 10, opset_import: ["" : 18]>
-picky (float[batch, length] x, int64[1] k) => (float[K] y) <int64[1] s = {8}>
-{ [shaper] y = Reshape(x, s) z = Identity(k) }
-"""
-
-IMPOSSIBLE = """
-<ir_version: 10, opset_import: ["" : 18]>
-impossible (float[batch, length] x) => (float[K] y) <int64[1] s = {7}>
-{ a = Concat <axis = 0> (x, x) [shaper] y = Reshape(a, s) }
-"""
+HEAD = '<ir_version: 10, opset_import: ["" : 18]>'
+PICKY = f"""{HEAD} picky (float[batch, length] x, int64[1] k) => (float[K] y) <int64[1] s = {{8}}>
+{{ [shaper] y = Reshape(x, s) z = Identity(k) }}"""
+IMPOSSIBLE = f"""{HEAD} impossible (float[batch, length] x) => (float[K] y) <int64[1] s = {{7}}>
+{{ a = Concat <axis = 0> (x, x) [shaper] y = Reshape(a, s) }}"""
 
 
 @pytest.fixture(autouse=True)
@@ -51,30 +47,35 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def model(folder: Path) -> Path:
+    return models.write(folder, models.CHAIN)
+
+
 def quick(model: Path, **more: Any) -> Request:
     return Request(model, **{"iterations": 5, "warm_up": 1, "threads": 1, **more})
 
 
-def profile(request: Request) -> tuple[Finished, list[Event]]:
-    *events, last = run(request)
-    assert isinstance(last, Finished)
-    return last, events
+def profile(model: Path, **more: Any) -> tuple[Report, list[Event]]:
+    events = list(run(quick(model, **more)))
+    return Report.open(finished(events).report), events
 
 
-def refused(request: Request, kind: type[DldError]) -> DldError:
+def refused(kind: type[DldError], model: Path, **more: Any) -> DldError:
     with pytest.raises(kind) as caught:
-        list(run(request))
+        list(run(quick(model, **more)))
     return caught.value
 
 
-@pytest.mark.broad
-def test_a_report_with_latencies_and_layers(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
-    finished, events = profile(quick(model, shape=("x:3x4",), layer_passes=4))
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
 
-    report_path = Path(str(encode(finished.result)["report"]))
-    assert report_path == folder / "model.dldprof"
-    with Report.open(report_path) as report:
+
+@pytest.mark.broad
+@pytest.mark.usefixtures("replaces_all")
+def test_a_report_with_latencies_and_layers(folder: Path, model: Path) -> None:
+    report, events = profile(model, shape=("x:3x4",), layer_passes=4, percentile="50, 99.9")
+    with report:
         assert report.status == "complete"
         assert len(report.latencies) == 5
         assert [one.state for one in report.passes] == ["warm-up"] + ["measured"] * 4
@@ -91,79 +92,45 @@ def test_a_report_with_latencies_and_layers(folder: Path) -> None:
         assert report.settings["input_shapes"] == {"x": [3, 4]}
         assert report.settings["threads"] == 1
         assert "onnxruntime" in report.environment
-        assert report.facts["load_ms"] > 0  # type: ignore[operator]
-    stages = dict.fromkeys(event.stage for event in events if isinstance(event, Progress))
-    assert list(stages) == [
-        "Reading the model",
-        "Loading the model",
-        "Warming up",
-        "Measuring latency",
-        "Measuring layers",
-        "Writing the report",
-    ]
-    assert {event.name for event in events if isinstance(event, Metric)} == {"load", "latency"}
-    assert sorted(path.name for path in folder.iterdir()) == ["model.dldprof", "model.onnx"]
-
-
-@pytest.mark.broad
-def test_the_summary_has_the_percentiles_asked_for(folder: Path) -> None:
-    finished, _ = profile(quick(models.write(folder, models.CHAIN), percentile="50, 99.9"))
-
-    summary: Any = encode(finished.result)["summary"]
+        facts: Any = report.facts
+        assert facts["load_ms"] > 0
+        assert 10**7 < facts["peak_memory_bytes"] < 10**11
+        assert "gpu_memory_bytes" not in facts
+    summary: Any = encode(finished(events).summary)
     assert summary["passes"] == 5
+    assert list(summary["percentiles_ms"]) == ["50", "99.9"]
     assert summary["percentiles_ms"]["50"] == summary["latency_ms"]["median"]
     assert summary["latency_ms"]["min"] <= summary["percentiles_ms"]["99.9"]
-    assert list(summary["percentiles_ms"]) == ["50", "99.9"]
-
-
-@pytest.mark.broad
-def test_every_new_report_has_a_name_of_its_own(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
-    names = [profile(quick(model))[0].result.report.name for _ in range(3)]
-
-    assert names == ["model.dldprof", "model-2.dldprof", "model-3.dldprof"]
-
-
-@pytest.mark.broad
-@pytest.mark.usefixtures("replaces_all")
-def test_a_named_report_is_replaced(folder: Path) -> None:
-    model, output = models.write(folder, models.CHAIN), folder / "r.dldprof"
-    for passes in (5, 7):
-        profile(quick(model, output=output, iterations=passes))
-
-    with Report.open(output) as report:
-        assert len(report.latencies) == 7
-    assert sorted(path.name for path in folder.iterdir()) == ["model.onnx", "r.dldprof"]
-
-
-def test_layers_can_be_left_out(folder: Path) -> None:
-    finished, _ = profile(quick(models.write(folder, models.CHAIN), layer_passes=0))
-
-    with Report.open(str(encode(finished.result)["report"])) as report:
+    stages = dict.fromkeys(event.stage for event in events if isinstance(event, Progress))
+    assert list(stages) == [
+        "Reading the model", "Loading the model", "Warming up", "Measuring latency",
+        "Measuring layers", "Writing the report",
+    ]  # fmt: skip
+    assert {event.name for event in events if isinstance(event, Metric)} == {"load", "latency"}
+    assert files(folder) == ["model.dldprof", "model.onnx"]
+    # The next has a name of its own, and replaces one that is named.
+    profile(model, layer_passes=0)
+    report, _ = profile(model, layer_passes=0, iterations=7, output=folder / "model.dldprof")
+    with report:
         assert report.layers == ()
-        assert report.latency is not None
+        assert len(report.latencies) == 7
+    assert files(folder) == ["model-2.dldprof", "model.dldprof", "model.onnx"]
 
 
 @pytest.mark.broad
 def test_subgraphs_are_measured_and_joined(folder: Path) -> None:
     body = "(float[N] b) {{ [{0}_1] h = {1}(a) [{0}_2] b = Add(h, a) }}"
-    model = models.write(
-        folder,
-        f"""<ir_version: 10, opset_import: ["" : 18]>
-        g (bool c, float[N] x) => (float[N] y) {{
-            [before] a = Relu(x)
-            [choose] y = If (c) <
-                then_branch = yes () => {body.format("then", "Neg")},
-                else_branch = no () => {body.format("else", "Abs")}
-            >
-        }}""",
-    )
-    finished, _ = profile(quick(model, optimization_level="disabled"))
-
-    with Report.open(str(encode(finished.result)["report"])) as report:
-        holders = [layer for layer in report.layers if layer.type == "If"]
+    text = f"""{HEAD} g (bool c, float[N] x) => (float[N] y) {{
+        [before] a = Relu(x)
+        [choose] y = If (c) <
+            then_branch = yes () => {body.format("then", "Neg")},
+            else_branch = no () => {body.format("else", "Abs")}
+        >
+    }}"""
+    report, _ = profile(models.write(folder, text), optimization_level="disabled")
+    with report:
+        assert len([layer for layer in report.layers if layer.type == "If"]) == 1
         inner = [layer for layer in report.layers if layer.nodes and layer.nodes[0].scope]
-        assert len(holders) == 1
         assert len(inner) == 2
         (scope,) = {layer.nodes[0].scope for layer in inner}
         assert scope[0].startswith("choose:")
@@ -183,11 +150,10 @@ def test_how_long(passes: int | None, seconds: float | None, stop: StopCondition
 
 
 @pytest.mark.broad
-def test_a_duration_is_kept(folder: Path) -> None:
-    request = quick(models.write(folder, models.CHAIN), iterations=None, duration=0.2)
-    finished, events = profile(dataclasses.replace(request, warm_up_ms=50.0, layer_passes=1))
-
-    with Report.open(str(encode(finished.result)["report"])) as report:
+def test_a_duration_is_kept(model: Path) -> None:
+    settings = {"iterations": None, "duration": 0.2, "warm_up_ms": 50.0, "layer_passes": 0}
+    report, events = profile(model, **settings)
+    with report:
         assert sum(report.latencies) <= 400
         assert len(report.latencies) > 10
     measuring = [e for e in events if isinstance(e, Progress) and e.stage == "Measuring latency"]
@@ -195,47 +161,41 @@ def test_a_duration_is_kept(folder: Path) -> None:
 
 
 @pytest.mark.broad
-def test_inputs_from_a_folder_take_turns(folder: Path) -> None:
+def test_inputs_from_a_folder_take_turns(folder: Path, model: Path) -> None:
     for number in range(2):
         data = folder / f"data/test_data_set_{number}"
         data.mkdir(parents=True)
         np.save(data / "x.npy", np.zeros((number + 1, 4), np.float32))
-    model = models.write(folder, models.CHAIN)
-    finished, _ = profile(quick(model, inputs=folder / "data", optimization_level="disabled"))
-
-    with Report.open(str(encode(finished.result)["report"])) as report:
+    report, _ = profile(model, inputs=folder / "data", optimization_level="disabled")
+    with report:
         assert report.settings["input_shapes"] == {"x": [1, 4]}
         shapes = {layer.input_dims[0] for layer in report.layers if layer.name == "first"}
         assert (1, 4) in shapes
 
 
-@pytest.mark.broad
-def test_initializers_that_are_listed_as_inputs_are_not_fed(folder: Path) -> None:
-    text = """<ir_version: 3, opset_import: ["" : 9]>
-        old (float[N] x, float[1] w) => (float[N] y) <float[1] w = {2}> { y = Mul(x, w) }"""
-    model = models.write(folder, text)
-    profile(quick(model, shape=("x:5",)))
-
-    assert "Its inputs: x" in str(refused(quick(model, shape=("w:5",)), UsageError))
-
-
-def test_a_free_dimension_is_what_the_graph_demands_and_is_told_in_the_report(folder: Path) -> None:
-    model = models.write(folder, PICKY)
-    finished, _ = profile(quick(model))
-    with Report.open(str(encode(finished.result)["report"])) as report:
+def test_a_free_dimension_is_what_the_graph_demands_or_what_is_asked_for(
+    folder: Path, model: Path
+) -> None:
+    picky = models.write(folder, PICKY, "picky.onnx")
+    report, _ = profile(picky, layer_passes=0)
+    with report:
         assert report.settings["input_shapes"] == {"x": [1, 8], "k": [1]}
         assert next((one.shape_text, one.why) for one in report_inputs(report)) == (
             "1x8",
             "batch 1 by its name batch, sequence length 8 by Reshape shaper, which cannot do with"
             " 128",
         )
+    profile(picky, shape=("x:2x4",), layer_passes=0)
+    report, _ = profile(model, dim=("N=6",))
+    with report:
+        assert report.layers[0].input_dims[0] == (6, 4)
+        assert report.settings["dim"] == ["N=6"]
 
 
 @pytest.mark.broad
 def test_a_model_that_no_guess_can_run_says_what_was_tried(folder: Path) -> None:
     model = models.write(folder, IMPOSSIBLE)
-    error = refused(quick(model), ActivityError)
-
+    error = refused(ActivityError, model)
     assert error.status == 5
     assert "node 'shaper' (Reshape)" in str(error.where)
     assert error.message.startswith("it cannot be run with any of the ")
@@ -247,66 +207,48 @@ def test_a_model_that_no_guess_can_run_says_what_was_tried(folder: Path) -> None
     assert list(folder.iterdir()) == [model]
 
 
-def test_shapes_that_are_given_count(folder: Path) -> None:
-    model = models.write(folder, PICKY)
-    profile(quick(model, shape=("x:2x4",)))
-
-
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "kind", "says"),
     [
-        ({"shape": ("z:1x4",)}, "'z', which is not an input of the model. Its inputs: x"),
-        ({"shape": ("x:1x5",)}, "does not fit input x float32[N, 4]"),
-        ({"percentile": "90,high"}, "--percentile is '90,high'"),
-        ({"percentile": "101"}, "--percentile is '101'"),
-        ({"shape": ("x:1x4",), "inputs": Path("data")}, "--shape cannot be used with --inputs"),
+        ({"shape": ("z:1x4",)}, UsageError,
+         "'z', which is not an input of the model. Its inputs: x"),
+        ({"shape": ("w:1x4",)}, UsageError, "Its inputs: x"),  # an initializer
+        ({"shape": ("x:1x5",)}, UsageError, "does not fit input x float32[N, 4]"),
+        ({"dim": ("M=6",)}, UsageError, "Dynamic dimensions: N"),
+        ({"percentile": "90,high"}, UsageError, "--percentile is '90,high'"),
+        ({"percentile": "101"}, UsageError, "--percentile is '101'"),
+        ({"shape": ("x:1x4",), "inputs": Path("data")}, UsageError,
+         "--shape cannot be used with --inputs"),
+        ({"provider": "Teapot"}, UnavailableError, "Teapot"),
+        ({"model": Path("absent.onnx")}, InputError, "absent.onnx"),
+        ({"model": Path("page.html")}, InputError, "HTML"),
+        ({"inputs": Path("none")}, InputError, "none"),
+        ({"output": Path("absent/r.dldprof")}, SaveError, "absent"),
     ],
-)
-def test_settings_that_do_not_fit_are_usage_errors(
-    folder: Path, more: dict[str, Any], says: str
+)  # fmt: skip
+def test_what_does_not_fit_is_refused_and_leaves_nothing(
+    folder: Path, model: Path, more: dict[str, Any], kind: type[DldError], says: str
 ) -> None:
-    error = refused(quick(models.write(folder, models.CHAIN), **more), UsageError)
-
-    assert says in str(error)
-    assert [path.name for path in folder.iterdir()] == ["model.onnx"]
-
-
-def test_a_provider_that_is_not_there(folder: Path) -> None:
-    error = refused(quick(folder / "absent.onnx", provider="Teapot"), UnavailableError)
-
-    assert error.status == 4
-
-
-def test_inputs_and_models_that_cannot_be_read(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
-    (folder / "page.onnx").write_text("<html>")
-
-    assert "absent.onnx" in str(refused(quick(folder / "absent.onnx"), InputError))
-    assert "HTML" in str(refused(quick(folder / "page.onnx"), InputError))
-    assert "x.npy" not in str(refused(quick(model, inputs=folder / "none"), InputError))
-
-
-def test_a_report_that_cannot_be_written(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
-    error = refused(quick(model, output=folder / "absent" / "r.dldprof"), SaveError)
-
-    assert "absent" in str(error)
+    text = """<ir_version: 3, opset_import: ["" : 9]> old (float[N, 4] x, float[1] w) =>
+        (float[N, 4] y) <float[1] w = {2}> { y = Mul(x, w) }"""
+    model = models.write(folder, text)  # whose weights are listed among the inputs
+    (folder / "page.html").write_text("<html>")
+    error = refused(kind, **{"model": model, **more})
+    assert says in f"{error} {error.hint}"
+    assert error.status == kind.status
+    assert files(folder) == ["model.onnx", "page.html"]
 
 
 def test_large_models_are_profiled_in_as_many_passes_as_there_is_room_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.onnxruntime import profiling as onnxruntime_profiling
-
-    model = models.write(folder, models.CHAIN)
-    monkeypatch.setattr(onnxruntime_profiling, "_MOST_LAYER_EVENTS", 12)
-    finished, events = profile(quick(model, layer_passes=500))
-
-    assert [e.text for e in events if isinstance(e, Log)] == [
+    monkeypatch.setattr(profiling, "_MOST_LAYER_EVENTS", 12)
+    report, events = profile(model, layer_passes=500)
+    assert texts(events) == [
         "Input x → 1x4 (guessed: batch 1 by its name N); --shape x:1x4 sets it",
         "layers: 2 passes, which is what ONNX Runtime's profile has room for",
     ]
-    with Report.open(str(encode(finished.result)["report"])) as report:
+    with report:
         assert len(report.counted_passes) == 2
 
 
@@ -319,26 +261,17 @@ def stop_in(stage: str, request: Request) -> Iterator[Event]:
     raise AssertionError(f"never got to {stage}")
 
 
-def test_cancelled_before_anything_was_measured_leaves_nothing(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
+def test_what_was_measured_before_a_cancel_is_left(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     events = stop_in("Warming up", quick(model, warm_up=1_000_000))
     events.close()  # type: ignore[attr-defined]
-
-    assert list(folder.iterdir()) == [model]
-
-
-def test_cancelled_after_passes_were_written_leaves_a_partial_report(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dld_tui.backends.onnxruntime import profiling as onnxruntime_profiling
-
-    monkeypatch.setattr(onnxruntime_profiling, "_WRITE_SECONDS", 0.0)
-    model = models.write(folder, models.CHAIN)
+    assert list(model.parent.iterdir()) == [model]
+    monkeypatch.setattr(profiling, "_WRITE_SECONDS", 0.0)
     events = stop_in("Measuring latency", quick(model, iterations=1_000_000))
     next(events)
     events.close()  # type: ignore[attr-defined]
-
-    with Report.open(folder / "model.dldprof") as report:
+    with Report.open(model.with_suffix(".dldprof")) as report:
         assert report.status == "partial"
         assert report.latency is not None
         assert report.notes[-1].text == "the run was cancelled"
@@ -346,42 +279,37 @@ def test_cancelled_after_passes_were_written_leaves_a_partial_report(
 
 @pytest.mark.broad
 def test_layers_that_fail_leave_the_latencies_and_say_where(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+    model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.onnxruntime import profiling as onnxruntime_profiling
-
     def fail(*_: object, **__: object) -> None:
         raise ActivityError("no profile")
 
-    monkeypatch.setattr(onnxruntime_profiling, "add_ort_profile", fail)
-    error = refused(quick(models.write(folder, models.CHAIN)), ActivityError)
-
-    assert error.hint == f"What was measured before is in {folder / 'model.dldprof'}"
-    with Report.open(folder / "model.dldprof") as report:
+    monkeypatch.setattr(profiling, "add_ort_profile", fail)
+    written = model.with_suffix(".dldprof")
+    assert refused(ActivityError, model).hint == f"What was measured before is in {written}"
+    with Report.open(written) as report:
         assert (report.status, len(report.latencies)) == ("partial", 5)
 
 
 @pytest.mark.broad
-def test_as_a_job_killed_on_the_way_leaves_a_readable_report(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
-    request = to_json(quick(model, iterations=None, duration=600.0, output=folder / "r.dldprof"))
-    job = LocalTarget(delays=Delays()).start("profile_onnxruntime", request)
-    with job:
+def test_as_a_job_killed_on_the_way_leaves_a_readable_report(folder: Path, model: Path) -> None:
+    output = folder / "r.dldprof"
+    request = to_json(quick(model, iterations=None, duration=600.0, output=output))
+    with LocalTarget(delays=Delays()).start("profile_onnxruntime", request) as job:
         seen = 0
         for event in job.events():
-            if isinstance(event, Progress) and (folder / "r.dldprof").exists():
+            if isinstance(event, Progress) and output.exists():
                 seen += 1
                 if seen == 3:  # what made the file has been committed by then
                     os.kill(job.pid, signal.SIGKILL)
     assert type(event).__name__ == "Failed"
-    with Report.open(folder / "r.dldprof") as report:
+    with Report.open(output) as report:
         assert report.status == "partial"
         assert report.latency is not None
 
 
-def test_as_a_job_it_cancels_at_once(folder: Path) -> None:
-    request = to_json(quick(models.write(folder, models.CHAIN), duration=600.0))
-    with LocalTarget().start("profile_onnxruntime", request) as job:
+def test_as_a_job_it_cancels_at_once(model: Path) -> None:
+    with LocalTarget().start("profile_onnxruntime", to_json(quick(model, duration=600.0))) as job:
         events = []
         for event in job.events():
             events.append(event)
@@ -402,23 +330,9 @@ def test_what_no_memory_can_hold_is_refused_before_anything_runs(tmp_path: Path)
     document.close()
 
 
-def test_a_free_dimension_gets_its_size(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
-    finished, _ = profile(quick(model, dim=("N=6",)))
-
-    with Report.open(str(encode(finished.result)["report"])) as report:
-        assert report.layers[0].input_dims[0] == (6, 4)
-        assert report.settings["dim"] == ["N=6"]
-    with pytest.raises(UsageError) as caught:
-        list(run(quick(model, dim=("M=6",))))
-    assert caught.value.hint == "Dynamic dimensions: N"
-
-
-def test_io_binding_times_the_copies_on_their_own(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
-    finished, _ = profile(quick(model, io_binding=True, layer_passes=2))
-
-    with Report.open(str(encode(finished.result)["report"])) as report:
+def test_io_binding_times_the_copies_on_their_own(model: Path) -> None:
+    report, _ = profile(model, io_binding=True, layer_passes=2)
+    with report:
         copies: Any = report.facts["copies"]
         assert copies["input_bytes"] == copies["output_bytes"] == 16
         assert len(report.latencies) == 5
@@ -427,32 +341,19 @@ def test_io_binding_times_the_copies_on_their_own(folder: Path) -> None:
 
 
 @pytest.mark.broad
-def test_the_optimised_model_is_saved_and_opens(folder: Path) -> None:
-    model = models.write(folder, models.CHAIN)
+def test_the_optimised_model_is_saved_and_opens_or_its_failure_is_told(
+    folder: Path, model: Path
+) -> None:
     target = folder / "optimised.onnx"
-    finished, _ = profile(quick(model, optimized_model=target, optimization_level="basic"))
-
-    assert encode(finished.result)["optimized_model"] == str(target)
-    with Report.open(str(encode(finished.result)["report"])) as report:
+    report, events = profile(
+        model, optimized_model=target, optimization_level="basic", layer_passes=0
+    )
+    with report:
         assert report.facts["optimized_model"] == str(target)
-    profile(quick(target))
-    assert sorted(path.name for path in folder.iterdir() if path.suffix != ".dldprof") == [
-        "model.onnx",
-        "optimised.onnx",
-    ]
-
-
-def test_an_optimised_model_that_cannot_be_written_fails_nothing(folder: Path) -> None:
-    target = folder / "nowhere" / "optimised.onnx"
-    finished, events = profile(quick(models.write(folder, models.CHAIN), optimized_model=target))
-
-    assert "optimized_model" not in encode(finished.result)
-    assert any("was not saved" in event.text for event in events if isinstance(event, Log))
-
-
-def test_the_peak_of_memory_is_recorded(folder: Path) -> None:
-    finished, _ = profile(quick(models.write(folder, models.CHAIN)))
-
-    with Report.open(str(encode(finished.result)["report"])) as report:
-        assert 10**7 < report.facts["peak_memory_bytes"] < 10**11  # type: ignore[operator]
-        assert "gpu_memory_bytes" not in report.facts
+    assert finished(events).optimized_model == target
+    profile(target, layer_passes=0)
+    left = [name for name in files(folder) if not name.endswith(".dldprof")]
+    assert left == ["model.onnx", "optimised.onnx"]
+    _, events = profile(model, optimized_model=folder / "nowhere" / "o.onnx", layer_passes=0)
+    assert finished(events).optimized_model is None
+    assert any("was not saved" in text for text in texts(events))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,24 +15,22 @@ from dld_tui.activities import time_pair
 from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.profile.onnxruntime import plan_of
 from dld_tui.activities.time_pair import Request, pairs_of
-from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
-from dld_tui.core.errors import CancelledError, UsageError
-from dld_tui.core.events import Finished, Progress
-from dld_tui.core.machine import environment
-from dld_tui.core.model.document.document import Document
-from dld_tui.core.report import latency
-from dld_tui.core.report.latency import PROCESSOR_MS
-from dld_tui.core.report.report import open_report
-from tests.support.models import write
-
-pytest.importorskip("onnxruntime")
-
 from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
 from dld_tui.backends.onnxruntime.session_options import (
     SessionSettings,
     processor_times_compare,
     spins,
 )
+from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
+from dld_tui.core.errors import CancelledError, UsageError
+from dld_tui.core.events import Event, Progress
+from dld_tui.core.machine import environment
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.report import latency
+from dld_tui.core.report.latency import PROCESSOR_MS
+from dld_tui.core.report.report import open_report
+from tests.support.activities import finished
+from tests.support.models import write
 
 _TRIES = 5
 """A busy machine may lend one version no processor for a whole short run."""
@@ -42,29 +40,19 @@ SHORT = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}
 def chain(folder: Path, count: int) -> Path:
     """Return a model of so many products of 192 by 192 elements."""
     nodes = "".join(f"v{at + 1} = MatMul(v{at}, v{at})" for at in range(count))
-    text = f"""
-        <ir_version: 8, opset_import: ["" : 17]>
-        g (float[192, 192] v0) => (float[192, 192] v{count}) {{ {nodes} }}
-    """
+    text = f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[192, 192] v0) => (float[192, 192] v{count}) {{ {nodes} }}"""
     return write(folder, text, f"chain{count}.onnx")
 
 
 def measured(request: Request) -> Pair:
-    (end,) = (event for event in time_pair.run(request) if isinstance(event, Finished))
-    assert isinstance(end.result, Pair)
-    return end.result
+    pair = finished(time_pair.run(request))
+    assert isinstance(pair, Pair)
+    return pair
 
 
-@pytest.mark.broad
-def test_a_cancel_between_two_reports_is_no_fault(tmp_path: Path) -> None:
-    """The first one is finished by then, and stays as it is."""
-    model = chain(tmp_path, 4)
-    events = time_pair.run(pairs_of(model, model, SHORT, {}, {})(0))
-    written = (one for one in events if isinstance(one, Progress) and "Writing" in str(one.stage))
-    next(written), next(written)
-    with pytest.raises(CancelledError) as caught:
-        events.throw(CancelledError())  # type: ignore[attr-defined]
-    assert caught.value.hint is None  # its folder is gone
+def stages(events: list[Event]) -> list[str]:
+    return [event.stage for event in events if isinstance(event, Progress)]
 
 
 @pytest.mark.parametrize("new_first", [False, pytest.param(True, marks=pytest.mark.broad)])
@@ -89,16 +77,19 @@ def test_where_both_do_not_fit_one_is_measured_after_the_other(
 
 
 @pytest.mark.broad
-def test_each_version_has_its_own_settings(tmp_path: Path) -> None:
+def test_each_version_has_its_own_settings_and_stages(tmp_path: Path) -> None:
+    """The gate says at which stage a pair was stopped."""
     model = chain(tmp_path, 4)
     request_of = pairs_of(
         model, model, {**SHORT, "threads": 2}, {"optimization_level": "disabled"}, {"threads": 1}
     )
     base, new = request_of(0).sides()
-    assert (base.threads, base.optimization_level) == (2, "disabled")
-    assert (new.threads, new.optimization_level) == (1, "all")
-    assert (base.model, new.model) == (model, model)
-    assert measured(request_of(0)).ratio > 0
+    assert (base.model, base.threads, base.optimization_level) == (model, 2, "disabled")
+    assert (new.model, new.threads, new.optimization_level) == (model, 1, "all")
+    events = list(time_pair.run(request_of(0)))
+    assert finished(events).ratio > 0
+    assert "base: Loading the model" in stages(events)
+    assert any(re.fullmatch(r"new, loaded in .*s: Warming up", one) for one in stages(events))
 
 
 def test_only_the_first_pairs_measure_layers_and_each_turn_is_told(
@@ -108,13 +99,24 @@ def test_only_the_first_pairs_measure_layers_and_each_turn_is_told(
     model = chain(tmp_path, 1)
     request_of = pairs_of(model, model, SHORT, {}, {})
     assert request_of(NODE_PAIRS - 1).layer_passes == 2
-    *events, end = time_pair.run(request_of(NODE_PAIRS))
-    assert isinstance(end, Finished)
-    assert end.result.base.nodes == {}
+    events = list(time_pair.run(request_of(NODE_PAIRS)))
+    assert finished(events).base.nodes == {}
     turns = [one for one in events if isinstance(one, Progress) and one.unit == "turns"]
     assert {one.stage for one in turns} == {"Measuring in turns"}
     assert [one.done for one in turns] == list(range(1, len(turns) + 1))
     assert turns
+
+
+@pytest.mark.broad
+def test_a_cancel_between_two_reports_is_no_fault(tmp_path: Path) -> None:
+    """The first one is finished by then, and stays as it is."""
+    model = chain(tmp_path, 4)
+    events = time_pair.run(pairs_of(model, model, SHORT, {}, {})(0))
+    written = (one for one in events if isinstance(one, Progress) and "Writing" in str(one.stage))
+    next(written), next(written)
+    with pytest.raises(CancelledError) as caught:
+        events.throw(CancelledError())  # type: ignore[attr-defined]
+    assert caught.value.hint is None  # its folder is gone
 
 
 @pytest.mark.parametrize(
@@ -134,6 +136,16 @@ def test_settings_of_one_version_are_checked_before_anything_runs(
         pairs_of(Path("a.onnx"), Path("b.onnx"), {}, {}, settings, target)
 
 
+@pytest.mark.parametrize("is_new", [False, True])
+def test_an_error_names_the_version(tmp_path: Path, is_new: bool) -> None:
+    base, new = (chain(tmp_path, length) for length in (2, 3))
+    wrong = {"shape": ["nothing:1x2"]}
+    settings = ({}, wrong) if is_new else (wrong, {})
+    with pytest.raises(UsageError) as caught:
+        measured(pairs_of(base, new, SHORT, *settings)(0))
+    assert caught.value.where == str(new if is_new else base)
+
+
 @pytest.mark.broad
 @pytest.mark.parametrize("at_once", [1, 2])
 def test_profiles_in_turns_know_the_processor_time_of_a_pass(tmp_path: Path, at_once: int) -> None:
@@ -143,7 +155,7 @@ def test_profiles_in_turns_know_the_processor_time_of_a_pass(tmp_path: Path, at_
         plan_of(Profile(model=model, output=tmp_path / name, threads=1, inter_threads=at_once))
         for name in ("a.dldprof", "b.dldprof")
     ]
-    with contextlib.closing(Document.open(model)) as document:
+    with closing(Document.open(model)) as document:
         runs = [ProfilingRun(plan, document, {"cpu": "a processor"}) for plan in plans]
         for _ in profile_in_turns(runs, 0.01):
             pass
@@ -204,12 +216,9 @@ def test_threads_of_a_session_spin_where_there_are_some_that_may(
     [(0.0, None, True), (50.0, None, False), (0.0, 50.0, False), (50.0, 0.0, True)],
 )
 def test_on_a_busy_machine_threads_stop_spinning_between_passes(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    own: float,
-    of_caller: float | None,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: float, of_caller: float | None,
     spins: bool,
-) -> None:
+) -> None:  # fmt: skip
     spinning, measure_in_turns = [], latency.measure_in_turns
 
     def spy(*args: Any, **named: Any) -> Any:
@@ -218,20 +227,10 @@ def test_on_a_busy_machine_threads_stop_spinning_between_passes(
 
     monkeypatch.setattr(environment, "waited_percent", lambda: own)
     monkeypatch.setattr(latency, "measure_in_turns", spy)
-    model = chain(tmp_path, 4)
-    request = pairs_of(model, model, {"threads": 2, **SHORT}, {}, {})(0)
+    model = chain(tmp_path, 1)
+    request = pairs_of(model, model, {"threads": 2, **SHORT}, {}, {})(NODE_PAIRS)  # no layers
     measured(replace(request, waited=of_caller))
     assert spinning == [spins]
-
-
-@pytest.mark.parametrize("is_new", [False, True])
-def test_an_error_names_the_version(tmp_path: Path, is_new: bool) -> None:
-    base, new = (chain(tmp_path, length) for length in (2, 3))
-    wrong = {"shape": ["nothing:1x2"]}
-    settings = ({}, wrong) if is_new else (wrong, {})
-    with pytest.raises(UsageError) as caught:
-        measured(pairs_of(base, new, SHORT, *settings)(0))
-    assert caught.value.where == str(new if is_new else base)
 
 
 @pytest.mark.broad
@@ -241,8 +240,7 @@ def test_a_pair_keeps_to_its_share_of_the_time(
     """One pass of each is timed however short the share; layers only where there is time."""
     model = chain(tmp_path, 4)
     long = {"duration": 30.0, "layer_passes": 2, "warm_up": 1_000_000}
-    counts: list[int] = []
-    drop = ProfilingRun.drop
+    counts, drop = list[int](), ProfilingRun.drop
 
     def dropped(run: ProfilingRun) -> None:
         counts.append(len(run.latencies))
@@ -260,20 +258,4 @@ def test_a_pair_keeps_to_its_share_of_the_time(
     measured(request_of(1, PairTime(share_s=1.0)))
     assert min(counts) >= 1
     assert time.monotonic() - begin < 25
-
-
-@pytest.mark.broad
-def test_layers_are_measured_if_they_fit_the_share(tmp_path: Path) -> None:
-    model = chain(tmp_path, 4)
-    short = {"duration": 0.05, "layer_passes": 2, "warm_up": 1}
-    assert measured(pairs_of(model, model, short, {}, {})(0, PairTime(share_s=20.0))).base.nodes
-
-
-@pytest.mark.broad
-def test_stages_name_the_version_and_how_long_it_took_to_load(tmp_path: Path) -> None:
-    """The gate says at which stage a pair was stopped."""
-    model = chain(tmp_path, 4)
-    events = time_pair.run(pairs_of(model, model, SHORT, {}, {})(0))
-    stages = [event.stage or "" for event in events if isinstance(event, Progress)]
-    assert "base: Loading the model" in stages
-    assert any(re.fullmatch(r"new, loaded in .*s: Warming up", stage) for stage in stages)
+    assert measured(pairs_of(model, model, SHORT, {}, {})(0, PairTime(share_s=20.0))).base.nodes

@@ -10,9 +10,8 @@ import numpy as np
 from onnx import numpy_helper
 
 from dld_tui.core.codec import encode
-from dld_tui.core.events import Finished
-from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.activities import finished
 
 OLD = """
 <ir_version: 7, opset_import: ["" : 12, "acme" : 1],
@@ -88,12 +87,10 @@ layers (float[N, 4] x) => (float[N, 4] y)
 """
 
 
-def convert(name: str, model: Path, output: Path | None, **settings: Any) -> dict[str, JSON]:
+def convert(name: str, model: Path, output: Path | None, **settings: Any) -> dict[str, Any]:
     module = importlib.import_module(f"dld_tui.activities.convert.{name}")
-    *_, last = module.run(module.Request(model, output, **settings))
-    assert isinstance(last, Finished)
-    found: dict[str, Any] = encode(last.result)
-    return found
+    result: dict[str, Any] = encode(finished(module.run(module.Request(model, output, **settings))))
+    return result
 
 
 def with_matrix(folder: Path, text: str, *dims: int) -> Path:

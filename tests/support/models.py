@@ -160,8 +160,14 @@ def write_weighted(folder: Path, text: str, name: str = "model.onnx") -> Path:
     made = {name for node in model.graph.node for name in node.output}
     for info in model.graph.value_info:
         if info.name not in made:
-            shape = [dim.dim_value for dim in info.type.tensor_type.shape.dim]
-            values = (random.standard_normal(shape) * 0.5).astype(np.float32)
+            kind = info.type.tensor_type
+            shape = [dim.dim_value for dim in kind.shape.dim]
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
+            is_integer = np.issubdtype(dtype, np.integer)
+            drawn = (
+                random.integers(-127, 128, shape) if is_integer else random.normal(size=shape) / 2
+            )
+            values = drawn.astype(dtype)
             model.graph.initializer.append(numpy_helper.from_array(values, info.name))
     del model.graph.value_info[:]
     path = folder / name

@@ -1,5 +1,8 @@
+"""Weights in few bits become floats: the operators are the authority, computed one by one."""
+
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -8,20 +11,27 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.activities.convert.dequantize import Request, run
-from dld_tui.core.codec import encode
 from dld_tui.core.conversion.dequantize import dequantize
 from dld_tui.core.errors import InputError
-from dld_tui.core.events import Finished
 from dld_tui.core.model.document.document import Document
-from tests.support import decoders, models
+from tests.support import conversions, decoders, models
+
+HEAD = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
+
+
+def written(folder: Path, graph: str, **weights: Any) -> Path:
+    """Write a model with weights, arrays or tensors."""
+    model = models.parse(HEAD + graph)
+    for name, values in weights.items():
+        is_made = isinstance(values, onnx.TensorProto)
+        model.graph.initializer.append(values if is_made else numpy_helper.from_array(values, name))
+    onnx.save(model, folder / "m.onnx")
+    return folder / "m.onnx"
 
 
 def convert(path: Path, **more: Any) -> tuple[Path, dict[str, Any]]:
     output = path.with_name(f"{path.stem}.float.onnx")
-    *_, last = run(Request(path, output, **more))
-    assert isinstance(last, Finished)
-    return output, encode(last.result)
+    return output, conversions.convert("dequantize", path, output, **more)
 
 
 def run_model(path: Path, feeds: dict[str, Any]) -> list[Any]:
@@ -33,20 +43,23 @@ def run_model(path: Path, feeds: dict[str, Any]) -> list[Any]:
     return list(session.run(None, feeds))
 
 
+def same(path: Path, feeds: dict[str, Any]) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """Convert; require the same outputs, and return the model that was made and the result."""
+    output, result = convert(path)
+    for before, after in zip(run_model(path, feeds), run_model(output, feeds), strict=True):
+        np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-4)
+    return onnx.load(output), result
+
+
 def test_a_decoder_computes_the_same(tmp_path: Path) -> None:
     path = decoders.grouped(tmp_path / "decoder.onnx")
-    output, result = convert(path)
-
+    ids = np.array([[3, 1, 4, 1, 5]])
     cache = {
         f"past_key_values.{at}.{one}": np.zeros((1, 2, 0, 16), np.float32)
         for at in range(2)
         for one in ("key", "value")
     }
-    ids = np.array([[3, 1, 4, 1, 5]])
-    feeds = {"input_ids": ids, "attention_mask": np.ones_like(ids)} | cache
-    for before, after in zip(run_model(path, feeds), run_model(output, feeds), strict=True):
-        np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-4)
-    model = onnx.load(output)
+    model, result = same(path, {"input_ids": ids, "attention_mask": np.ones_like(ids)} | cache)
     assert result["weights"] == 8
     assert {node.op_type for node in model.graph.node if node.domain} == {
         "GroupQueryAttention", "SkipSimplifiedLayerNormalization"
@@ -57,125 +70,75 @@ def test_a_decoder_computes_the_same(tmp_path: Path) -> None:
 def test_a_shared_weight_a_bias_rows_and_stored_weights(tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     levels = random.integers(-8, 8, (64, 6))
-    stored = [
-        numpy_helper.from_array(random.integers(0, 256, (64, 2, 16), dtype=np.uint8), "w_Q4"),
-        numpy_helper.from_array(random.random(128, np.float32), "s"),
-        numpy_helper.from_array(random.random(64, np.float32), "bias"),
-        numpy_helper.from_array(random.integers(0, 256, (9, 32), dtype=np.uint8), "table"),
-        numpy_helper.from_array(random.random((9, 2), np.float32), "table_s"),
-        helper.make_tensor("d", TensorProto.INT4, (64, 6), levels.flatten().tolist()),
-        numpy_helper.from_array(random.random((2, 6), np.float32), "d_s"),
-    ]
-    own = "com.microsoft"
-    sizes: dict[str, Any] = {"K": 64, "N": 64, "bits": 4, "block_size": 32}
-    nodes = [
-        helper.make_node("GatherBlockQuantized", ["table", "ids", "table_s"], ["x"], domain=own,
-                         block_size=32, quantize_axis=1, bits=4),
-        helper.make_node("MatMulNBits", ["x", "w_Q4", "s"], ["a"], domain=own, **sizes),
-        helper.make_node("MatMulNBits", ["a", "w_Q4", "s", "", "", "bias"], ["b"], domain=own,
-                         **sizes),
-        helper.make_node("DequantizeLinear", ["d", "d_s"], ["d_f"], axis=0, block_size=32),
-        helper.make_node("MatMul", ["b", "d_f"], ["y"]),
-    ]  # fmt: skip
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        nodes, "g", [value("ids", TensorProto.INT64, [3])],
-        [value("y", TensorProto.FLOAT, [3, 6])], stored,
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(own, 1)]
-    path = tmp_path / "mixed.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
-
-    output, result = convert(path)
-
-    feeds = {"ids": np.array([0, 8, 3])}
-    (before,), (after,) = run_model(path, feeds), run_model(output, feeds)
-    np.testing.assert_allclose(after, before, rtol=1e-4)
-    made = onnx.load(output)
-    assert [node.op_type for node in made.graph.node] == [
-        "Gather",
-        "MatMul",
-        "MatMul",
-        "Add",
-        "MatMul",
-    ]
+    path = written(
+        tmp_path,
+        """g (int64[3] ids) => (float[3, 6] y) {
+        x = com.microsoft.GatherBlockQuantized <block_size = 32, quantize_axis = 1, bits = 4>
+            (table, ids, table_s)
+        a = com.microsoft.MatMulNBits <K = 64, N = 64, bits = 4, block_size = 32> (x, w_Q4, s)
+        b = com.microsoft.MatMulNBits <K = 64, N = 64, bits = 4, block_size = 32>
+            (a, w_Q4, s, "", "", bias)
+        d_f = DequantizeLinear <axis = 0, block_size = 32> (d, d_s)
+        y = MatMul (b, d_f) }""",
+        w_Q4=random.integers(0, 256, (64, 2, 16), dtype=np.uint8),
+        s=random.random(128, np.float32),
+        bias=random.random(64, np.float32),
+        table=random.integers(0, 256, (9, 32), dtype=np.uint8),
+        table_s=random.random((9, 2), np.float32),
+        d=helper.make_tensor("d", TensorProto.INT4, (64, 6), levels.flatten().tolist()),
+        d_s=random.random((2, 6), np.float32),
+    )
+    made, result = same(path, {"ids": np.array([0, 8, 3])})
+    operators = [node.op_type for node in made.graph.node]
+    assert operators == ["Gather", "MatMul", "MatMul", "Add", "MatMul"]
     assert sorted(one.name for one in made.graph.initializer) == ["bias", "d_f", "table_float", "w"]
     assert result["weights"] == 4
 
 
-def test_nothing_in_few_bits_is_said(tmp_path: Path) -> None:
-    path = decoders.grouped(tmp_path / "decoder.onnx", int4=False)
-    _, result = convert(path)
-
-    assert result["weights"] == 0
-    assert result["values"]["skipped"] == "no weight is stored in few bits"
+def test_a_table_and_a_product_of_one_weight_share_it_in_floats_too(tmp_path: Path) -> None:
+    random = np.random.default_rng(6)
+    path = written(
+        tmp_path,
+        """g (int64[3] ids) => (float[3, 9] y) <int64[2] to = {9, 32}, int64[2] rows = {9, 2}> {
+        table = Reshape (b, to) table_s = Reshape (s, rows)
+        x = com.microsoft.GatherBlockQuantized <block_size = 32, quantize_axis = 1, bits = 4>
+            (table, ids, table_s)
+        y = com.microsoft.MatMulNBits <K = 64, N = 9, bits = 4, block_size = 32> (x, b, s) }""",
+        b=random.integers(0, 256, (9, 2, 16), dtype=np.uint8),
+        s=random.random(18, np.float32),
+    )
+    made, result = same(path, {"ids": np.array([0, 8, 3])})
+    assert [node.op_type for node in made.graph.node] == ["Gather", "Transpose", "MatMul"]
+    assert [one.dims for one in made.graph.initializer] == [[9, 64]]
+    assert result["weights"] == 2
 
 
 def test_quantized_activations_stay(tmp_path: Path) -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 21]>
-    both (float[4] x) => (float[4] y)
+    text = """both (float[4] x) => (float[4] y)
     <float s = {0.5}, int8 z = {3}, int8[4] w = {1, 2, 3, 127}> {
         q = QuantizeLinear(x, s, z)
         d = DequantizeLinear(q, s, z)
         f = DequantizeLinear(w, s, z)
-        y = Mul(d, f)
-    }
-    """
-    document = Document.open(models.write(tmp_path, text))
-    *_, made = dequantize(document)
-
-    assert made.notes == ["of activations: 1 QuantizeLinear node, as before"]
-    assert [node.op_type for node in made.document.main.nodes] == [
-        "QuantizeLinear", "DequantizeLinear", "Mul"
-    ]  # fmt: skip
-    weight = made.document.main.initializer("f")
-    assert weight is not None
-    assert weight.read().tolist() == [-1.0, -0.5, 0.0, 62.0]
-    assert made.document.main.initializer("z") is not None  # the other one uses it
-    made.document.close()
-    document.close()
+        y = Mul(d, f) }"""
+    with closing(Document.open(written(tmp_path, text))) as document:
+        *_, made = dequantize(document)
+        with closing(made.document):
+            main = made.document.main
+            assert made.notes == ["of activations: 1 QuantizeLinear node, as before"]
+            operators = [node.op_type for node in main.nodes]
+            assert operators == ["QuantizeLinear", "DequantizeLinear", "Mul"]
+            weight = main.initializer("f")
+            assert weight is not None
+            assert weight.read().tolist() == [-1.0, -0.5, 0.0, 62.0]
+            assert main.initializer("z") is not None  # the other one uses it
 
 
-def indexed_product(path: Path, bits: int, zeros: str) -> Any:
-    """Write a MatMulNBits with sorted rows; return its matrix, computed element by element."""
-    rows, columns, block = 64, 8, 32
-    blocks, random = rows // block, np.random.default_rng(bits)
-    levels = random.integers(0, 1 << bits, (columns, rows)).astype(np.uint8)
-    scales = random.uniform(0.01, 0.05, (columns, blocks)).astype(np.float32)
-    group = random.permutation(np.repeat(np.arange(blocks), block)).astype(np.int32)
-    points = random.integers(0, 1 << bits, (columns, blocks)).astype(np.uint8)
-
-    def pack(values: Any) -> Any:
-        per_byte = 8 // bits
-        padded = np.zeros((len(values), -(-values.shape[1] // per_byte) * per_byte), np.uint8)
-        padded[:, : values.shape[1]] = values
-        return sum(padded[:, at::per_byte] << (bits * at) for at in range(per_byte))
-
-    weights = [numpy_helper.from_array(pack(levels).reshape(columns, blocks, -1), "q"),
-               numpy_helper.from_array(scales.reshape(-1), "scales"),
-               numpy_helper.from_array(group, "group")]  # fmt: skip
-    if zeros == "packed":
-        weights.append(numpy_helper.from_array(pack(points).reshape(-1), "zeros"))
-    elif zeros == "float":
-        weights.append(numpy_helper.from_array(points.astype(np.float32).reshape(-1), "zeros"))
-    else:
-        points[:] = 1 << (bits - 1)
-    node = helper.make_node(
-        "MatMulNBits", ["x", "q", "scales", "zeros" if zeros else "", "group"], ["y"], name="p",
-        domain="com.microsoft", K=rows, N=columns, bits=bits, block_size=block,
-    )  # fmt: skip
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph([node], "g", [value("x", 1, ["m", rows])],
-                              [value("y", 1, ["m", columns])], weights)  # fmt: skip
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
-    matrix = np.empty((rows, columns))
-    for row in range(rows):
-        for column in range(columns):
-            at = column, group[row]
-            matrix[row, column] = (int(levels[column, row]) - int(points[at])) * scales[at]
-    return matrix
+def pack(values: Any, bits: int) -> Any:
+    """Return levels with as many in a byte as it holds."""
+    per_byte = 8 // bits
+    padded = np.zeros((len(values), -(-values.shape[1] // per_byte) * per_byte), np.uint8)
+    padded[:, : values.shape[1]] = values
+    return sum(padded[:, at::per_byte] << (bits * at) for at in range(per_byte))
 
 
 @pytest.mark.parametrize(("bits", "zeros"), [(4, ""), (4, "packed"), (4, "float"), (2, "packed")])
@@ -183,51 +146,60 @@ def test_sorted_rows_are_compared_with_what_the_operator_says(
     bits: int, zeros: str, tmp_path: Path
 ) -> None:
     """ONNX Runtime ignores packed zero points of sorted rows, which must not be blamed on us."""
-    matrix = indexed_product(tmp_path / "m.onnx", bits, zeros)
-    output, result = convert(tmp_path / "m.onnx")
-    rows = np.random.default_rng(0).standard_normal((3, 64)).astype(np.float32)
-    [product] = run_model(output, {"x": rows})
-    np.testing.assert_allclose(product, rows @ matrix, rtol=1e-4, atol=1e-5)
-    assert result["values"]["is_good"]
-    is_avoided = bits == 2 or zeros == "packed"
-    assert any("g_idx" in line for line in result["values"]["guess"]) == is_avoided
-    assert np.isclose(result["values"]["outputs"]["y"]["max_abs"], 0, atol=1e-4)
-
-
-TIED = """<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>
-g (int64[3] ids) => (float[3, 9] y) <int64[2] to = {9, 32}, int64[2] rows = {9, 2}> {
-    table = Reshape (b, to)
-    table_s = Reshape (s, rows)
-    x = com.microsoft.GatherBlockQuantized <block_size = 32, quantize_axis = 1, bits = 4>
-        (table, ids, table_s)
-    y = com.microsoft.MatMulNBits <K = 64, N = 9, bits = 4, block_size = 32> (x, b, s)
-}"""
-
-
-def test_a_table_and_a_product_of_one_weight_share_it_in_floats_too(tmp_path: Path) -> None:
-    random = np.random.default_rng(6)
-    model = onnx.parser.parse_model(TIED)
-    model.graph.initializer.extend([
-        numpy_helper.from_array(random.integers(0, 256, (9, 2, 16), dtype=np.uint8), "b"),
-        numpy_helper.from_array(random.random(18, np.float32), "s"),
-    ])  # fmt: skip
-    path = tmp_path / "tied.onnx"
-    onnx.save(model, path)
-
+    rows, columns, block = 64, 8, 32
+    blocks, random = rows // block, np.random.default_rng(bits)
+    levels = random.integers(0, 1 << bits, (columns, rows)).astype(np.uint8)
+    scales = random.uniform(0.01, 0.05, (columns, blocks)).astype(np.float32)
+    group = random.permutation(np.repeat(np.arange(blocks), block)).astype(np.int32)
+    points = random.integers(0, 1 << bits, (columns, blocks)).astype(np.uint8)
+    given = {"packed": pack(points, bits), "float": points.astype(np.float32)}
+    if not zeros:
+        points[:] = 1 << (bits - 1)
+    path = written(
+        tmp_path,
+        f"""g (float[m, {rows}] x) => (float[m, {columns}] y) {{
+        [p] y = com.microsoft.MatMulNBits
+            <K = {rows}, N = {columns}, bits = {bits}, block_size = {block}>
+            (x, q, scales, {"zeros" if zeros else '""'}, group) }}""",
+        q=pack(levels, bits).reshape(columns, blocks, -1),
+        scales=scales.reshape(-1),
+        group=group,
+        **({"zeros": given[zeros].reshape(-1)} if zeros else {}),
+    )
+    matrix = [
+        [(int(levels[at, row]) - int(points[at, group[row]])) * scales[at, group[row]]
+         for at in range(columns)]
+        for row in range(rows)
+    ]  # fmt: skip
     output, result = convert(path)
+    x = np.random.default_rng(0).standard_normal((3, rows)).astype(np.float32)
+    [product] = run_model(output, {"x": x})
+    np.testing.assert_allclose(product, x @ np.array(matrix), rtol=1e-4, atol=1e-5)
+    values = result["values"]
+    assert values["is_good"]
+    is_avoided = bits == 2 or zeros == "packed"
+    assert any("g_idx" in line for line in values["guess"]) == is_avoided
+    assert np.isclose(values["outputs"]["y"]["max_abs"], 0, atol=1e-4)
 
-    feeds = {"ids": np.array([0, 8, 3])}
-    (before,), (after,) = run_model(path, feeds), run_model(output, feeds)
-    np.testing.assert_allclose(after, before, rtol=1e-4)
-    made = onnx.load(output)
-    assert [node.op_type for node in made.graph.node] == ["Gather", "Transpose", "MatMul"]
-    assert [one.dims for one in made.graph.initializer] == [[9, 64]]
-    assert result["weights"] == 2
+
+def experts(folder: Path, hidden: int, weights: dict[str, Any], **attributes: Any) -> Path:
+    """Write a model of a QMoE without biases; zero points are weights z1 and z2."""
+    count, inputs = len(weights["w1"]), ["x", "p", "w1", "s1", "", "w2", "s2"]
+    if "z1" in weights:
+        inputs += ["", "", "", "", "z1", "z2"]
+    node = helper.make_node("QMoE", inputs, ["y"], "moe", domain="com.microsoft", **attributes)
+    path = written(
+        folder,
+        f"g (float[5, {hidden}] x, float[5, {count}] p) => (float[5, {hidden}] y) {{}}",
+        **weights,
+    )
+    model = onnx.load(path)
+    model.graph.node.append(node)
+    onnx.save(model, path)
+    return path
 
 
-def mixture(
-    feeds: dict[str, Any], weights: dict[str, Any], bits: int, block: int, zeros: bool
-) -> Any:
+def mixture(feeds: dict[str, Any], weights: dict[str, Any], bits: int, block: int) -> Any:
     """Compute the two best experts of each token in NumPy."""
 
     def unpacked(data: Any) -> Any:
@@ -238,7 +210,7 @@ def mixture(
     for name in "12":
         levels, scales = unpacked(weights[f"w{name}"]), weights[f"s{name}"].astype(np.float64)
         points = np.full(scales.shape, float(1 << (bits - 1)))
-        if zeros:
+        if f"z{name}" in weights:
             points = unpacked(weights[f"z{name}"])[..., : scales.shape[-1]]
         width = block or levels.shape[-1]
         scales, points = (
@@ -262,45 +234,28 @@ def mixture(
 @pytest.mark.parametrize(("bits", "zeros"), [(4, False), (4, True), (8, True)])
 def test_experts_compute_the_same(tmp_path: Path, bits: int, block: int, zeros: bool) -> None:
     random = np.random.default_rng(7)
-    experts, hidden, inner = 4, 64, 96
+    count, hidden, inner = 4, 64, 96
     weights: dict[str, Any] = {}
     for name, columns, rows in (("1", inner, hidden), ("2", hidden, inner)):
-        per_byte = 8 // bits
-        weights[f"w{name}"] = random.integers(
-            0, 256, (experts, columns, rows // per_byte), dtype=np.uint8
-        )
-        scaled = (experts, columns, rows // block) if block else (experts, columns)
+        stored = (count, columns, rows // (8 // bits))
+        scaled = (count, columns, rows // block) if block else (count, columns)
+        weights[f"w{name}"] = random.integers(0, 256, stored, dtype=np.uint8)
         weights[f"s{name}"] = random.random(scaled, np.float32) / 200
-        packed = (*scaled[:-1], -(-scaled[-1] * bits // 8))
-        weights[f"z{name}"] = random.integers(0, 256, packed, dtype=np.uint8)
-    inputs = ["x", "p", "w1", "s1", "", "w2", "s2"]
-    if zeros:
-        inputs += ["", "", "", "", "z1", "z2"]
+        if zeros:
+            packed = (*scaled[:-1], -(-scaled[-1] * bits // 8))
+            weights[f"z{name}"] = random.integers(0, 256, packed, dtype=np.uint8)
     more: dict[str, Any] = {"block_size": block} if block else {}
-    node = helper.make_node(
-        "QMoE", inputs, ["y"], "moe", domain="com.microsoft", k=2, expert_weight_bits=bits,
-        activation_type="silu", normalize_routing_weights=1, **more,
+    path = experts(
+        tmp_path, hidden, weights, k=2, expert_weight_bits=bits, activation_type="silu",
+        normalize_routing_weights=1, **more,
     )  # fmt: skip
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [node], "g",
-        [value("x", TensorProto.FLOAT, [5, hidden]), value("p", TensorProto.FLOAT, [5, experts])],
-        [value("y", TensorProto.FLOAT, [5, hidden])],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()
-         if name in inputs],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    path = tmp_path / "moe.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
-
     output, result = convert(path)
-
     feeds = {
         "x": random.standard_normal((5, hidden), np.float32),
-        "p": random.standard_normal((5, experts), np.float32),
+        "p": random.standard_normal((5, count), np.float32),
     }
     (before,), (after,) = run_model(path, feeds), run_model(output, feeds)
-    expected = mixture(feeds, weights, bits, block, zeros)
+    expected = mixture(feeds, weights, bits, block)
     np.testing.assert_allclose(after, expected, rtol=1e-3, atol=1e-4 * np.abs(expected).max())
     # With 8 bits in blocks its kernel rounds what it multiplies by to 8 bits.
     np.testing.assert_allclose(before, expected, rtol=1e-2, atol=1e-2 * np.abs(expected).max())
@@ -312,13 +267,11 @@ def test_experts_follow_the_attribute_and_the_doubt_is_told(tmp_path: Path) -> N
     """The kernel of QMoE normalizes with normalize_routing_weights 0, too, that of MoE does not."""
     random = np.random.default_rng(3)
     weights: dict[str, Any] = {
-        "w1": random.integers(0, 256, (4, 32, 32), np.uint8),
-        "w2": random.integers(0, 256, (4, 32, 32), np.uint8),
+        **{f"w{at}": random.integers(0, 256, (4, 32, 32), np.uint8) for at in (1, 2)},
         **{f"s{at}": random.random((4, 32), np.float32) / 100 for at in (1, 2)},
     }
-    path = _experts(tmp_path, weights, k=2, expert_weight_bits=8, activation_type="relu")
+    path = experts(tmp_path, 32, weights, k=2, expert_weight_bits=8, activation_type="relu")
     output, result = convert(path, keep_wrong=True)
-
     feeds = {"x": random.standard_normal((5, 32), np.float32), "p": np.zeros((5, 4), np.float32)}
     (before,), (after,) = run_model(path, feeds), run_model(output, feeds)
     # Of four experts with the same score, two have a weight of 1/4 each: or of 1/2, normalized.
@@ -334,47 +287,23 @@ def test_experts_that_do_not_fit_together_are_refused(
         "w1": np.zeros((2, 32, 16), np.uint8), "s1": np.ones((2, 32), np.float32),
         "w2": np.zeros(second, np.uint8), "s2": np.ones(second[:2], np.float32),
     }  # fmt: skip
-    path = _experts(tmp_path, weights, k=1)
+    path = experts(tmp_path, 32, weights, k=1)
     with pytest.raises(InputError, match="do not fit together"):
         convert(path)
     with pytest.raises(Exception, match="expected to have shape"):  # the authority
         run_model(path, {"x": np.ones((5, 32), np.float32), "p": np.ones((5, 2), np.float32)})
 
 
-def _experts(folder: Path, weights: dict[str, Any], **attributes: Any) -> Path:
-    """Write a model of a QMoE of width 32 without biases."""
-    node = helper.make_node(
-        "QMoE", ["x", "p", "w1", "s1", "", "w2", "s2"], ["y"], "moe", domain="com.microsoft",
-        **attributes,
-    )  # fmt: skip
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [node], "g",
-        [value("x", TensorProto.FLOAT, [5, 32]),
-         value("p", TensorProto.FLOAT, [5, len(weights["w1"])])],
-        [value("y", TensorProto.FLOAT, [5, 32])],
-        [numpy_helper.from_array(array, name) for name, array in weights.items()],
-    )  # fmt: skip
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    path = folder / "moe.onnx"
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), path)
-    return path
-
-
 def test_what_does_not_fit_is_refused_and_what_stays_is_told(tmp_path: Path) -> None:
-    short = """<ir_version: 10, opset_import: ["" : 21]>
-    g () => (float[4, 6] y) <int8[4, 6] w = {1}, float[4] s = {1, 1, 1, 1}> {
-        [w1] y = DequantizeLinear <axis = 1> (w, s)
-    }"""
-    path = tmp_path / "short.onnx"
-    onnx.save(onnx.parser.parse_model(short), path)
-    with pytest.raises(InputError) as caught:
-        convert(path)
-    assert str(caught.value).startswith("w1: DequantizeLinear: its scales are 4, not 6")
-    left = """<ir_version: 10, opset_import: ["" : 21]>
-    g (float s) => (float[2] y) <int8[2] w = {1, 2}> { y = DequantizeLinear (w, s) }"""
-    path = tmp_path / "left.onnx"
-    onnx.save(onnx.parser.parse_model(left), path)
-    _, result = convert(path)
+    short = """g () => (float[4, 6] y) <int8[4, 6] w = {1}, float[4] s = {1, 1, 1, 1}> {
+        [w1] y = DequantizeLinear <axis = 1> (w, s) }"""
+    with pytest.raises(InputError, match=r"^w1: DequantizeLinear: its scales are 4, not 6"):
+        convert(written(tmp_path, short))
+    left = "g (float s) => (float[2] y) <int8[2] w = {1, 2}> { y = DequantizeLinear (w, s) }"
+    _, result = convert(written(tmp_path, left))
     assert "weights of 1 node stay in few bits: s is not stored: it is an input" in str(result)
     assert "no weight is stored" not in str(result)
+    _, result = convert(models.write(tmp_path, models.CHAIN))
+    assert (result["weights"], result["values"]["skipped"]) == (
+        0, "no weight is stored in few bits"
+    )  # fmt: skip

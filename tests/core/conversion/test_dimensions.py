@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -20,124 +21,106 @@ from dld_tui.core.conversion.regrouping import Factor, regrouped
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.model.shapes.size import Size, product, symbol
 from tests.support import models
+from tests.support.runtime import session_of
 
 N, T = symbol("N"), symbol("T")
 
+HEAD = '<ir_version: 10, opset_import: ["" : 18]>'
 FIXED = {
-    "Reshape": (
-        "[B, 2, 3] x", "[B, 6] y", "s = Constant <value_ints = [B, 6]> () y = Reshape (x, s)",
-    ),
-    "Reshape with -1": (
-        "[B, 2, 3] x", "[B, 6] y", "s = Constant <value_ints = [B, -1]> () y = Reshape (x, s)",
-    ),
+    "Reshape": ("[B, 2, 3] x", "[B, 6] y", "s = Ints [B, 6] y = Reshape (x, s)"),
+    "Reshape with -1": ("[B, 2, 3] x", "[B, 6] y", "s = Ints [B, -1] y = Reshape (x, s)"),
     "Reshape with -1 elsewhere": (
         "[B, 4, 6] x", "[4, B, 6] y",
-        "t = Transpose <perm = [1, 0, 2]> (x) s = Constant <value_ints = [-1, B, 6]> ()"
-        " y = Reshape (t, s)",
+        "t = Transpose <perm = [1, 0, 2]> (x) s = Ints [-1, B, 6] y = Reshape (t, s)",
     ),
     "Reshape that merges and splits": (
         "[B, 4, 6] x", "[B, 4, 6] y",
-        "s = Constant <value_ints = [M, 6]> () a = Reshape (x, s) r = Relu (a)"
-        " q = Constant <value_ints = [B, 4, -1]> () y = Reshape (r, q)",
+        "s = Ints [M, 6] a = Reshape (x, s) r = Relu (a) q = Ints [B, 4, -1] y = Reshape (r, q)",
     ),
     "Reshape of a computed shape": (
         "[B, 4, 6] x", "[B, 24] y",
-        "h = Shape (x) i = Constant <value_ints = [1]> () j = Constant <value_ints = [2]> ()"
-        " b = Gather (h, i) c = Gather (h, j) m = Mul (b, c) n = Constant <value_ints = [B]> ()"
-        " s = Concat <axis = 0> (n, m) y = Reshape (x, s)",
+        "h = Shape (x) i = Ints [1] j = Ints [2] b = Gather (h, i) c = Gather (h, j)"
+        " m = Mul (b, c) n = Ints [B] s = Concat <axis = 0> (n, m) y = Reshape (x, s)",
     ),
-    "Expand": (
-        "[B, 1, 3] x", "[B, 4, 3] y", "s = Constant <value_ints = [B, 4, 3]> () y = Expand (x, s)",
-    ),
-    "Slice": (
-        "[B, 5] x", "[B, 3] y",
-        "a = Constant <value_ints = [0, 1]> () e = Constant <value_ints = [B, 4]> ()"
-        " y = Slice (x, a, e)",
-    ),
+    "Expand": ("[B, 1, 3] x", "[B, 4, 3] y", "s = Ints [B, 4, 3] y = Expand (x, s)"),
+    "Slice": ("[B, 5] x", "[B, 3] y", "a = Ints [0, 1] e = Ints [B, 4] y = Slice (x, a, e)"),
     "Concat": (
         "[B, 2, 3] x", "[B, 3, 3] y",
-        "s = Constant <value_ints = [B, 1, 3]> ()"
-        " c = ConstantOfShape <value = float[1] {2}> (s) y = Concat <axis = 1> (c, x)",
+        "s = Ints [B, 1, 3] c = ConstantOfShape <value = float[1] {2}> (s)"
+        " y = Concat <axis = 1> (c, x)",
     ),
-    "Concat with Tile": (
-        "[B, 2, 3] x", "[B, 3, 3] y",
-        "o = Constant <value = float[1, 1, 3] {1, 2, 3}> ()"
-        " s = Constant <value_ints = [B, 1, 1]> ()"
-        " c = Tile (o, s) y = Concat <axis = 1> (c, x)",
-    ),
-    "Concat with Expand": (
-        "[B, 2, 3] x", "[B, 3, 3] y",
-        "o = Constant <value = float[1, 1, 3] {1, 2, 3}> ()"
-        " s = Constant <value_ints = [B, 1, 3]> ()"
-        " c = Expand (o, s) y = Concat <axis = 1> (c, x)",
-    ),
+    **{
+        f"Concat with {operator}": (
+            "[B, 2, 3] x", "[B, 3, 3] y",
+            "o = Constant <value = float[1, 1, 3] {1, 2, 3}> ()"
+            f" s = Ints {shape} c = {operator} (o, s) y = Concat <axis = 1> (c, x)",
+        )
+        for operator, shape in (("Tile", "[B, 1, 1]"), ("Expand", "[B, 1, 3]"))
+    },
     "ConstantOfShape": (
         "[B, 3] x", "[B, 3] y",
-        "s = Constant <value_ints = [B, 3]> () c = ConstantOfShape <value = float[1] {2}> (s)"
-        " y = Add (c, x)",
+        "s = Ints [B, 3] c = ConstantOfShape <value = float[1] {2}> (s) y = Add (c, x)",
     ),
     "Resize": (
         "[B, 1, 2, 2] x", "[B, 1, 4, 4] y",
-        "s = Constant <value_ints = [B, 1, 4, 4]> () y = Resize <mode = \"nearest\"> (x, , , s)",
+        "s = Ints [B, 1, 4, 4] y = Resize <mode = \"nearest\"> (x, , , s)",
     ),
     "MatMul": (
-        "[B, 2, 3] x", "[B, 2, 2] y",
-        "t = Transpose <perm = [0, 2, 1]> (x) y = MatMul (x, t)",
+        "[B, 2, 3] x", "[B, 2, 2] y", "t = Transpose <perm = [0, 2, 1]> (x) y = MatMul (x, t)",
     ),
 }  # fmt: skip
+"""B is the batch, M is four of it, and Ints a constant."""
 
 
-def model_of(name: str, size: int) -> onnx.ModelProto:
-    given, made, nodes = FIXED[name]
-    text = (
-        f'<ir_version: 10, opset_import: ["" : 18]> g (float{given}) => (float{made}) {{{nodes}}}'
-    )
-    for letter, number in (("B", size), ("M", 4 * size)):
-        for before, after in (("[", ","), ("[", "]"), (" ", ","), (" ", "]")):
-            text = text.replace(f"{before}{letter}{after}", f"{before}{number}{after}")
-    return models.parse(text)
+def model_of(given: str, made: str, nodes: str) -> onnx.ModelProto:
+    nodes = re.sub(r"Ints (\[[^]]*\])", r"Constant <value_ints = \1> ()", nodes)
+    return models.parse(f"{HEAD} g (float{given}) => (float{made}) {{{nodes}}}")
 
 
-def free(model: onnx.ModelProto, axis: int = 0, *, is_batch: bool = True) -> list[str]:
-    (info,) = model.graph.input
-    sizes = tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
+def copied(model: onnx.ModelProto) -> onnx.ModelProto:
+    return onnx.ModelProto.FromString(model.SerializeToString())
+
+
+def freed(
+    model: onnx.ModelProto, axes: dict[tuple[str, int], str], batches: str = "N"
+) -> list[str]:
+    """Free dimensions of the inputs in place; ``batches`` are the names of those of a batch."""
+    sizes = {
+        info.name: tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
+        for info in model.graph.input
+    }
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    copy = onnx.ModelProto.FromString(model.SerializeToString())
     return free_dimensions(
-        model, {("x", axis): "N"}, {"x": sizes}, batches=["N"] if is_batch else (),
-        read=weights.get, small=copy,
-    )  # fmt: skip
-
-
-def run(model: onnx.ModelProto, x: Any) -> Any:
-    return run_all(model, {"x": x})
-
-
-def run_all(model: onnx.ModelProto, feeds: dict[str, Any]) -> Any:
-    runtime = pytest.importorskip("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 3
-    session = runtime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        model, axes, sizes, batches=list(batches), read=weights.get, small=copied(model)
     )
-    return session.run(None, feeds)[0]
+
+
+def run(model: onnx.ModelProto, **feeds: Any) -> Any:
+    return session_of(model).run(None, feeds)[0]
+
+
+def sizes_of(info: onnx.ValueInfoProto) -> list[Any]:
+    return [dim.dim_param or dim.dim_value for dim in info.type.tensor_type.shape.dim]
 
 
 @pytest.mark.parametrize("size", [1, 4])
 @pytest.mark.parametrize("name", FIXED)
 def test_items_of_any_batch_are_what_they_are_alone(name: str, size: int) -> None:
-    model = model_of(name, size)
-    original = onnx.ModelProto.FromString(model.SerializeToString())
-    free(model)
+    given, made, nodes = (
+        re.sub(r"\bM\b", str(4 * size), re.sub(r"\bB\b", str(size), part)) for part in FIXED[name]
+    )
+    model = model_of(given, made, nodes)
+    original = copied(model)
+    freed(model, {("x", 0): "N"})
     onnx.checker.check_model(model, full_check=True)
-    sizes = [dim.dim_value for dim in original.graph.input[0].type.tensor_type.shape.dim]
-    x = np.random.default_rng(0).standard_normal((3 * size, *sizes[1:])).astype(np.float32)
+    (info,) = original.graph.input
+    x = np.random.default_rng(0).standard_normal([3 * size, *sizes_of(info)[1:]]).astype(np.float32)
     axis = 1 if name == "Reshape with -1 elsewhere" else 0
 
-    alone = [run(original, part) for part in np.split(x, 3)]
-    assert (run(model, x[:size]) == alone[0]).all()
-    assert (run(model, x) == np.concatenate(alone, axis)).all()
-    assert model.graph.output[0].type.tensor_type.shape.dim[axis].dim_param == "N"
+    alone = [run(original, x=part) for part in np.split(x, 3)]
+    assert (run(model, x=x[:size]) == alone[0]).all()
+    assert (run(model, x=x) == np.concatenate(alone, axis)).all()
+    assert sizes_of(model.graph.output[0])[axis] == "N"
 
 
 @pytest.mark.parametrize(
@@ -148,10 +131,8 @@ def test_items_of_any_batch_are_what_they_are_alone(name: str, size: int) -> Non
 def test_sizes_of_outputs_follow_where_those_of_all_inputs_are_fixed(
     inputs: str, rows: int
 ) -> None:
-    model = models.parse(
-        f"""<ir_version: 10, opset_import: ["" : 18]> g ({inputs}) => (float[P, 4] y) {{
-        y = Concat <axis = 0> (a, b) }}"""
-    )
+    text = f"{HEAD} g ({inputs}) => (float[P, 4] y) {{ y = Concat <axis = 0> (a, b) }}"
+    model = models.parse(text)
     if inputs.endswith("float b"):
         model.graph.input[1].type.tensor_type.ClearField("shape")
     declare_outputs(model, model)
@@ -159,25 +140,22 @@ def test_sizes_of_outputs_follow_where_those_of_all_inputs_are_fixed(
 
 
 @pytest.mark.parametrize("joined", [0, 1, 2, -1])
-@pytest.mark.parametrize("freed", [0, 1, 2])
-def test_a_fixed_tensor_is_joined_along_any_axis(freed: int, joined: int) -> None:
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_a_fixed_tensor_is_joined_along_any_axis(axis: int, joined: int) -> None:
     sizes, beside = [2, 4, 3], [2, 4, 3]
     beside[joined] = 1
     made = [*sizes]
     made[joined] += 1
-    model = models.parse(
-        f"""<ir_version: 10, opset_import: ["" : 18]> g (float{sizes} x) => (float{made} y) {{
-        s = Constant <value_ints = {beside}> () c = ConstantOfShape <value = float[1] {{2}}> (s)
-        y = Concat <axis = {joined}> (c, x) }}"""
-    )
-    free(model, freed, is_batch=False)
+    nodes = f"s = Ints {beside} c = ConstantOfShape <value = float[1] {{2}}> (s)"
+    model = model_of(f"{sizes} x", f"{made} y", f"{nodes} y = Concat <axis = {joined}> (c, x)")
+    freed(model, {("x", axis): "N"}, "")
     for size in (1, 7):
         for shape in (sizes, beside):
-            if shape is sizes or freed != joined % 3:
-                shape[freed] = size
+            if shape is sizes or axis != joined % 3:
+                shape[axis] = size
         x = np.random.default_rng(0).normal(size=sizes).astype(np.float32)
         wanted = np.concatenate([np.full(beside, 2, np.float32), x], joined)
-        np.testing.assert_array_equal(run(model, x), wanted)
+        np.testing.assert_array_equal(run(model, x=x), wanted)
 
 
 @pytest.mark.parametrize(
@@ -186,85 +164,56 @@ def test_a_fixed_tensor_is_joined_along_any_axis(freed: int, joined: int) -> Non
         ("i = Constant <value_int = 0> () y = Gather (x, i)", "[3]", "Gather y: .*away"),
         ("y = ReduceSum <keepdims = 0> (x)", "", "ReduceSum y: .*away"),
         ("y = Softmax <axis = 0> (x)", "[2, 3]", "Softmax y: it computes along"),
-        (
-            "a = Constant <value_ints = [0]> () e = Constant <value_ints = [1]> ()"
-            " y = Slice (x, a, e, a)",
-            "[1, 3]",
-            "Slice y: it takes 1 of the 2",
-        ),
-        (
-            "w = Constant <value = float[2, 3] {1, 2, 3, 4, 5, 6}> () y = Add (x, w)",
-            "[2, 3]",
-            "'w', an input of Add y, has 2 items",
-        ),
+        ("a = Ints [0] e = Ints [1] y = Slice (x, a, e, a)", "[1, 3]",
+         "Slice y: it takes 1 of the 2"),
+        ("w = Constant <value = float[2, 3] {1, 2, 3, 4, 5, 6}> () y = Add (x, w)", "[2, 3]",
+         "'w', an input of Add y, has 2 items"),
     ],
-)
+)  # fmt: skip
 def test_what_stands_in_the_way_is_named(nodes: str, output: str, why: str) -> None:
-    header = '<ir_version: 10, opset_import: ["" : 18]>'
-    model = models.parse(f"{header} g (float[2, 3] x) => (float{output} y) {{{nodes}}}")
     with pytest.raises(ActivityError, match=why):
-        free(model)
+        freed(model_of("[2, 3] x", f"{output} y", nodes), {("x", 0): "N"})
 
 
-def test_states_of_recurrent_layers_follow_the_batch() -> None:
-    model = models.parse("""
-        <ir_version: 10, opset_import: ["" : 18]>
-        g (float[5, 1, 2] x) => (float[5, 1, 1, 3] y)
-        { y = GRU <hidden_size = 3> (x, w, r, , , h) }
-    """)
+def recurrent(operator: str, inputs: str, given: str, **more: tuple[int, ...]) -> onnx.ModelProto:
+    """Return a model of a recurrent layer of width 3 with drawn weights w and r, and more."""
+    model = models.parse(
+        f"""{HEAD} g (float[5, 1, 2] x{inputs}) => (float[5, 1, 1, 3] y)
+        {{ y = {operator} <hidden_size = 3> (x, w, r, , {given}) }}"""
+    )
+    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[operator]
     values = np.random.default_rng(0)
-    for name, sizes in (("w", (1, 9, 2)), ("r", (1, 9, 3)), ("h", (1, 1, 3))):
+    for name, sizes in {"w": (1, gates * 3, 2), "r": (1, gates * 3, 3), **more}.items():
         weight = values.standard_normal(sizes).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(weight, name))
-    original = onnx.ModelProto.FromString(model.SerializeToString())
-    free(model, 1)
-    x = values.standard_normal((5, 2, 2)).astype(np.float32)
-    alone = [run(original, x[:, i : i + 1]) for i in range(2)]
-    assert np.allclose(run(model, x), np.concatenate(alone, 2), atol=1e-6)
+    return model
 
 
 @pytest.mark.parametrize("has_lengths", [False, True], ids=["", "with lengths"])
-@pytest.mark.parametrize("op_type", ["GRU", "LSTM", "RNN"])
-def test_a_first_state_that_is_an_input_follows_with_the_data(
-    op_type: str, has_lengths: bool
-) -> None:
-    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[op_type]
-    lengths = "int32[1] n, " if has_lengths else ""
-    is_long = op_type == "LSTM"
-    cell = ", float[1, 1, 3] c" if is_long else ""
-    text = f"""
-        <ir_version: 10, opset_import: ["" : 18]>
-        g (float[5, 1, 2] x, {lengths}float[1, 1, 3] h{cell}) => (float[5, 1, 1, 3] y)
-        {{ y = {op_type} <hidden_size = 3>
-            (x, w, r, , {"n" if has_lengths else ""}, h{", c" if is_long else ""}) }}
-    """
-    model = models.parse(text)
-    values = np.random.default_rng(0)
-    for name, sizes in (("w", (1, gates * 3, 2)), ("r", (1, gates * 3, 3))):
-        weight = values.standard_normal(sizes).astype(np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(weight, name))
-    original = onnx.ModelProto.FromString(model.SerializeToString())
-    shapes: dict[str, tuple[int, ...]] = {"x": (5, 1, 2), "h": (1, 1, 3)}
-    if is_long:
-        shapes["c"] = (1, 1, 3)
-    axes = {("x", 1): "N", ("h", 1): "N"} | ({("c", 1): "N"} if is_long else {})
-    if has_lengths:
-        shapes["n"], axes["n", 0] = (1,), "N"
-    changed = free_dimensions(
-        model, axes, shapes, batches=["N"], read=lambda _: None,
-        small=onnx.ModelProto.FromString(original.SerializeToString()),
-    )  # fmt: skip
-    assert changed == []
+@pytest.mark.parametrize("operator", ["GRU", "LSTM", "RNN", "GRU with a stored state"])
+def test_states_of_recurrent_layers_follow_the_batch(operator: str, has_lengths: bool) -> None:
+    operator, _, stored = operator.partition(" with ")
+    states = {"h": (1, 1, 3), "c": (1, 1, 3)} if operator == "LSTM" else {"h": (1, 1, 3)}
+    inputs = ", int32[1] n" if has_lengths else ""
+    inputs += "" if stored else "".join(f", float[1, 1, 3] {name}" for name in states)
+    given = ", ".join(["n" if has_lengths else "", *states])
+    model = recurrent(operator, inputs, given, **states if stored else {})
+    original = copied(model)
+    fed = {"x": (5, 1, 2), **({} if stored else states)}
+    axes = {(name, 1): "N" for name in fed} | ({("n", 0): "N"} if has_lengths else {})
+    changed = freed(model, axes)
+    assert bool(changed) == bool(stored)
+    random = np.random.default_rng(1)
     feeds = {
-        name: values.standard_normal((sizes[0], 3, sizes[2])).astype(np.float32)
-        for name, sizes in shapes.items() if name != "n"
-    }  # fmt: skip
-    ns = {"n": np.array([5, 2, 4], np.int32)} if has_lengths else {}
-    together = run_all(model, feeds | ns)
+        name: random.standard_normal((sizes[0], 3, sizes[2])).astype(np.float32)
+        for name, sizes in fed.items()
+    }
+    lengths = {"n": np.array([5, 2, 4], np.int32)} if has_lengths else {}
+    together = run(model, **feeds, **lengths)
     for item in range(3):
         alone = {name: one[:, item : item + 1] for name, one in feeds.items()}
-        own = {name: one[item : item + 1] for name, one in ns.items()}
-        expected = run_all(original, alone | own)
+        own = {name: one[item : item + 1] for name, one in lengths.items()}
+        expected = run(original, **alone, **own)
         assert np.allclose(together[:, :, item : item + 1], expected, atol=1e-6)
 
 
@@ -287,23 +236,14 @@ SQUARE = TWO_AT_ONCE.replace("6, 1]", "4, 1]").replace("6, 8", "4, 8").replace("
 @pytest.mark.parametrize("text", [TWO_AT_ONCE, SQUARE], ids=["4x6", "4x4"])
 def test_two_dimensions_are_freed_at_once(text: str) -> None:
     model = models.parse(text)
-    original = onnx.ModelProto.FromString(model.SerializeToString())
-    length = model.graph.input[0].type.tensor_type.shape.dim[1].dim_value
-    free_dimensions(
-        model, {("a", 0): "N", ("b", 0): "N", ("a", 1): "T", ("b", 2): "T"},
-        {"a": (4, length, 8), "b": (4, 8, length, 1)}, batches=["N"],
-        read=lambda _: None, small=original,
-    )  # fmt: skip
-    dims = model.graph.output[0].type.tensor_type.shape.dim
-    assert [dim.dim_param or dim.dim_value for dim in dims] == ["N", "T", 8]
+    length = sizes_of(model.graph.input[0])[1]
+    freed(model, {("a", 0): "N", ("b", 0): "N", ("a", 1): "T", ("b", 2): "T"})
+    assert sizes_of(model.graph.output[0]) == ["N", "T", 8]
     random = np.random.default_rng(0)
     for n, t in ((4, length), (3, length), (4, 7), (3, 7), (1, 1)):
-        a = random.random((n, t, 8), np.float32)
-        b = random.random((n, 8, t, 1), np.float32)
+        a, b = (random.random(sizes, np.float32) for sizes in ((n, t, 8), (n, 8, t, 1)))
         expected = (a + b[..., 0].transpose(0, 2, 1)) * np.arange(1, 9)
-        made = run_all(model, {"a": a, "b": b})
-        assert made.shape == (n, t, 8)
-        assert np.allclose(made, expected)
+        np.testing.assert_allclose(run(model, a=a, b=b), expected, rtol=1e-5)
 
 
 COMPUTED: dict[str, tuple[tuple[int, ...], Callable[..., list[list[int]]]]] = {
@@ -320,9 +260,9 @@ COMPUTED: dict[str, tuple[tuple[int, ...], Callable[..., list[list[int]]]]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("freed", ["MNT", "NT", "MT", "T", "M"])
+@pytest.mark.parametrize("free", ["MNT", "NT", "MT", "T", "M"])
 @pytest.mark.parametrize("name", COMPUTED)
-def test_shapes_are_computed_of_the_sizes_that_are_free(name: str, freed: str) -> None:
+def test_shapes_are_computed_of_the_sizes_that_are_free(name: str, free: str) -> None:
     order, targets = COMPUTED[name]
     old = {"M": 3, "N": 5, "T": 7}
     weights, nodes, last = [], f"t = Transpose <perm = {[*order]}> (x)", "t"
@@ -331,33 +271,23 @@ def test_shapes_are_computed_of_the_sizes_that_are_free(name: str, freed: str) -
         nodes += f" r{at} = Reshape ({last}, s{at})"
         last = f"r{at}"
     model = models.parse(
-        f"""<ir_version: 10, opset_import: ["" : 18]>
-        g (float[3, 5, 7, 8] x) => (float{targets(*old.values())[-1]} y)
+        f"""{HEAD} g (float[3, 5, 7, 8] x) => (float{targets(*old.values())[-1]} y)
         <{", ".join(weights)}> {{ {nodes} y = Neg ({last}) }}"""
     )
-    original = onnx.ModelProto.FromString(model.SerializeToString())
-    values = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
-    free_dimensions(
-        model, {("x", "MNT".index(one)): one for one in freed}, {"x": (3, 5, 7, 8)}, batches=(),
-        read=values.get, small=original,
-    )  # fmt: skip
+    freed(model, {("x", "MNT".index(one)): one for one in free}, "")
     for m, n, t in ((3, 5, 7), (1, 2, 4), (2, 1, 9)):
-        sizes = {key: new if key in freed else old[key]
+        sizes = {key: new if key in free else old[key]
                  for key, new in zip("MNT", (m, n, t), strict=True)}  # fmt: skip
         x = np.random.default_rng(0).random((*sizes.values(), 8), np.float32)
         expected = -x.transpose(order).reshape(targets(*sizes.values())[-1])
-        np.testing.assert_array_equal(run(model, x), expected)
+        np.testing.assert_array_equal(run(model, x=x), expected)
 
 
 def test_other_dimensions_may_be_computed_along() -> None:
-    model = models.parse("""
-        <ir_version: 10, opset_import: ["" : 18]>
-        g (float[1, 2, 4] x) => (float[1, 8] y)
-        { a = Softmax <axis = 2> (x) s = Constant <value_ints = [1, 8]> () y = Reshape (a, s) }
-    """)
-    free(model, 2, is_batch=False)
-    x = np.random.default_rng(0).standard_normal((1, 2, 7)).astype(np.float32)
-    assert run(model, x).shape == (1, 14)
+    nodes = "a = Softmax <axis = 2> (x) s = Ints [1, 8] y = Reshape (a, s)"
+    model = model_of("[1, 2, 4] x", "[1, 8] y", nodes)
+    freed(model, {("x", 2): "N"}, "")
+    assert run(model, x=np.ones((1, 2, 7), np.float32)).shape == (1, 14)
 
 
 @pytest.mark.parametrize(
@@ -384,13 +314,9 @@ def test_where_a_reshape_puts_the_dimensions(
 
 def test_dimensions_that_were_merged_come_apart_as_they_went_in() -> None:
     merged = [[Factor(4, N), Factor(6, T)], [Factor(8, 8)]]
-    made = regrouped(merged, (4, 6, 8))
-    assert made == [[Factor(4, N)], [Factor(6, T)], [Factor(8, 8)]]
+    assert regrouped(merged, (4, 6, 8)) == [[Factor(4, N)], [Factor(6, T)], [Factor(8, 8)]]
     assert regrouped(merged, (6, 4, 8)) is None
-
-
-def test_a_reshape_that_mixes_has_no_place_for_a_dimension() -> None:
-    assert regrouped([[Factor(4, N)], [Factor(6, 6)]], (3, 8)) is None
+    assert regrouped([[Factor(4, N)], [Factor(6, 6)]], (3, 8)) is None, "N is mixed into both"
 
 
 TWO = """
@@ -421,15 +347,12 @@ def test_dimensions_that_make_no_sense_are_refused(text: str) -> None:
         find_dimension(models.parse(TWO).graph, text)
 
 
-def test_one_dimension_gets_one_size() -> None:
-    with pytest.raises(UsageError, match="same axis as batch=4"):
-        find_dimensions(models.parse(TWO).graph, ["batch=4", "x:0=5"])
-
-
-def test_a_fixed_dimension_is_declared_everywhere() -> None:
+def test_one_dimension_gets_one_size_declared_everywhere() -> None:
     model = models.parse(TWO)
+    with pytest.raises(UsageError, match="same axis as batch=4"):
+        find_dimensions(model.graph, ["batch=4", "x:0=5"])
     one = find_dimension(model.graph, "batch=4")
     set_dimension(model, one.axes, one.name, 4)
     told = [*model.graph.input, *model.graph.output, *model.graph.value_info]
-    assert "batch" not in {dim.dim_param for v in told for dim in v.type.tensor_type.shape.dim}
-    assert model.graph.value_info[0].type.tensor_type.shape.dim[0].dim_value == 4
+    assert "batch" not in {size for info in told for size in sizes_of(info)}
+    assert sizes_of(model.graph.value_info[0])[0] == 4

@@ -1,4 +1,4 @@
-"""Which nodes are to blame for wrong values."""
+"""Which nodes are to blame for wrong values, and what is said of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.accuracy.statistics import compare
@@ -19,9 +21,11 @@ from dld_tui.core.conversion.error_attribution import (
     failing_nodes,
     first_failing_node,
     nodes_to_keep,
+    rounded_copy,
 )
 from dld_tui.core.conversion.result import ComparedValues, NotCompared, OutputError, values_lines
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.serialise import skeleton_bytes
 from tests.support import models
 
 GOOD = np.array([1.0, 2.0])
@@ -52,8 +56,13 @@ def findings(
     return MeasuredErrors(document, rows, ranges or {}, clipped or {}, FP16)
 
 
-def names(found: MeasuredErrors, kept: tuple[str, ...] = (), most: int = 1) -> list[str]:
-    nodes = [found.document.main.find(name) for name in kept]
+def blamed(found: MeasuredErrors) -> tuple[str, str, str] | None:
+    first = first_failing_node(found)
+    return None if first is None else (first.node, first.op_type, first.reason)
+
+
+def kept(found: MeasuredErrors, already: tuple[str, ...] = (), most: int = 1) -> list[str]:
+    nodes = [found.document.main.find(name) for name in already]
     chosen = nodes_to_keep(found, [node for node in nodes if node is not None], most)
     return [node.name for node in chosen]
 
@@ -61,64 +70,55 @@ def names(found: MeasuredErrors, kept: tuple[str, ...] = (), most: int = 1) -> l
 def test_what_overflows_is_named_with_its_range_and_kept_with_its_neighbours(
     document: Document,
 ) -> None:
-    found = findings(
-        document, {"a": GOOD, "b": GOOD, "c": INFINITE, "y": INFINITE}, {"c": 123_456.0}
-    )
-    first = first_failing_node(found)
-    assert first is not None
-    assert (first.node, first.op_type) == ("third", "Mul")
-    assert first.reason == "'c' becomes infinite or NaN, in the original it is up to 1.235e+05"
-    assert names(found) == ["third", "last", "second"]
-    assert names(found, ("third", "last", "second")) == [], "what was Inf on its way adds nothing"
+    values = {"a": GOOD, "b": GOOD, "c": INFINITE, "y": INFINITE}
+    found = findings(document, values, {"c": 123_456.0})
+    said = "'c' becomes infinite or NaN, in the original it is up to 1.235e+05"
+    assert blamed(found) == ("third", "Mul", said)
+    assert kept(found) == ["third", "last", "second"]
+    assert kept(found, ("third", "last", "second")) == [], "what was Inf on its way adds nothing"
 
 
 def test_a_weight_out_of_range_is_blamed_on_the_node_that_takes_it(document: Document) -> None:
-    values = {"a": GOOD, "b": FAR, "c": FAR, "y": FAR}
-    found = findings(document, values, clipped={"w": 1e6})
-    first = first_failing_node(found)
-    assert first is not None
-    assert first.node == "second"
-    assert first.reason == "its weight 'w' reaches 1e+06, and float16 ends at 65,504"
-    assert names(found) == ["second"]
+    found = findings(document, {"a": GOOD, "b": FAR, "c": FAR, "y": FAR}, clipped={"w": 1e6})
+    said = "its weight 'w' reaches 1e+06, and float16 ends at 65,504"
+    assert blamed(found) == ("second", "Add", said)
+    assert kept(found) == ["second"]
 
 
 def test_else_the_noisiest_nodes_are_kept_and_then_what_they_take(document: Document) -> None:
     found = findings(document, {"a": GOOD, "b": GOOD * 1.001, "c": FAR, "y": FAR})
-    assert names(found) == ["third"]
-    assert names(found, ("third",)) == ["second"]
-    assert [one.node for one in failing_nodes(nodes_to_keep(found, (), 5))] == [
-        "third", "second"
-    ]  # fmt: skip
+    assert kept(found) == ["third"]
+    assert kept(found, ("third",)) == ["second"]
+    both = [one.node for one in failing_nodes(nodes_to_keep(found, (), 5))]
+    assert both == ["third", "second"]
+    found = findings(document, {"a": GOOD, "b": GOOD * 1.0001, "c": GOOD})  # none is wrong alone
+    assert blamed(found) == ("second", "Add", "'b' is less exact (signal to noise 80 dB)")
+    assert blamed(findings(document, {})) is None
 
 
-def test_where_no_tensor_is_wrong_alone_the_noisiest_node_is_named(document: Document) -> None:
-    first = first_failing_node(findings(document, {"a": GOOD, "b": GOOD * 1.0001, "c": GOOD}))
-    assert first is not None
-    assert (first.node, first.reason) == ("second", "'b' is less exact (signal to noise 80 dB)")
-    assert first_failing_node(findings(document, {})) is None
+SMALL, MANY = np.array([2e-5, -1e-5]), np.full(10_000, 100.0)
+ONE_OFF = np.where(np.arange(10_000) == 7, 90.0, MANY)
 
 
-def test_single_elements_are_no_problem_when_there_is_little_noise() -> None:
-    many = np.full(10_000, 100.0)
-    one_off = many.copy()
-    one_off[7] = 90.0
-    assert row("y", one_off, many).problem
-    assert FLOAT16.judged(row("y", one_off, many)).problem == ""
-    assert FLOAT16.judged(row("y", FAR)).problem
-    assert FLOAT16.judged(row("y", INFINITE)).problem
-
-
-def test_outputs_that_are_nearly_all_noise_are_wrong_however_small() -> None:
-    small = np.array([2e-5, -1e-5])
-    for name, other, reference, is_wrong_there in (
-        ("y", small + 3e-5, small, True),
-        ("y", small * 1.1, small, False),
-        ("b", small + 3e-5, small, False),  # no output
-        ("y", np.full(2, 1e-5), np.array([1e-8, -1e-8]), False),  # rounding errors of float32
-    ):
-        one = row(name, other, reference)
-        assert not one.problem, "the tolerance of elements allows it"
-        assert bool(FLOAT16.judged(one).problem) is is_wrong_there
+@pytest.mark.parametrize(
+    ("name", "other", "reference", "by_element", "is_wrong"),
+    [
+        ("y", FAR, GOOD, True, True),
+        ("y", INFINITE, GOOD, True, True),
+        ("y", ONE_OFF, MANY, True, False),
+        ("y", SMALL + 3e-5, SMALL, False, True),
+        ("y", SMALL * 1.1, SMALL, False, False),
+        ("b", SMALL + 3e-5, SMALL, False, False),
+        ("y", np.full(2, 1e-5), np.array([1e-8, -1e-8]), False, False),
+    ],
+    ids=["far", "infinite", "one of many elements", "small, and nearly all noise", "little noise",
+         "noise, but no output", "rounding errors of float32"],
+)  # fmt: skip
+def test_noise_is_judged_beside_the_tolerance_of_elements(
+    name: str, other: Any, reference: Any, by_element: bool, is_wrong: bool
+) -> None:
+    one = row(name, other, reference)
+    assert (bool(one.problem), bool(FLOAT16.judged(one).problem)) == (by_element, is_wrong)
 
 
 def values(document: Document, other: Any) -> ComparedValues:
@@ -133,27 +133,44 @@ def values(document: Document, other: Any) -> ComparedValues:
 
 
 def test_the_report_names_the_output_the_node_and_the_ways_out(document: Document) -> None:
-    good = values(document, GOOD)
+    good, noisy, bad = (values(document, other) for other in (GOOD, GOOD * 1.4, INFINITE))
     assert values_lines(good) == [
         "all outputs are within the tolerance on random inputs; largest error: y differs by at"
         " most 0, exact"
     ]
-    assert not good.is_wrong
-    noisy = values_lines(values(document, GOOD * 1.4))
-    assert noisy[0].startswith("WRONG"), "float16 is held to more"
-    noisy = values_lines(replace(values(document, GOOD * 1.4), is_good=True))
-    assert "outside of the tolerance on random inputs, with noise of 40%" in noisy[0]
-    bad = values(document, INFINITE)
-    assert bad.is_wrong
-    lines = values_lines(bad)
-    assert lines[0].startswith("WRONG VALUES: output y differs by at most 0")
-    assert lines[1] == "  first at Add second: 'b' becomes infinite or NaN"
-    assert len(lines) == 2
+    assert (good.is_wrong, bad.is_wrong) == (False, True)
+    assert values_lines(noisy)[0].startswith("WRONG"), "float16 is held to more"
+    noisy_line = values_lines(replace(noisy, is_good=True))[0]
+    assert "outside of the tolerance on random inputs, with noise of 40%" in noisy_line
+    wrong, first = values_lines(bad)
+    assert wrong.startswith("WRONG VALUES: output y differs by at most 0")
+    assert first == "  first at Add second: 'b' becomes infinite or NaN"
     assert values_lines(replace(bad, advice="do that\x1b"))[2] == "  do that\\x1b"
     assert bad.first is not None
-    repaired = values_lines(replace(values(document, GOOD), repaired=[bad.first] * 14))
+    repaired = values_lines(replace(good, repaired=[bad.first] * 14))
     assert repaired[1] == "14 nodes kept in the old type for accuracy:"
     assert repaired[14] == "  and 2 more"
     skipped = NotCompared("it is large")
     assert values_lines(skipped) == ["values were not compared: it is large"]
     assert not skipped.is_wrong
+
+
+HALVES = """<ir_version: 10, opset_import: ["" : 18]>
+halves (float16[2] x) => (float16[2] y, float16[2] z) <float16 w = {23728}>
+{ [big] a = Mul(x, w) [down] y = Div(a, w) [same] z = Identity(a) }"""
+"""The weight is 300: numbers of this type are given as their bits."""
+
+
+def test_a_rounded_copy_overflows_between_nodes_as_float16_does(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, HALVES))) as document:
+        with closing(rounded_copy(document)) as copy:
+            model = onnx.ModelProto.FromString(skeleton_bytes(copy))
+        assert len(document.main.nodes) == 3, "the original stays as it is"
+    onnx.checker.check_model(model, full_check=True)
+    with np.errstate(over="ignore"):
+        results = ReferenceEvaluator(model).run(None, {"x": np.array([2, 300], np.float16)})
+    y, z = map(np.asarray, results)
+    assert y.dtype == np.float16
+    assert (y.tolist(), z.tolist()) == ([2, np.inf], [600, np.inf])
+    ops = [node.op_type for node in model.graph.node]
+    assert ops.count("Cast") == 6, "of x, w and a, which two nodes take, and of each node's output"

@@ -1,16 +1,18 @@
-"""What conversions tell goes through JSON and comes back as what it was."""
+"""What conversions tell: through JSON, in lines, and in their certificate."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dld_tui.activities.registry import activities, decode_result
+from dld_tui.activities.registry import decode_result
 from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.codec import encode
+from dld_tui.core.conversion.certificate import certificate
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
 from dld_tui.core.conversion.quantization_plan import Point
@@ -34,12 +36,14 @@ from dld_tui.core.conversion.result import (
     ResizedModel,
     StrippedModel,
     TensorLosses,
+    VerifiedResult,
     loss_lines,
     made_notes,
     noted_lines,
     report_notes,
 )
 from dld_tui.core.conversion.tensor_casting import TensorLoss
+from dld_tui.core.notes import Claim, NoteKind
 
 FIGURES = ModelFigures(3, {"Add": 3}, 1, 16, 0, {"float32": 16}, 0, {"": 18})
 WRITTEN: dict[str, Any] = {
@@ -94,8 +98,8 @@ def test_a_result_comes_back_as_what_it_was(activity: str, result: Any) -> None:
     assert decode_result(activity, data) == result
 
 
-def test_every_activity_says_of_what_class_its_results_are() -> None:
-    assert [activity.id for activity in activities() if activity.result is None] == []
+def test_what_was_not_compared_says_why() -> None:
+    assert encode(NotCompared("it is large")) == {"skipped": "it is large"}
 
 
 VERIFIED = {**WRITTEN, "values": NotCompared("it is large"), "latency_ms": None}
@@ -192,17 +196,10 @@ def test_of_weights_that_lose_values_the_first_are_those_out_of_range() -> None:
 
     assert loss_lines([]) == []
     lines = loss_lines([loss(f"w{at}", 0, 0, 1) for at in range(12)] + [loss("far", 1, 2, 0)])
-    assert lines[:2] == [
-        "13 weights would be rounded:", "  far: 1 too large, 2 to zero; largest error 0.5"
+    assert lines == [
+        "13 weights would be rounded:", "  far: 1 too large, 2 to zero; largest error 0.5",
+        *(f"  w{at}: 1 rounded; largest error 0.5" for at in range(11)), "  and 1 more",
     ]  # fmt: skip
-    assert (len(lines), lines[2]) == (14, "  w0: 1 rounded; largest error 0.5")
-    assert lines[-1] == "  and 1 more"
-
-
-def test_what_was_not_compared_is_not_wrong() -> None:
-    assert WRONG.is_wrong
-    assert not NotCompared("it is large").is_wrong
-    assert encode(NotCompared("it is large")) == {"skipped": "it is large"}
 
 
 @pytest.mark.parametrize(
@@ -228,3 +225,66 @@ def test_what_is_said_of_two_latencies(latency: Latencies, told: str) -> None:
     )  # fmt: skip
     (line,) = (note.text for note in report_notes(result) if "latency on this CPU" in note.text)
     assert line.endswith(f"({told})")
+
+
+def claims_of(**given: Any) -> dict[str, tuple[NoteKind, str]]:
+    """Return the claims of a result, whose weights were 1,000 bytes."""
+    before, after = (
+        replace(FIGURES, weight_bytes=size) for size in (1000, given.pop("after", 1000))
+    )
+    result = VerifiedResult(
+        path=Path("m.onnx"), before=before, after=after, notes=["a note"],
+        remarks=[], **{"values": NotCompared("no runtime"), "latency_ms": None, **given},
+    )  # fmt: skip
+    notes = certificate(result)
+    assert {note.text for note in report_notes(result) if "a note" in note.text} <= {
+        note.text for note in notes
+    }
+    return {note.claim: (note.kind, note.text) for note in notes if isinstance(note, Claim)}
+
+
+@pytest.mark.parametrize(
+    ("after", "claim", "kind"),
+    [
+        (1000, "same size", NoteKind.INFO), (995, "same size", NoteKind.INFO),
+        (500, "half the size", NoteKind.GOOD), (250, "a quarter of the size", NoteKind.GOOD),
+        (700, "30 % smaller", NoteKind.GOOD), (0, "100 % smaller", NoteKind.GOOD),
+        (1300, "30 % larger", NoteKind.INFO), (4000, "300 % larger", NoteKind.INFO),
+    ],
+)  # fmt: skip
+def test_a_certificate_says_how_the_size_changed(after: int, claim: str, kind: NoteKind) -> None:
+    assert claims_of(after=after)[claim][0] is kind
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_clear", "claim", "kind"),
+    [
+        (3.0, 2.0, True, "speedup 1.50×", NoteKind.GOOD),
+        (3.0, 2.0, False, "no faster here", NoteKind.INFO),
+        (2.0, 3.0, True, "slower here", NoteKind.WARNING),
+    ],
+)
+def test_a_certificate_says_whether_it_is_faster_here(
+    before: float, after: float, is_clear: bool, claim: str, kind: NoteKind
+) -> None:
+    found, text = claims_of(latency_ms=Latencies(before, after, is_clear))[claim]
+    assert found is kind
+    assert text.startswith(f"{before:.3g} → {after:.3g} ms")
+
+
+def test_a_certificate_says_how_near_the_results_are() -> None:
+    def compared(**error: Any) -> ComparedValues:
+        given = {"max_abs": 0.5, "outside": 0, **error}
+        return ComparedValues({"y": OutputError((2,), 2, **given)}, not given.get("problem"))
+
+    kind, text = claims_of(values=compared(snr_db=38.8))["same results"]
+    assert (kind, text) == (NoteKind.GOOD, "signal to noise 38.8 dB, largest error 5.00e-01 (y)")
+    kind, text = claims_of(values=compared(snr_db=38.8, outside=2))["close results"]
+    assert kind is NoteKind.INFO
+    assert text.startswith("2 elements of outputs are outside of the tolerance")
+    assert "close results" in claims_of(values=compared(snr_db=3.0))
+    assert claims_of(values=compared(snr_db=3.0, problem="noise"))["wrong results"][0] is (
+        NoteKind.WARNING
+    )
+    assert claims_of()["not compared"] == (NoteKind.INFO, "no runtime")
+    assert claims_of(unsound="no type")["not valid"] == (NoteKind.WARNING, "no type")

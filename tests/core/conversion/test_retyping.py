@@ -36,27 +36,21 @@ calls (float[N, 4] x) => (float[N, 4] y)
     [post] y = Add(b, w)
 }
 <domain: "local", opset_import: ["" : 18]>
-twice (v) => (r) {
-    [inside] s = Add(v, v)
-    r = Sigmoid(s)
-}
+twice (v) => (r) { [inside] s = Add(v, v) r = Sigmoid(s) }
 """
 MIXED = """
 <ir_version: 10, opset_import: ["" : 18]>
 mixed (float[2, 4] x, int64[1] at) => (float[1, 4] y, float[2, 4] a)
-{
-    [pre] a = Relu(x)
-    [pick] g = Gather(a, at)
-    [power] y = Pow(g, at)
-}
+{ [pre] a = Relu(x) [pick] g = Gather(a, at) [power] y = Pow(g, at) }
 """
+THEN, TWICE = "choose:then_branch", "function local:twice"
 
 
-def set_all(
-    document: Document, precision: str, *names: str, scope: list[str] | None = None
-) -> None:
-    nodes: list[JSON] = [[list(scope or []), name] for name in names]
+def set_all(document: Document, precision: str, *names: str, scope: str = "") -> Document:
+    """Set the precision of nodes; return the document."""
+    nodes: list[JSON] = [[[scope] if scope else [], name] for name in names]
     document.apply("set_precision", nodes=nodes, precision=precision)
+    return document
 
 
 def operators(document: Document) -> Counter[str]:
@@ -72,137 +66,45 @@ def feeds_of(document: Document) -> dict[str, np.ndarray[Any, Any]]:
     return {name: every[name] for name in document.main.inputs}
 
 
-def assert_nearly_the_same(document: Document, found: RetypedModel) -> None:
+def checked(document: Document, found: RetypedModel) -> RetypedModel:
+    """Return a copy that is valid and computes nearly the same, with the same types."""
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(found.document)), full_check=True)
     feeds = feeds_of(document)
     for mine, theirs in zip(run(found.document, **feeds), run(document, **feeds), strict=True):
         assert mine.dtype == theirs.dtype
         np.testing.assert_allclose(mine, theirs, rtol=2e-2, atol=2e-2)
+    return found
 
 
 def test_neighbours_of_one_precision_share_a_border(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    set_all(document, "fp16", "second", "third")
-    found = retyped(document)
+    document = set_all(opened(tmp_path, models.CHAIN), "fp16", "second", "third")
+    found = checked(document, retyped(document))
     assert casts_of(found) == {("a", "float16"), ("w", "float16"), ("c_float16", "float32")}
     assert (found.casts, found.stored_casts) == (2, 1)
     assert operators(document)["Cast"] == 0, "the original is never changed"
     assert operators(found.document)["Cast"] == 3
-    assert_nearly_the_same(document, found)
-
-
-def test_all_layers_by_a_pattern_need_casts_at_the_ends_only(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    found = retyped(document, ["*:fp16"])
-    assert casts_of(found) == {("x", "float16"), ("w", "float16"), ("y_float16", "float32")}
-    assert not found.plan.refused
-    assert_nearly_the_same(document, found)
+    again = retyped(found.document)
+    assert (again.plan.relinks, again.plan.casts) == ([], []), "twice adds nothing"
 
 
 def test_a_value_that_others_use_keeps_its_type_for_them(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    set_all(document, "fp16", "first", "third")
-    found = retyped(document)
-    second = found.document.main.find("second")
+    document = set_all(opened(tmp_path, models.CHAIN), "fp16", "first", "third")
+    main = checked(document, retyped(document)).document.main
+    second, known = main.find("second"), main.value_type("y")
     assert second is not None
-    assert second.inputs[0] == "a"
-    known = found.document.main.value_type("y")
     assert known is not None
-    assert known.dtype == "float32"
-    assert_nearly_the_same(document, found)
+    assert (second.inputs[0], known.dtype) == ("a", "float32")
 
 
-def test_bodies_are_cast_inside(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.PLAIN_BRANCHES)
-    then = ["choose:then_branch"]
-    set_all(document, "fp16", "inner", scope=then)
-    found = retyped(document)
-    body = found.document.scope_at(then)
-    assert Counter(node.op_type for node in body.nodes) == Counter(Neg=1, Add=1, Cast=2)
-    assert not any(node.op_type == "Cast" for node in found.document.main.nodes)
-    assert_nearly_the_same(document, found)
-
-
-def test_an_outer_value_that_a_body_uses_keeps_its_name(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.PLAIN_BRANCHES)
-    set_all(document, "fp16", "pre")
-    set_all(document, "fp16", "inner", scope=["choose:then_branch"])
-    assert_nearly_the_same(document, retyped(document))
-
-
-def test_functions_with_a_precision_are_inlined_in_the_copy(tmp_path: Path) -> None:
-    document = opened(tmp_path, CALLS)
-    set_all(document, "fp16", "inside", scope=["function local:twice"])
-    found = retyped(document)
-    assert found.inlined == 1
-    assert operators(found.document)["twice"] == 0
-    assert casts_of(found) >= {("a", "float16")}
-    assert len(found.plan.relinks) == 1
-    assert_nearly_the_same(document, found)
-
-
-def test_the_precision_of_a_call_is_that_of_its_nodes(tmp_path: Path) -> None:
-    document = opened(tmp_path, CALLS)
-    set_all(document, "fp16", "one")
-    found = retyped(document)
-    assert len(found.plan.relinks) == 2
-    assert found.casts == 2, "in and out, none between the two nodes"
-    assert_nearly_the_same(document, found)
-
-
-def test_functions_without_a_precision_stay(tmp_path: Path) -> None:
-    document = opened(tmp_path, CALLS)
-    set_all(document, "fp16", "pre")
-    found = retyped(document)
-    assert (found.inlined, operators(found.document)["twice"]) == (0, 1)
-
-
-def test_integers_go_with_integers_and_floats_with_floats(tmp_path: Path) -> None:
-    document = opened(tmp_path, MIXED)
-    set_all(document, "int32", "pick")
-    set_all(document, "fp16", "power")
-    found = retyped(document)
-    assert casts_of(found) == {("at", "int32"), ("g", "float16"), ("y_float16", "float32")}
-    assert_nearly_the_same(document, found)
-
-
-@pytest.mark.parametrize(
-    ("precision", "node", "reason"),
-    [
-        ("int8", "first", "needs a scale"),
-        ("fp8", "first", "needs a scale"),
-        ("bool", "first", "no cast"),
-        ("int32", "first", "no integer inputs"),
-    ],
-)
-def test_what_casts_cannot_give_is_refused_with_the_reason(
-    tmp_path: Path, precision: str, node: str, reason: str
-) -> None:
+def test_patterns_set_all_but_the_nodes_that_specs_name(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
-    set_all(document, precision, node)
-    found = retyped(document)
-    assert [(r.node.name, r.precision) for r in found.plan.refused] == [(node, precision)]
-    assert reason in found.plan.refused[0].reason
-    assert bytes_of(found.document) != b""
-    assert operators(found.document)["Cast"] == 0
-    assert any(node in line for line in found.lines())
-
-
-def test_an_older_opset_without_the_type_is_told(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN.replace('"" : 18', '"" : 12'))
-    set_all(document, "bf16", "second")
-    found = retyped(document)
-    assert found.casts == 2
-    assert "Add takes bfloat16 from opset" in found.plan.notes[0]
-
-
-def test_specs_name_nodes_and_win_over_patterns(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    found = retyped(document, ["third:fp32,*:fp16"])
+    found = checked(document, retyped(document, ["*:fp16"]))
+    assert casts_of(found) == {("x", "float16"), ("w", "float16"), ("y_float16", "float32")}
+    assert not found.plan.refused
+    found = checked(document, retyped(document, ["third:fp32,*:fp16"]))
     third = found.document.main.find("third")
     assert third is not None
-    assert {n for n in third.inputs} == {"b"}
-    assert_nearly_the_same(document, found)
+    assert {*third.inputs} == {"b"}
 
 
 @pytest.mark.parametrize("spec", ["ghost:fp16", "first", "first:fp17", ":fp16", "gh*st:fp16"])
@@ -211,10 +113,60 @@ def test_specs_that_make_no_sense_are_refused(tmp_path: Path, spec: str) -> None
         retyped(opened(tmp_path, models.CHAIN), [spec])
 
 
+def test_bodies_are_cast_inside_and_outer_values_keep_their_names(tmp_path: Path) -> None:
+    document = set_all(opened(tmp_path, models.PLAIN_BRANCHES), "fp16", "inner", scope=THEN)
+    found = checked(document, retyped(document)).document
+    body = Counter(node.op_type for node in found.scope_at([THEN]).nodes)
+    assert body == Counter(Neg=1, Add=1, Cast=2)
+    assert not any(node.op_type == "Cast" for node in found.main.nodes)
+    checked(set_all(document, "fp16", "pre"), retyped(document))
+
+
+def test_functions_are_inlined_where_a_precision_is_in_them_or_on_a_call(tmp_path: Path) -> None:
+    document = set_all(opened(tmp_path, CALLS), "fp16", "inside", scope=TWICE)
+    found = checked(document, retyped(document))
+    assert (found.inlined, operators(found.document)["twice"]) == (1, 0)
+    assert ("a", "float16") in casts_of(found)
+    assert len(found.plan.relinks) == 1
+    document = set_all(opened(tmp_path, CALLS), "fp16", "one")
+    found = checked(document, retyped(document))
+    assert len(found.plan.relinks) == 2
+    assert found.casts == 2, "in and out, none between the two nodes"
+    found = retyped(set_all(opened(tmp_path, CALLS), "fp16", "pre"))
+    assert (found.inlined, operators(found.document)["twice"]) == (0, 1)
+
+
+def test_integers_go_with_integers_and_floats_with_floats(tmp_path: Path) -> None:
+    document = set_all(opened(tmp_path, MIXED), "int32", "pick")
+    found = checked(document, retyped(set_all(document, "fp16", "power")))
+    assert casts_of(found) == {("at", "int32"), ("g", "float16"), ("y_float16", "float32")}
+
+
+@pytest.mark.parametrize(
+    ("precision", "reason"),
+    [("int8", "needs a scale"), ("fp8", "needs a scale"), ("bool", "no cast"),
+     ("int32", "no integer inputs")],
+)  # fmt: skip
+def test_what_casts_cannot_give_is_refused_with_the_reason(
+    tmp_path: Path, precision: str, reason: str
+) -> None:
+    found = retyped(set_all(opened(tmp_path, models.CHAIN), precision, "first"))
+    (refused,) = found.plan.refused
+    assert (refused.node.name, refused.precision) == ("first", precision)
+    assert reason in refused.reason
+    assert operators(found.document)["Cast"] == 0
+    assert any("first" in line for line in found.lines())
+
+
+def test_an_older_opset_without_the_type_is_told(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN.replace('"" : 18', '"" : 12'))
+    found = retyped(set_all(document, "bf16", "second"))
+    assert found.casts == 2
+    assert "Add takes bfloat16 from opset" in found.plan.notes[0]
+
+
 def test_the_cost_is_counted_where_shapes_are_known(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN.replace("N, 4", "2, 4"))
-    set_all(document, "fp16", "third")
-    found = retyped(document)
+    found = retyped(opened(tmp_path, models.CHAIN.replace("N, 4", "2, 4")), ["third:fp16"])
     # b in and c out: 8 elements of 4 and 2 bytes each
     assert (found.moved_bytes, found.unknown_sizes) == (2 * 8 * 6, 0)
     free = retyped(opened(tmp_path, models.CHAIN), ["third:fp16"])
@@ -223,40 +175,33 @@ def test_the_cost_is_counted_where_shapes_are_known(tmp_path: Path) -> None:
 
 def test_weights_that_overflow_are_named(tmp_path: Path) -> None:
     text = models.CHAIN.replace("{1, 2, 3, 4}", "{1, 2, 70000, 0.00000001}")
-    found = retyped(opened(tmp_path, text), ["second:fp16"])
-    (loss,) = losses(found)
-    assert (loss.name, loss.dtype) == ("w", "float16")
-    assert (loss.overflow, loss.underflow) == (1, 1)
+    (loss,) = losses(retyped(opened(tmp_path, text), ["second:fp16"]))
+    assert (loss.name, loss.dtype, loss.overflow, loss.underflow) == ("w", "float16", 1, 1)
+
+
+def test_casts_get_names_that_no_node_has(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("[first]", "[a_float16_cast]").replace("[last]", "[c_cast]")
+    found = retyped(opened(tmp_path, text), ["second:fp16,third:fp16"])
+    names = [node.name for node in found.document.main.nodes]
+    assert len(names) == len(set(names))
 
 
 def test_lowering_leaves_some_nodes_as_they_are(tmp_path: Path) -> None:
     document = opened(tmp_path, models.PLAIN_BRANCHES)
-    body = document.scope_at(["choose:then_branch"])
-    found = in_lower_precision(document, "fp16", [body.nodes[0]])
+    kept = document.scope_at([THEN]).nodes[0]
+    found = checked(document, in_lower_precision(document, "fp16", [kept]))
     assert not found.plan.refused
-    inner = found.document.scope_at(["choose:then_branch"]).find("inner")
+    inner = found.document.scope_at([THEN]).find("inner")
     assert inner is not None
     known = inner.scope.value_type(inner.inputs[0])
     assert known is not None
     assert known.dtype == "float32"
     assert found.plan.relinks
-    assert_nearly_the_same(document, found)
-
-
-def test_lowering_reaches_into_functions(tmp_path: Path) -> None:
     document = opened(tmp_path, CALLS)
-    found = in_lower_precision(document, "fp16", document.functions[0].nodes[:1])
+    kept = document.functions[0].nodes[0]
+    found = checked(document, in_lower_precision(document, "fp16", [kept]))
     assert found.inlined == 1
     assert len(found.plan.relinks) == 3, "all but the one that is kept"
-    assert_nearly_the_same(document, found)
-
-
-def test_twice_adds_nothing(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    set_all(document, "fp16", "second", "third")
-    again = retyped(retyped(document).document)
-    assert not again.plan.relinks
-    assert not again.plan.casts
 
 
 def test_rounding_keeps_types_and_loses_what_the_precision_loses(tmp_path: Path) -> None:
@@ -273,20 +218,12 @@ def test_rounding_keeps_types_and_loses_what_the_precision_loses(tmp_path: Path)
     assert not kept.plan.relinks
 
 
-def test_casts_get_names_that_no_node_has(tmp_path: Path) -> None:
-    text = models.CHAIN.replace("[first]", "[a_float16_cast]").replace("[last]", "[c_cast]")
-    found = retyped(opened(tmp_path, text), ["second:fp16,third:fp16"])
-    names = [node.name for node in found.document.main.nodes]
-    assert len(names) == len(set(names))
-
-
 @pytest.mark.parametrize("text", [models.CHAIN, models.PLAIN_BRANCHES, CALLS])
-def test_it_computes_what_a_copy_for_each_choice_computes(tmp_path: Path, text: str) -> None:
+def test_switches_compute_what_a_copy_for_each_choice_computes(tmp_path: Path, text: str) -> None:
     document = opened(tmp_path, text)
     switched = switchable(document, "fp16")
     nodes = [*switched.nodes]
-    feeds = {"x": X * 1e5 / 3, "choice": np.array(True)}
-    feeds = {name: feeds[name] for name in document.main.inputs}
+    feeds = feeds_of(document) | {"x": X * 1e5 / 3}
     for kept in ([], nodes[:1], nodes[::2], nodes):
         lowered_ones = switched.on(kept)
         chosen = {switch: np.array(switch in lowered_ones) for switch in switched.names}
@@ -296,16 +233,13 @@ def test_it_computes_what_a_copy_for_each_choice_computes(tmp_path: Path, text: 
             np.testing.assert_array_equal(one, two)
 
 
-def test_nodes_with_a_precision_of_their_own_keep_it(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    document.apply("set_precision", nodes=[[[], "second"]], precision="fp32")
-    switched = switchable(document, "fp16")
-    assert [node.name for node in switched.nodes] == ["first", "third", "last"]
-
-
-def test_precisions_are_set_in_the_copy_only(tmp_path: Path) -> None:
+def test_precisions_that_are_set_hold_and_those_of_a_copy_are_set_there_only(
+    tmp_path: Path,
+) -> None:
     document = opened(tmp_path, models.CHAIN)
     nodes: list[Node] = [*document.main.nodes]
     copy = assigned(document, "bf16", nodes[:3], nodes[1:2])
     assert [precision_of(node) for node in copy.main.nodes] == ["bf16", "fp32", "bf16", ""]
     assert not any(precision_of(node) for node in nodes)
+    switched = switchable(set_all(document, "fp32", "second"), "fp16")
+    assert [node.name for node in switched.nodes] == ["first", "third", "last"]

@@ -18,25 +18,17 @@ def facts(path: Path, settings: dict[str, JSON], inputs: Path | None = None) -> 
 
 
 def test_a_model_counts_by_its_content_and_not_by_its_file(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
-    one = facts(models.write(first, models.CHAIN), {"model": "first", "tries": 2})
-    other = facts(models.write(second, models.CHAIN), {"model": "second", "tries": 2})
-    assert one == other
-    assert facts(models.write(first, models.CHAIN), {"tries": 3}) != one
-
-
-def test_an_edit_and_another_input_make_other_trials(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
+    first, second = (models.write(tmp_path, models.CHAIN, f"{name}.onnx") for name in "ab")
+    one = facts(first, {"model": "first", "tries": 2})
+    assert one == facts(second, {"model": "second", "tries": 2})
+    assert one != facts(first, {"tries": 3})
+    with closing(Document.open(second)) as document:
+        node = document.main.nodes[0]
+        document.apply("rename_node", scope=[], node=node.ref, name="renamed")
+        assert search_facts({}, document)["model"] != one["model"]
     inputs = tmp_path / "inputs"
     inputs.mkdir()
     (inputs / "x.npy").write_bytes(b"1")
-    before = facts(path, {}, inputs)
+    before = facts(first, {}, inputs)
     (inputs / "x.npy").write_bytes(b"12")
-    assert facts(path, {}, inputs)["files"] != before["files"]
-    with closing(Document.open(path)) as document:
-        node = document.main.nodes[0]
-        document.apply("rename_node", scope=[], node=node.ref, name="renamed")
-        edited = search_facts({}, document)
-    assert edited["model"] != before["model"]
+    assert facts(first, {}, inputs)["files"] != before["files"]
