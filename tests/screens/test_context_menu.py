@@ -10,7 +10,9 @@ import pytest
 from dld_tui.commands import Command
 from dld_tui.commands.command import DIGITS
 from dld_tui.screens.home.palette import ContextMenu, PaletteEntry, grouped, menu_keys
+from dld_tui.widgets.graph.state import GraphView
 from dld_tui.widgets.lists.line_view import LineView
+from tests.support.graph_session import named
 from tests.support.workspace import NARROW, SIZES, Session, opened
 
 
@@ -82,14 +84,16 @@ async def test_it_stays_on_the_screen_wherever_the_cursor_is(chain: Path) -> Non
 
 async def the_right_button_opens_it_on_the_row_that_is_clicked(session: Session) -> None:
     await session.go("first")
-    view = session.screen.explorer.list
-    at = view.find_key(session.screen.document.main.nodes[2])
-    assert at is not None
-    await session.pilot.click(view, offset=(10, at + view.header_rows), button=3)
-    await session.until(lambda: isinstance(session.app.screen, ContextMenu))
-    assert "Mul third" in session.text
-    await session.pilot.click(offset=(1, 1))
-    assert uncovered(session)
+    session.screen.graph.switch_view(GraphView.RAIL)
+    await session.settle()
+    for view in (session.screen.explorer.list, session.screen.graph.list):
+        at = view.find_key(named(session, "third"))
+        assert at is not None
+        await session.pilot.click(view, offset=(10, at + view.header_rows), button=3)
+        await session.until(lambda: isinstance(session.app.screen, ContextMenu))
+        assert "Mul third" in session.text
+        await session.pilot.click(offset=(1, 1))
+        assert uncovered(session)
 
 
 @pytest.mark.broad

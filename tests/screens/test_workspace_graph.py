@@ -8,9 +8,9 @@ import pytest
 
 from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.screens.model.graph_picture import shown_in
-from dld_tui.widgets.graph import pane as graph_pane
+from dld_tui.widgets.graph import row_list
+from dld_tui.widgets.graph.boxes import AT_ONCE
 from dld_tui.widgets.graph.canvas import GraphCanvas
-from dld_tui.widgets.graph.pane import AT_ONCE
 from dld_tui.widgets.graph.state import GraphModel, GraphView
 from tests.support import models
 from tests.support.graph_session import at, fold, named, to_graph, view
@@ -247,7 +247,7 @@ async def the_cursor_comes_back_to_the_fold_it_was_on(session: Session) -> None:
 @pytest.fixture
 def folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a graph open with its folds, however large the pane is."""
-    monkeypatch.setattr(graph_pane, "_FILLED", 0)
+    monkeypatch.setattr(row_list, "_FILLED", 0)
 
 
 @pytest.mark.broad
@@ -291,9 +291,9 @@ async def a_fold_opens_on_the_canvas_and_closes_round_a_node(session: Session) -
     pane.list.go_to_key(fold(session))
     await session.press("v", "v")
     assert view(session) is GraphView.CANVAS
-    before = len(pane.boxes)
+    before = len(pane.boxes.items)
     await session.press("z")
-    assert len(pane.boxes) > before
+    assert len(pane.boxes.items) > before
 
 
 @SIZES
@@ -448,12 +448,12 @@ async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:
         assert at(session) == "/layers.60/gate"
         graph.reveal(named(session, "/layers.20/gate"))
         await session.until(lambda: graph.canvas.display)
-        assert len(graph.boxes) > AT_ONCE
+        assert len(graph.boxes.items) > AT_ONCE
         assert graph.canvas.has_focus
         assert at(session) == "/layers.20/gate"
         # What is asked for last is shown, with the cursor where it was.
-        graph.action_zoom_in()
-        graph.action_zoom_out()
+        graph.boxes.zoom_in()
+        graph.boxes.zoom_out()
         await session.press("v")  # it waits until the boxes are drawn
         await session.until(lambda: graph.list.display)
         assert at(session) == "/layers.20/gate"

@@ -41,12 +41,12 @@ async def test_the_cursor_goes_onto_links_and_edits_them(
         assert other is not None
         assert other != link
         await session.press("left", "down")
-        assert graph.link is None
+        assert graph.links.link is None
         assert graph.node is link.node
         await session.press("left_square_bracket")
         assert graph.node is first
         await session.press("semicolon", "escape")
-        assert graph.link is None
+        assert graph.links.link is None
         assert graph.node is first
         # Insert on the link: only the one node takes the new value.
         await session.press("semicolon", "I")

@@ -23,7 +23,8 @@ from dld_tui.widgets.explorer.branches import Branch
 from dld_tui.widgets.explorer.findings import Findings
 from dld_tui.widgets.explorer.pane import Explorer
 from dld_tui.widgets.explorer.state import ExplorerModel
-from dld_tui.widgets.graph.pane import GraphPane, GraphPlace
+from dld_tui.widgets.graph.pane import GraphPane
+from dld_tui.widgets.graph.places import GraphPlace
 from dld_tui.widgets.lists.line_view import LineView, ListPlace
 from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.parameters.pane import Parameters, ParametersPlace
@@ -121,7 +122,7 @@ class Navigation(Controller):
         in_graph = self.panes.graph.has_focus_within
         in_findings = self.panes.findings.list.has_focus
         node = self.panes.graph.node if in_graph else self.panes.explorer.node
-        link = self.panes.graph.terminal if in_graph else None
+        link = self.panes.graph.links.terminal if in_graph else None
         if link is not None:
             node = link.node
         if in_parameters:

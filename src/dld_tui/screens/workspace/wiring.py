@@ -460,7 +460,7 @@ class Wiring(Controller):
 
         await on_thread(warm_up)
         if self.page.is_attached:
-            self.panes.graph.name_ports()
+            self.panes.graph.boxes.name_ports()
 
     @task()
     async def add(self) -> None:

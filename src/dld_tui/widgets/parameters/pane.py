@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from dld_tui.core.model.document.scope import Scope
     from dld_tui.core.model.document.summary import ModelSummary
     from dld_tui.core.model.tensors.tensor import Tensor
-    from dld_tui.widgets.graph.pane import Around
+    from dld_tui.widgets.graph.boxes import Around
     from dld_tui.widgets.tensors.side import TensorPreview
 
 
