@@ -214,12 +214,14 @@ class AccuracyScreen(ResultsPage[AccuracyReport]):
             self.show_rows()
         self.view.go_to_key(first.name)
 
-    def action_save_csv(self) -> None:
-        def write(path: Path, overwrite: bool) -> Sequence[str]:
-            return write_text(path, rows_csv(self.errors.rows), overwrite=overwrite)
+    @property
+    def stem(self) -> str:
+        """The name of the model, with its folder."""
+        return visible(str(self.subject.path.with_suffix(".accuracy")))
 
-        name = str(self.subject.path.with_suffix(".accuracy.csv"))
-        ask_where(self, "Save CSV", "Write the tensors to", name, write)
+    def shown_csv(self) -> tuple[str, int, str]:
+        """Return all tensors."""
+        return "", len(self.errors.rows), rows_csv(self.errors.rows)
 
 
 class PrecisionScreen(ResultsPage[PrecisionResult]):

@@ -309,8 +309,7 @@ class CompareScreen(ResultsPage[Compared]):
 
     def action_clear(self) -> None:
         """Take back the filter, the noise, the group; stop reading."""
-        if self.comparison is None:
-            self.tasks.cancel("load")
+        if self.stop_reading():
             return
         pane = self.query_one(ComparePane)
         by = pane.take_back()

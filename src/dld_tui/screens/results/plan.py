@@ -197,12 +197,13 @@ class PlanScreen(ResultsPage[Loaded]):
     COMMAND_TABLE = (
         *table(
             "plan",
-            ("plan.filter", "filter", "slash", "plan", "filter", "Filter the layers as you type."),
+            ("plan.filter", "layer_commands.filter", "slash", "plan", "filter",
+             "Filter the layers as you type."),
             ("plan.narrow", "narrow", "f", "plan", "filter by",
              "Show only layers of one type or precision, or with a finding."),
-            ("plan.group", "group", "b", "plan", "group",
+            ("plan.group", "layer_commands.group", "b", "plan", "group",
              "Group the layers by type, precision, node, name scope, operator or tactic."),
-            ("plan.node", "go_to_node", "s", "linked", "go to node",
+            ("plan.node", "layer_commands.go_to_node", "s", "linked", "go to node",
              "Show the layer's ONNX node in the model."),
             ("plan.show", "show_other", "t", "layer", "graph",
              "Show the layer in the graph, or the layer of another pane in the table."),
@@ -215,7 +216,7 @@ class PlanScreen(ResultsPage[Loaded]):
              "Show the next chart or special table."),
             ("plan.unit", "charts.toggle_unit", "percent_sign", "plan", "ms or percent",
              "Switch the chart between milliseconds and percent."),
-            ("plan.columns", "columns", "C", "plan", "columns",
+            ("plan.columns", "layer_commands.columns", "C", "plan", "columns",
              "Choose the columns of the layer table."),
             ("plan.compare", "compare_with", "c,equals_sign", "plan", "compare",
              "Compare this engine with another engine or a report."),
@@ -232,7 +233,7 @@ class PlanScreen(ResultsPage[Loaded]):
         ),
         *table(
             "plan",
-            ("plan.menu", "context_menu", "full_stop", "layer", "more",
+            ("plan.menu", "layer_commands.open_menu", "full_stop", "layer", "more",
              "Show the commands for the layer at the cursor, with their keys."),
             ("plan.pane.1", "pane 1", "1", "", "pane 1", "Focus the summary."),
             ("plan.pane.2", "pane 2", "2", "", "pane 2", "Focus the layers."),
@@ -240,7 +241,7 @@ class PlanScreen(ResultsPage[Loaded]):
             ("plan.pane.4", "pane 4", "4", "", "pane 4", "Focus the graph."),
             ("plan.pane.5", "pane 5", "5", "", "pane 5", "Focus the charts."),
             ("plan.pane.6", "pane 6", "6", "", "pane 6", "Focus the special tables."),
-            ("plan.clear", "clear", "escape", "", "clear",
+            ("plan.clear", "layer_commands.clear", "escape", "", "clear",
              "Clear marks, filter or group; stop reading."),
             palette=False, footer="plan.menu",
         ),
@@ -326,7 +327,8 @@ class PlanScreen(ResultsPage[Loaded]):
     def show_pane(self, name: str) -> None:
         """Show a pane and put the focus into it; the details are of the layer at its cursor."""
         super().show_pane(name)
-        self._other_moved()
+        if name in ("layers", "findings", "tables"):
+            self.show_layer(self._row_of(name))
 
     def layer_at_cursor(self) -> Layer | None:
         """Return the layer that the details are of."""
@@ -396,27 +398,22 @@ class PlanScreen(ResultsPage[Loaded]):
     @on(LineView.Activated, "#findings")
     @on(SpecialView.Activated, "#special-table")
     def _other_chosen(self) -> None:
-        self.show_in_table(self._row_of(self.pane))
+        self.layer_commands.show(self._row_of(self.pane))
 
     @on(LayerPane.LayerChosen)
     def _layer_chosen(self, event: LayerPane.LayerChosen) -> None:
         self.show_layer(event.index)
         if "linked" in self.conditions():
-            self.action_go_to_node()
+            self.layer_commands.go_to_node()
         else:
             self.show_pane("graph")
-
-    def show_in_table(self, index: int | None) -> None:
-        """Go to a layer in the table and in the details."""
-        super().show_in_table(index)
-        self.show_layer(index)
 
     def action_show_other(self) -> None:
         """Show the layer in the graph, or the layer of another pane in the table."""
         if self.pane == "layers":
             self.show_pane("graph")
         else:
-            self.show_in_table(self.row)
+            self.layer_commands.show(self.row)
 
     def action_details(self) -> None:
         details = self.query_one(PlanDetails)

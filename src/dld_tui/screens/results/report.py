@@ -101,7 +101,7 @@ class ReportScreen(ResultsPage[Loaded]):
     COMMAND_TABLE = (
         *table(
             "report",
-            ("report.menu", "context_menu", "full_stop", "layer", "more",
+            ("report.menu", "layer_commands.open_menu", "full_stop", "layer", "more",
              "Show the commands for the layer at the cursor, with their keys."),
             ("report.pane.1", "pane 1", "1", "", "pane 1", "Focus the summary."),
             ("report.pane.2", "pane 2", "2", "", "pane 2", "Focus the timeline."),
@@ -114,7 +114,7 @@ class ReportScreen(ResultsPage[Loaded]):
         ),
         *table(
             "report",
-            ("report.node", "go_to_node", "s", "linked", "go to node",
+            ("report.node", "layer_commands.go_to_node", "s", "linked", "go to node",
              "Show the layer's ONNX node in the model."),
             ("report.show", "show_other", "t", "layer_row", "timeline",
              "Show the layer in the timeline, or the timeline's layer in the table."),
@@ -126,9 +126,9 @@ class ReportScreen(ResultsPage[Loaded]):
             ("report.improve", "pane 1", "", "report", "advice",
              "Go to the changes that may reduce the latency.",
              "what may help, recommendations, hints, make faster"),
-            ("report.filter", "filter", "slash", "report", "filter",
+            ("report.filter", "layer_commands.filter", "slash", "report", "filter",
              "Filter the layers as you type."),
-            ("report.group", "group", "b", "report", "group",
+            ("report.group", "layer_commands.group", "b", "report", "group",
              "Group the layers by type, node, operator, scope, provider or precision."),
             ("report.csv", "save_csv", "w", "report", "save csv",
              "Write the shown table as a CSV file."),
@@ -136,7 +136,7 @@ class ReportScreen(ResultsPage[Loaded]):
              "Write the whole report as HTML, Chrome trace, CSV, JSON or Parquet."),
             ("report.optimized", "open_optimized", "", "optimized", "open optimised model",
              "Open the optimised model that the run saved."),
-            ("report.columns", "columns", "C", "report", "columns",
+            ("report.columns", "layer_commands.columns", "C", "report", "columns",
              "Choose the columns of the layer table."),
             ("report.chart", "chart", "v", "report", "next chart",
              "Show the next chart: by type, precision, distribution, time against memory."),
@@ -253,13 +253,13 @@ class ReportScreen(ResultsPage[Loaded]):
     @on(LayerPane.LayerChosen)
     def _layer_chosen(self, event: LayerPane.LayerChosen) -> None:
         if "linked" in self.conditions():
-            self.action_go_to_node()
+            self.layer_commands.go_to_node()
         else:
             self.show_in_timeline(event.index)
 
     @on(PassTimeline.Activated)
     def _span_chosen(self, event: PassTimeline.Activated) -> None:
-        self.show_in_table(event.key)
+        self.layer_commands.show(event.key)
 
     @on(ChartPane.PassChosen)
     def _pass_chosen(self, event: ChartPane.PassChosen) -> None:
@@ -277,14 +277,14 @@ class ReportScreen(ResultsPage[Loaded]):
         """Show the layer in the timeline, or the timeline's layer in the table."""
         layer = self.layer_at_cursor()
         if layer is not None and self.pane == "timeline":
-            self.show_in_table(layer.index)
+            self.layer_commands.show(layer.index)
         elif layer is not None:
             self.show_in_timeline(layer.index)
 
     def action_clear(self) -> None:
         """Take back the measure, marks, the filter, the group; stop reading."""
         if not (self.pane == "timeline" and self.timeline.clear_measure()):
-            super().action_clear()
+            self.layer_commands.clear()
 
     def model_path(self) -> Path | None:
         """Return where the report says its model is."""

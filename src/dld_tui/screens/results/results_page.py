@@ -20,11 +20,10 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
-from dld_tui.screens.home.palette import open_menu
+from dld_tui.screens.results.layer_commands import LayerCommands
 from dld_tui.screens.results.pages import ask_where
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from dld_tui.widgets.lists.table_view import ListTable
@@ -42,7 +41,6 @@ SIZES = {"large": (150, 40), "medium": (100, 32), "small": (0, 0)}
 """Columns and rows from which a screen is of a size."""
 ALWAYS = (*SIZES,)
 """The sizes of a pane that is always seen."""
-LETTERS = "123456789"
 _SHOW_S = 0.4
 """A file that is read sooner is painted once, in the place of what was there before."""
 _FILL_S = 5.0
@@ -111,7 +109,6 @@ class ResultsPage(Page, Generic[R]):
     """The condition that holds while a row is under the cursor."""
     _turn = ""
     """Of the panes that take turns on a large screen, the one that was seen last."""
-    _awaited_layer: int | None = None
     _arranged: tuple[set[str], str] | None = None
 
     def __init__(self, path: Path | None, title: str = "", loaded: R | None = None) -> None:
@@ -125,6 +122,7 @@ class ResultsPage(Page, Generic[R]):
                 Pane("head", self.make_head, stays=ALWAYS),
                 Pane("rows", partial(self.make_list, "rows"), "main", ALWAYS),
             )
+        self.layer_commands = LayerCommands(self)
         self.pane = self.FIRST[0]
         self.maximised = False
 
@@ -188,10 +186,11 @@ class ResultsPage(Page, Generic[R]):
         self.query_one("#panes").display = True
         self.fill(loaded)
         if is_first:
-            self._restore_columns()
+            if self.has_layers:
+                self.layer_commands.recall_columns()
             self.show_pane(self.FIRST[self.size_class == "large"])
         self.release_paint_when_laid_out()
-        self._show_awaited_layer()
+        self.layer_commands.show_awaited()
         self.tab_changed()
 
     def _tell(self, done: int, total: int, seconds: float) -> None:
@@ -284,12 +283,17 @@ class ResultsPage(Page, Generic[R]):
                 self.pane = str(node.id)
                 self._name_pane()
 
-    def action_clear(self) -> None:
-        """Take back marks, the filter, the group; stop reading."""
-        if self.loaded is None:
-            self.tasks.cancel("load")
-        else:
-            self.layer_pane.clear()
+    def stop_reading(self) -> bool:
+        """Stop reading; return False where all is read."""
+        if self.loaded is not None:
+            return False
+        self.tasks.cancel("load")
+        return True
+
+    @property
+    def has_layers(self) -> bool:
+        """Whether it has a table of layers."""
+        return any(pane.name == "layers" for pane in self.panes)
 
     @property
     def layer_pane(self) -> LayerPane:
@@ -304,69 +308,28 @@ class ResultsPage(Page, Generic[R]):
     @property
     def knows_times(self) -> bool:
         """Whether layers have been read."""
-        return self.loaded is not None and any(pane.name == "layers" for pane in self.panes)
+        return self.loaded is not None and self.has_layers
 
     def layer_at_cursor(self) -> Layer | None:
         """Return the layer that commands are about."""
         return None
 
-    def action_context_menu(self) -> None:
-        layer = self.layer_at_cursor()
-        if layer is not None:
-            open_menu(self.app, self, "layer", layer.name)
-
     def on_line_view_menu_asked(self, event: LineView.MenuAsked) -> None:
-        """Show the menu on a right click."""
+        """Show the menu of a layer on a right click."""
         event.stop()
-        self.call_after_refresh(self.action_context_menu)
+        self.call_after_refresh(self.layer_commands.open_menu)
 
     def reveal_layer(self, index: int) -> None:
         """Go to a layer in the table, as soon as the file is read."""
-        self._awaited_layer = index
-        self._show_awaited_layer()
-
-    def _show_awaited_layer(self) -> None:
-        index = self._awaited_layer
-        if index is not None and self.loaded is not None:
-            self._awaited_layer = None
-            if 0 <= index < len(self.layer_pane.all_layers):
-                self.show_in_table(index)
-
-    def show_in_table(self, index: int | None) -> None:
-        """Go to a layer in the table, without a filter that hides it."""
-        if index is None:
-            self.notify("This is about the whole engine", timeout=3)
-            return
-        self.layer_pane.go_to(index, clear=True)
-        self.show_pane("layers")
+        self.layer_commands.reveal(index)
 
     def on_chart_pane_layer_chosen(self, event: ChartPane.LayerChosen) -> None:
         """Show the layer of a dot."""
-        self.show_in_table(event.index)
+        self.layer_commands.show(event.index)
 
     def on_chart_pane_type_chosen(self, event: ChartPane.TypeChosen) -> None:
         """Show the layers of the type of a bar."""
-        self.layer_pane.set_filter("", ("type", event.type))
-        self.show_pane("layers")
-
-    @task()
-    async def action_go_to_node(self) -> None:
-        """Show the layer's ONNX node in the model; asks which one when there are several."""
-        layer = self.layer_at_cursor()
-        if layer is None or not layer.nodes:
-            return
-        place = 0
-        if len(layer.nodes) > 1:
-            about = f"{visible(layer.name)} computes {fmt.plural(len(layer.nodes), 'ONNX node')}."
-            choices = [
-                Choice(letter, f"{visible(link.op_type)}  {visible(link.label)}".strip(), str(at))
-                for at, (letter, link) in enumerate(zip(LETTERS, layer.nodes, strict=False))
-            ]
-            answer = await self.tasks.ask(ChoiceDialog("Which node?", about, choices))
-            if answer is None:
-                return
-            place = int(answer)
-        await self.show_node(layer.nodes[place])
+        self.layer_commands.show_type(event.type)
 
     async def show_node(self, link: NodeLink) -> None:
         """Show an ONNX node in the model."""
@@ -437,33 +400,6 @@ class ResultsPage(Page, Generic[R]):
         event.stop()
         self.activate()
 
-    def action_filter(self) -> None:
-        """Filter the layers while one types."""
-        self.show_pane("layers")
-        self.layer_pane.open_filter()
-
-    def action_group(self) -> None:
-        """Group the layers by the next thing."""
-        self.show_pane("layers")
-        self.layer_pane.next_grouping()
-
-    @task()
-    async def action_columns(self) -> None:
-        """Choose the columns of the layer table."""
-        from dld_tui.widgets.results.layers import ColumnsDialog  # lazy: many pages have no layers
-
-        pane = self.layer_pane
-        keys = await self.tasks.ask(ColumnsDialog(pane.columns, pane.known))
-        if keys is not None and keys != pane.columns:
-            pane.set_columns(keys)
-            host(self).state.put("layouts", f"{self.SCOPE}.columns", {"keys": list(keys)})
-
-    def _restore_columns(self) -> None:
-        """Take the columns that the user chose before."""
-        keys = host(self).state.get("layouts", f"{self.SCOPE}.columns").get("keys")
-        if isinstance(keys, list):
-            self.layer_pane.set_columns([str(key) for key in keys])
-
     @property
     def stem(self) -> str:
         """What names of files that are written begin with. Fit for a terminal."""
@@ -474,11 +410,11 @@ class ResultsPage(Page, Generic[R]):
         return self.layer_pane.csv()
 
     def action_save_csv(self) -> None:
-        """Ask for a path and write the shown table, with its filter and order."""
+        """Ask for a path and write the table."""
         if self.loaded is None:
             return
         end, rows, text = self.shown_csv()
-        about = f"{fmt.plural(rows, 'row')} as shown, all columns. Relative to {os.getcwd()}."
+        about = f"{fmt.plural(rows, 'row')} with all columns. Relative to {os.getcwd()}."
         ask_where(
             self, "Save as CSV", about, f"{self.stem}{end}.csv",
             lambda path, over: write_text(path, text, overwrite=over),
