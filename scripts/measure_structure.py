@@ -176,6 +176,10 @@ PROCESS_STARTERS = {
 """Calls that start a process, besides ``subprocess.run``."""
 
 
+_OTHER_NAMES = {"Command", "Tool", "command_for", "when", "get"}
+"""Calls whose texts are names of commands or fields, a few of which are those of edits, too."""
+
+
 def fields_of(node: ast.ClassDef) -> set[str]:
     """Return the names of the annotated fields of a class."""
     return {
@@ -229,11 +233,12 @@ def one_of_each(source: Source) -> list[tuple[str, str]]:
     }
     edits = [
         call
-        for _, call in calls
+        for module, call in calls
         if call.args
         and isinstance(call.args[0], ast.Constant)
         and call.args[0].value in names_of_edits
-        and not ast.unparse(call.func).startswith(("Command", "Tool", "_convert", "command_for"))
+        and _called(call) not in _OTHER_NAMES
+        and not module.startswith(f"{PACKAGE}.core.model.document.scripting.")
     ]
     options = [call for _, call in calls if ast.unparse(call.func) == "click.option"]
     found = places(source)

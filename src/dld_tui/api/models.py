@@ -178,16 +178,16 @@ class Document(core.Document):
         Raises:
             UsageError: A rule is malformed.
         """
-        from dld_tui.core.model.edits.rewriting import preview as preview_of
+        from dld_tui.core.model.edits import rewriting
         from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
 
         wanted = rules_of(rules)
         if any(rule.needs_types for rule in wanted):
             self._infer_missing()
         text = text_of_rules(wanted)
-        done = preview_of(self, text)
+        done = rewriting.preview(self, text)
         if done.counts and not preview:
-            self.apply("rewrite", rules=text)
+            self.apply(rewriting.rewrite(rules=text))
         return done
 
     def extract(

@@ -523,13 +523,14 @@ class _Search:
     def _edits(self, kept: Sequence[Node]) -> tuple[PrecisionEdit, ...]:
         """Return what assigns the precisions; Q and DQ nodes of int8 belong to no layer."""
         from dld_tui.core.accuracy.search import PrecisionEdit
+        from dld_tui.core.model.edits.metadata import set_precision
 
         if self._request.precision == "int8":
             return ()
         others = [node for node in self._keys.values() if node not in set(kept)]
         return tuple(
             PrecisionEdit(
-                "set_precision", tuple((node.scope.path, node.ref) for node in nodes), precision
+                set_precision.name, tuple((node.scope.path, node.ref) for node in nodes), precision
             )
             for nodes, precision in ((kept, "fp32"), (others, self._request.precision))
             if nodes

@@ -7,7 +7,7 @@ Findings that other programs report have ids that start with ``onnx:``, ``onnxru
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -123,22 +123,13 @@ ORDER: dict[Level, int] = {"error": 0, "warning": 1, "info": 2}
 
 @dataclass(frozen=True, slots=True)
 class Repair:
-    """An edit that repairs a finding.
+    """What makes the edit that repairs a finding; :mod:`dld_tui.core.checks.repairs` has all."""
 
-    Paths and refs change with every edit, so the arguments are computed on access.
-    """
-
-    edit: str
-    arguments: Mapping[str, JSON] = field(default_factory=dict)
-    """Those that never change."""
-    scoped: bool = True
-    """Whether it takes the path of the finding's scope as ``scope``."""
-    node: bool = False
-    """Whether it takes the ref of the finding's node as ``node``."""
-    typed: bool = False
-    """Whether it takes the finding's value as ``value`` with the type that is inferred for it as
-    ``dtype`` and ``dims``; without one there is no repair yet."""
-    interface: bool = False
+    make: Callable[[Finding], Edit | None]
+    needs_type: bool = False
+    """Whether it needs the type that is inferred for the finding's value: without one there is no
+    repair yet."""
+    changes_interface: bool = False
     """Whether it changes what a caller may feed, so that it has to be asked for by its rule."""
 
 
@@ -156,7 +147,7 @@ class Finding:
     node: Node | None = None
     value: str | None = None
     """The value, initializer, input or output that it is about. Untrusted text."""
-    repair: Repair | None = None
+    repair: Repair | None = field(default=None, compare=False)
     rules: tuple[str, ...] = ()
     """Rules of ``dld rewrite`` that do away with it, in the whole model."""
 
@@ -170,32 +161,22 @@ class Finding:
         """Whether there is an edit that does away with it, as of now."""
         if self.repair is None:
             return bool(self.rules)
-        return not self.repair.typed or self._inferred is not None
+        return not self.repair.needs_type or self.inferred_type is not None
 
     @property
     def fix(self) -> Edit | None:
         """The edit that repairs it as of now, or None."""
-        if self.repair is None and self.rules:
-            from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
-
-            return Edit("rewrite", {"rules": text_of_rules(rules_of(self.rules))})
-        if self.repair is None:
+        if self.repair is not None:
+            return self.repair.make(self)
+        if not self.rules:
             return None
-        arguments: dict[str, JSON] = {}
-        if self.repair.typed:
-            known = self._inferred
-            if known is None:
-                return None
-            dims: JSON = None if known.dims is None else list(known.dims)
-            arguments.update(value=self.value, dtype=known.dtype, dims=dims)
-        if self.repair.scoped:
-            arguments["scope"] = [] if self.scope is None else list(self.scope.path)
-        if self.repair.node and self.node is not None:
-            arguments["node"] = self.node.ref
-        return Edit(self.repair.edit, {**arguments, **self.repair.arguments})
+        from dld_tui.core.model.edits.rewriting import rewrite
+        from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
+
+        return rewrite(rules=text_of_rules(rules_of(self.rules)))
 
     @property
-    def _inferred(self) -> ValueType | None:
+    def inferred_type(self) -> ValueType | None:
         """The inferred type of its value, if that is a tensor of known type."""
         if self.scope is None or self.value is None:
             return None
@@ -430,7 +411,7 @@ _ORDER = {
 
 def safe(findings: Iterable[Finding]) -> list[Finding]:
     """Leave out findings whose repair has to be asked for by its rule."""
-    return [one for one in findings if one.repair is None or not one.repair.interface]
+    return [one for one in findings if one.repair is None or not one.repair.changes_interface]
 
 
 def repair_steps(findings: Iterable[Finding]) -> list[Edit]:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from dld_tui.core import fmt
+from dld_tui.core.checks import repairs
 from dld_tui.core.checks.findings import Finding, Level, Repair, make_finding, name_of, names_of
 from dld_tui.core.checks.signatures import (
     UNLIMITED,
@@ -63,7 +64,7 @@ def check_model(
     yield from _check_versions(document, roots[0])
     yield from _check_imports(roots)
     if not document.main.proto.name:
-        yield make_finding("graph-name", "The graph has no name", repair=Repair("name_graph"))
+        yield make_finding("graph-name", "The graph has no name", repair=repairs.NAME_GRAPH)
     main = document.main
     if not (main.nodes or main.inputs or main.outputs or main.records["initializer"]):
         yield make_finding("empty-graph", "The graph has no nodes, inputs, outputs and weights")
@@ -135,7 +136,9 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
     if not model.ir_version:
         from dld_tui.core.model.operators.registry import least_ir_version
 
-        repair = _set_ir(max([4, *(least_ir_version({d: v}) for d, v in root.entries)]))
+        repair = repairs.set_ir_version(
+            max([4, *(least_ir_version({d: v}) for d, v in root.entries)])
+        )
         level: Level = "warning" if model.HasField("ir_version") else "error"  # 0 is taken
         yield make_finding("ir-missing", "ir_version missing", repair=repair, level=level)
     elif model.ir_version > newest_ir:
@@ -148,11 +151,11 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
                 f"{fmt.plural(len(names), 'initializer')} not among the graph inputs, as IR version"
                 f" {model.ir_version} wants it"
             )
-            yield make_finding("initializer-not-input", text, repair=_set_ir(4))
+            yield make_finding("initializer-not-input", text, repair=repairs.set_ir_version(4))
     elif listed := set(document.main.named("initializer")).intersection(document.main.inputs):
         noun = fmt.plural(len(listed), "initializer")
         text = f"{noun} among the graph inputs: runtimes fold and fuse nothing with their values"
-        repair = Repair("clean", {"passes": ["weights-off-inputs"]}, scoped=False, interface=True)
+        repair = repairs.WEIGHTS_OFF_INPUTS
         yield make_finding("initializer-is-input", text, repair=repair)
     if not root.entries:
         yield make_finding("opset-missing", "No opset_import: invalid for IR >= 3")
@@ -161,10 +164,6 @@ def _check_versions(document: Document, root: Root) -> Iterator[Finding]:
     if version > newest:
         text = f"Opset {version} is newer than this tool knows ({newest})"
         yield make_finding("opset-future", text)
-
-
-def _set_ir(version: int) -> Repair:
-    return Repair("set_model_field", {"field": "ir_version", "value": version}, scoped=False)
 
 
 def _check_imports(roots: list[Root]) -> Iterator[Finding]:
@@ -193,7 +192,7 @@ def _check_imports(roots: list[Root]) -> Iterator[Finding]:
     called = {domain for domain, _ in roots[0].calls}
     for domain in roots[0].imports:
         if domain and domain not in called:
-            repair = Repair("set_opset", {"domain": domain, "version": None}, scoped=False)
+            repair = repairs.set_opset(domain, None)
             text = f"Operator set {name_of(domain)} is imported and never used"
             # The edit looks at functions too, which have imports of their own.
             in_functions = any(domain == key[0] for root in roots[1:] for key in root.calls)
@@ -224,7 +223,7 @@ def _check_functions(roots: list[Root]) -> Iterator[Finding]:
         if key not in used:
             text = f"Function {_title(scope)} is never called"
             is_one = sum(root.scope.path == scope.path for root in found_roots) == 1
-            repair = Repair("delete_function") if is_one else None
+            repair = repairs.DELETE_FUNCTION if is_one else None
             yield make_finding("unused-function", text, scope, repair=repair)
 
 
@@ -278,7 +277,6 @@ def _compare_with_body(node: Node, scope: Scope, inputs: int, outputs: int) -> l
 
 _A = onnx.AttributeProto
 _TENSORS = frozenset({int(_A.TENSOR), int(_A.TENSORS), int(_A.SPARSE_TENSOR)})
-_CUT = Repair("trim_links", node=True)
 
 
 def check_node_name(state: ScopeState, name: str) -> None:
@@ -296,7 +294,7 @@ def check_node_name(state: ScopeState, name: str) -> None:
         message,
         state.scope,
         second,
-        repair=Repair("rename_duplicate_nodes"),
+        repair=repairs.RENAME_DUPLICATES,
         level=level,
     )
     state.report([finding], state.positions[second])
@@ -371,7 +369,9 @@ def _count(
     names = node.inputs if side == "input" else node.outputs
     filled = next((i + 1 for i in reversed(range(count)) if names[i]), 0)
     can_trim = filled < count and least <= filled <= most
-    return make_finding("arity", message, node.scope, node, repair=_CUT if can_trim else None)
+    return make_finding(
+        "arity", message, node.scope, node, repair=repairs.TRIM_LINKS if can_trim else None
+    )
 
 
 def _check_left_out(
@@ -468,10 +468,10 @@ def _compare_types(
 def _cast(entry: tuple[bool, int, str], wanted: str | None) -> Repair | None:
     """Return the Cast of an input to a type; None where it cannot be cast."""
     is_input, index, present = entry
-    dtypes = [castable(name) for name in (present, wanted)]
-    if not is_input or None in dtypes:
+    dtype = castable(wanted)
+    if not is_input or castable(present) is None or dtype is None:
         return None
-    return Repair("cast_input", {"index": index, "dtype": dtypes[1]}, node=True)
+    return repairs.cast_input(index, dtype)
 
 
 _PREFERRED = ("tensor(float)", "tensor(int64)", "tensor(int32)", "tensor(bool)")
@@ -538,7 +538,7 @@ def _check_attributes(
             wanted = known.get(name)
             if wanted is None:
                 message = f"{signature.title} has no attribute {name_of(name)}"
-                repair = Repair("remove_attribute", {"attribute": name}, node=True)
+                repair = repairs.remove_attribute(name)
                 level: Level | None = "warning" if signature.title in _LENIENT else None
                 findings.append(
                     make_finding(

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from dld_tui.core.checks import repairs
 from dld_tui.core.checks.findings import Level, Repair, name_of
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files import protos as onnx
@@ -162,7 +163,7 @@ class Root:
             return None
         if key not in self.functions and newest_opset(domain) != 1:
             return None
-        return Repair("set_opset", {"domain": domain, "version": 1}, scoped=False)
+        return repairs.set_opset(domain, 1)
 
 
 def import_entries(scope: Scope) -> list[tuple[str, int]]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from dld_tui.core.checks import repairs
 from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.findings import SPEED_RULES, Finding, Repair, name_of, speed_finding
 from dld_tui.core.checks.rewrites import rewrite_steps, rules_at
@@ -255,7 +256,7 @@ def _transposes(node: Node) -> Iterator[Finding]:
             "speed:transposes",
             message,
             node,
-            Repair("merge_transposes", node=True),
+            repairs.MERGE_TRANSPOSES,
             ("transposes",),
         )
         return
@@ -307,7 +308,7 @@ def _bypass(node: Node, source: str) -> Repair | None:
     value = node.outputs[0] if node.outputs else ""
     if not value or any(value in scope.outputs for scope in node.scope.reach(value)):
         return None
-    return Repair("replace_uses", {"value": value, "by": source})
+    return repairs.replace_uses(value, source)
 
 
 def _loop_around(scope: Scope) -> Node | None:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
-from dld_tui.core.checks.findings import Finding, Repair, make_finding, name_of
+from dld_tui.core.checks import repairs
+from dld_tui.core.checks.findings import Finding, make_finding, name_of
 from dld_tui.core.checks.signatures import Key, Root
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
@@ -221,7 +222,6 @@ class _TypesOfScope(dict[str, "str | None"]):
         return known
 
 
-_SORT = Repair("sort_nodes")
 _SLICE = 256
 _MOST_SHOWN = 8
 
@@ -244,7 +244,7 @@ def check_order(state: ScopeState) -> Iterator[None]:
 def _unsorted(state: ScopeState) -> Finding:
     first = min(state.late, key=lambda node: state.positions[node])
     text = f"Nodes are not topologically sorted: {name_of(first.ref)} comes before its input"
-    return make_finding("unsorted-nodes", text, state.scope, first, repair=_SORT)
+    return make_finding("unsorted-nodes", text, state.scope, first, repair=repairs.SORT_NODES)
 
 
 def _sources(state: ScopeState, node: Node) -> list[Node]:
@@ -312,7 +312,6 @@ MOST_LISTED = 200
 """Unused nodes of a scope that are listed one by one; of more, one finding gives the number."""
 
 _LIVENESS_SLICE = 512
-_REMOVE = Repair("remove_unused", {"initializers": False})
 
 
 def check_live(state: ScopeState) -> Iterator[None]:
@@ -326,7 +325,7 @@ def check_live(state: ScopeState) -> Iterator[None]:
     else:
         text = "is not on the way to any output"
     for node in dead:
-        finding = make_finding("unused-node", text, state.scope, node, repair=_REMOVE)
+        finding = make_finding("unused-node", text, state.scope, node, repair=repairs.REMOVE_NODES)
         state.report([finding], positions[node])
 
 

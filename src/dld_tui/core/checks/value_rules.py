@@ -6,6 +6,7 @@ import math
 import unicodedata
 from typing import Any, TypeAlias
 
+from dld_tui.core.checks import repairs
 from dld_tui.core.checks.findings import Finding, Level, Repair, make_finding, name_of
 from dld_tui.core.checks.state import ScopeState, Types
 from dld_tui.core.checks.tensor_rules import (
@@ -151,7 +152,7 @@ def _check_definitions(
                 state.first_producer(name),
                 value=name,
                 level="error" if producers and state.repeats(name) else "warning",
-                repair=Repair("rename_shadowing", {"value": name}),
+                repair=repairs.rename_shadowing(name),
             )
         )
     if not name and records:
@@ -179,12 +180,11 @@ def _check_initializer(
     if count == 1 and not unused:
         return
     text = f"Initializer {name_of(name)} is "
-    names: Any = [name]
-    unused_repair = Repair("remove_unused", {"nodes": False, "names": names})
+    unused_repair = repairs.remove_initializers([name])
     if count > 1:
         times = "twice" if count == 2 else f"{count} times"
         tail = " and never used" if unused else ""
-        same = Repair("remove_repeated_initializers", {"names": names})
+        same = repairs.remove_repeated_initializers([name])
         repair = unused_repair if unused else same if _are_equal(dense) else None
         text += f"defined {times}{tail}"
         findings.append(
@@ -222,7 +222,7 @@ def _check_output(findings: list[Finding], state: ScopeState, name: str) -> None
         findings.append(make_finding("duplicate-output", text, scope, value=name, level=level))
     if scope.is_function and name and name in state.inputs:
         text = f"Output {shown_name} is an input of the function, which ONNX Runtime rejects"
-        repair = Repair("own_outputs", {"values": [name]})
+        repair = repairs.own_outputs(name)
         findings.append(make_finding("outer-output", text, scope, value=name, repair=repair))
     if not name or state.defines(name):
         return
@@ -233,7 +233,7 @@ def _check_output(findings: list[Finding], state: ScopeState, name: str) -> None
         text = (
             f"Output {shown_name} is a value of an outer scope, which cannot be an output directly"
         )
-        repair = Repair("own_outputs", {"values": [name]})
+        repair = repairs.own_outputs(name)
         findings.append(make_finding("outer-output", text, scope, value=name, repair=repair))
 
 
@@ -262,7 +262,7 @@ def _check_value_types(
             value = value_type_of(record.type)
             dims = value.dims if value is not None and not value.container else None
             if list_name != "value_info":
-                repair = _TAKE_INFERRED if len(records[list_name]) == 1 else None
+                repair = repairs.SET_INFERRED_TYPE if len(records[list_name]) == 1 else None
                 _check_declared(findings, state, name, list_name, record, kind is None, repair)
             _check_dims(findings, state, name, dims, record)
             declared.append((_SOURCES[list_name], kind or "", dims))
@@ -278,18 +278,18 @@ def _check_value_types(
     if records.get("value_info") and not state.defines(name) and name not in state.outputs:
         text = f"value_info describes {name_of(name)}, which is not in the graph"
         findings.append(
-            make_finding("unused-value-info", text, state.scope, value=name, repair=_forget(name))
+            make_finding(
+                "unused-value-info",
+                text,
+                state.scope,
+                value=name,
+                repair=repairs.remove_value_info(name),
+            )
         )
 
 
 _ERROR: Level = "error"
 _WARNING: Level = "warning"
-_TAKE_INFERRED = Repair("set_value_type", typed=True)
-"""Declares what shape inference has found."""
-
-
-def _forget(name: str) -> Repair:
-    return Repair("remove_value_info", {"values": [name]})
 
 
 def _check_declared(
@@ -341,9 +341,13 @@ def _compare_with_declared(
 ) -> None:
     """Compare all declarations of a value with the first one."""
     sources = {source for source, _, _ in declared}
-    repair = _forget(name) if _Source.VALUE_INFO in sources and len(sources) > 1 else None
+    repair = (
+        repairs.remove_value_info(name)
+        if _Source.VALUE_INFO in sources and len(sources) > 1
+        else None
+    )
     if repair is None and {_Source.OUTPUT, _Source.INFERENCE} <= sources:
-        repair = _TAKE_INFERRED
+        repair = repairs.SET_INFERRED_TYPE
     first = next((entry for entry in declared if entry[1]), None)
     for label, kind, _ in declared:
         if first is not None and kind and kind != first[1]:

@@ -162,7 +162,7 @@ def inline_calls(document: Document) -> int:
             break
         for call in calls:
             place: list[list[JSON]] = [[list(call.scope.path), call.ref]]
-            transaction = Transaction("inline_function", {})
+            transaction = Transaction.of(inline_function(nodes=place))
             try:
                 inline_function.run(document, transaction, nodes=place)
                 inlined += 1

@@ -36,16 +36,18 @@ class EditKind(Generic[P]):
     """What one edit is: called with its arguments it is the edit itself, which is data.
 
     Attributes:
+        name: What journals and scripts call it.
         run: Makes the edit: takes a document, a transaction and the arguments, and returns a title.
     """
 
     def __init__(self, run: Callable[Concatenate[Any, Transaction, P], str]) -> None:
+        self.name = run.__name__
         self.run = run
         self.__doc__ = run.__doc__
 
     def __call__(self, *args: P.args, **arguments: P.kwargs) -> Edit:
         """Return the edit with these arguments, none of which is positional."""
-        return Edit(self.run.__name__, {name: plain(value) for name, value in arguments.items()})
+        return Edit(self.name, {name: plain(value) for name, value in arguments.items()})
 
 
 def edit(function: Callable[Concatenate[Any, Transaction, P], str]) -> EditKind[P]:
@@ -58,7 +60,8 @@ def edit(function: Callable[Concatenate[Any, Transaction, P], str]) -> EditKind[
 def known_edits() -> Mapping[str, EditFunction]:
     """Return all edits by name; loads the modules that have them."""
     for package in _PACKAGES:
-        import_module(package)
+        for name in import_module(package).__all__:
+            import_module(f"{package}.{name}")
     return _EDITS
 
 

@@ -4,33 +4,40 @@ An edit is plain data, a name and JSON arguments, so that the same line is the u
 journal entry, the script line and what the palette runs. Scopes are named by their path (see
 :attr:`Scope.path`), nodes by their ref (see :meth:`Scope.ref_of`). The table of all edits is
 :func:`dld_tui.core.model.document.edit_registry.known_edits`.
+
+A module is loaded when it is first asked for: ``edits.nodes``.
 """
 
 from __future__ import annotations
 
-from dld_tui.core.model.edits import (
-    attributes,
-    cleaning,
-    folding,
-    functions,
-    initializers,
-    inputs_outputs,
-    links,
-    metadata,
-    model_swap,
-    nodes,
-    pasting,
-    pattern_renaming,
-    processing,
-    renaming,
-    repairs,
-    replacing,
-    restore,
-    rewriting,
-    subgraphs,
-    tensors,
-    terminals,
-)
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dld_tui.core.model.edits import (
+        attributes,
+        cleaning,
+        folding,
+        functions,
+        initializers,
+        inputs_outputs,
+        links,
+        metadata,
+        model_swap,
+        nodes,
+        pasting,
+        pattern_renaming,
+        processing,
+        renaming,
+        repairs,
+        replacing,
+        restore,
+        rewriting,
+        subgraphs,
+        tensors,
+        terminals,
+    )
 
 __all__ = [
     "attributes",
@@ -55,3 +62,9 @@ __all__ = [
     "tensors",
     "terminals",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name in __all__:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -138,7 +138,7 @@ def _endless(names: Sequence[str]) -> EditError:
 
 def preview(document: Document, rules: str) -> RewriteResult:
     """Return what rules would do; the document is unchanged and no listener is notified."""
-    scratch = Transaction("rewrite", {})
+    scratch = Transaction.of(rewrite(rules=rules))
     try:
         return rewrite_document(document, scratch, rules, lines=True)
     finally:
