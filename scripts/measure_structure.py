@@ -176,7 +176,7 @@ PROCESS_STARTERS = {
 """Calls that start a process, besides ``subprocess.run``."""
 
 
-_OTHER_NAMES = {"Command", "Tool", "command_for", "when", "get"}
+_OTHER_NAMES = {"Command", "CommandInfo", "Tool", "_convert", "command_for", "when", "get"}
 """Calls whose texts are names of commands or fields, a few of which are those of edits, too."""
 
 
