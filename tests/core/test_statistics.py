@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.statistics import median, percentile, summarise
+from tests.support.known import known
 
 SAMPLES = st.lists(st.floats(0.001, 1e4), min_size=1, max_size=60)
 
@@ -25,8 +26,7 @@ def test_median_is_the_middle(values: list[float]) -> None:
 
 
 def test_summary_of_known_values() -> None:
-    found = summarise([4.0, 1.0, 3.0, 2.0])
-    assert found is not None
+    found = known(summarise([4.0, 1.0, 3.0, 2.0]))
     assert (found.count, found.median, found.min, found.max, found.mean) == (4, 2.5, 1, 4, 2.5)
     assert found.std == pytest.approx(stdlib.stdev([1, 2, 3, 4]))
     assert found.cov_percent == pytest.approx(100 * found.std / 2.5)

@@ -35,14 +35,11 @@ def test_a_build_gets_what_is_set() -> None:
         EngineSettings(max_shapes=("x:axb",)).build_settings(MODEL, ENGINE)
 
 
-def test_options_that_are_given_are_named() -> None:
+def test_what_is_set_is_named_and_said() -> None:
     settings = EngineSettings(library="tensorrt", tf32=False, no_timing_cache=True)
     assert settings.engine_options == ["--library", "--no-tf32", "--no-timing-cache"]
     assert settings.build_options == ["--no-tf32", "--no-timing-cache"]
     assert EngineSettings().engine_options == []
-
-
-def test_what_differs_is_said_in_words() -> None:
     settings = EngineSettings(
         fp16=True, tf32=False, optimization_level=5, layer_precision=("a:fp32", "b:fp32"),
         device="1", no_timing_cache=True,
@@ -52,9 +49,6 @@ def test_what_differs_is_said_in_words() -> None:
         "no tf32, fp16, layer-precision a:fp32 b:fp32, optimization-level 5, no-timing-cache"
     )
     assert settings_text(BuildSettings(MODEL, ENGINE)) == ""
-
-
-def test_tf32_has_few_digits_too() -> None:
     assert is_low(BuildSettings(MODEL, ENGINE))
     assert not is_low(BuildSettings(MODEL, ENGINE, tf32=False))
     assert is_low(BuildSettings(MODEL, ENGINE, tf32=False, bf16=True))

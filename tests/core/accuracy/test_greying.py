@@ -63,47 +63,31 @@ def reasons(values: dict[str, JSON], facts: LibraryFacts | None = None) -> dict[
     )
 
 
-def test_without_tensorrt_nothing_of_it_can_be_set() -> None:
+def test_what_is_of_no_use_is_greyed_by_what_runs() -> None:
     found = reasons({})
     assert found["fp16"] == found["library"] == found["device"]
     assert found["trust"] == "", "it is not there"
     assert not {"provider", "round", "tensors", "seed"} & set(found)
     assert not needs_tensorrt({"model": "a.onnx"})
-
-
-def test_what_is_of_the_other_library() -> None:
     found = reasons({"against_backend": TRT})
     assert "against_provider" in found
     assert not {"provider", "fp16", "library", "round"} & set(found)
     assert {"provider", "optimization"} <= set(reasons({"backend": TRT}))
     assert needs_tensorrt({"backend": TRT})
-
-
-def test_an_engine_that_is_built_has_its_precisions() -> None:
     found = reasons({"against": "b.engine"})
     assert found["fp16"] == found["round"] == ""
     assert not {"library", "device", "trust", "provider"} & set(found)
     assert "against_backend" in found
-
     found = reasons({"model": "b.engine", "against": "a.onnx"})
     assert found["tensors"] == ""
     assert "round" not in found
     assert "fp16" not in reasons({"model": "b.engine", "against_backend": TRT}, None)
-
-
-def test_what_the_library_lacks_is_said_where_it_builds() -> None:
     assert "has no such flag" in reasons({"backend": TRT}, LACKING)["fp16"]
     assert "refit" not in reasons({"backend": TRT}, LACKING), "no setting of a comparison"
     assert reasons({}, LACKING)["fp16"] == reasons({})["fp16"]
-
-
-def test_a_search_gives_the_precisions_itself() -> None:
     found = disabled_settings({"model": "a.onnx", "backend": TRT}, None)
     assert found["fp16"] == ""
     assert not {"provider", "library", "tf32"} & set(found)
     assert disabled_settings({"model": "a.onnx", "backend": ORT}, None)["tf32"] == ""
-
-
-def test_data_have_shapes() -> None:
     assert {"shape", "seed", "sets"} <= set(reasons({"inputs": "data"}))
     assert "shape" not in reasons({"inputs": "  "})

@@ -61,17 +61,16 @@ def test_the_verdict_is_of_the_outputs_and_the_divergence_of_all() -> None:
     assert Result(ROWS[:1]).first is None
 
 
-def test_of_two_sets_the_worse_stays() -> None:
+def test_the_worse_stays_and_errors_are_parts_of_values() -> None:
     small, large = row("a", 0.1, 0), row("a", 0.2, 0)
     assert merged([], [small]) == [small]
     assert merged([small], [large]) == [large]
     assert merged([large], [small]) == [large]
-
-
-def test_errors_of_nodes_are_parts_of_their_values() -> None:
     growth = Result((row("a", 0.5, 0), row("b", math.nan, 1))).growth
     assert math.isclose(growth["make_a"], 0.5, rel_tol=1e-6)
     assert growth["make_b"] == 1
+    data = json.loads(json.dumps(encode(ROWS)))
+    assert decode(tuple[AccuracyRow, ...], data) == ROWS
 
 
 def test_bars_are_as_long_as_the_errors_that_rows_are_ordered_by() -> None:
@@ -85,11 +84,6 @@ def test_bars_are_as_long_as_the_errors_that_rows_are_ordered_by() -> None:
     assert lengths == sorted(lengths, reverse=True)
     assert lengths[0] == 1
     assert math.isclose(lengths[rows.index(small)], 1e-3 * 2 / math.sqrt(3), rel_tol=1e-3)
-
-
-def test_json_gives_the_same_rows() -> None:
-    data = json.loads(json.dumps(encode(ROWS)))
-    assert decode(tuple[AccuracyRow, ...], data) == ROWS
 
 
 def test_figures_as_text() -> None:
@@ -117,17 +111,11 @@ def test_a_row_of_csv_has_all_columns() -> None:
     assert fields["tolerance"] == TOLERANCE.text
 
 
-def test_names_come_before_places() -> None:
+def test_names_are_matched_then_places_and_inputs_carried_over() -> None:
     assert match_names(["a", "b"], ["b", "a"]) == {"a": "a", "b": "b"}
     assert match_names(["a", "b", "c"], ["x", "b", "y"]) == {"a": "x", "b": "b", "c": "y"}
-
-
-def test_places_count_only_when_equally_many_are_left() -> None:
     assert match_names(["a", "b"], ["b"]) == {"b": "b"}
     assert match_names(["a", "b"], ["x"]) == {}
-
-
-def test_inputs_are_carried_over_by_name_and_place() -> None:
     given, missing = carried_over({"a": 1, "b": 2}, ["a", "b"], ["x", "b"])
     assert given == {"x": 1, "b": 2}
     assert missing == []

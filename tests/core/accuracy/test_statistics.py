@@ -24,7 +24,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import UsageError
 
 
-def test_known_figures() -> None:
+def test_figures_and_what_cannot_be_said() -> None:
     found = compare(np.array([1.0, -2.0, 4.0]), np.array([1.0, -2.5, 4.0]))
     assert found.max_abs == 0.5
     assert found.mean_abs == pytest.approx(0.5 / 3)
@@ -34,16 +34,10 @@ def test_known_figures() -> None:
     assert found.snr_db == pytest.approx(10 * math.log10(21 / 0.25))
     assert found.largest == 4.0
     assert (found.count, found.shape) == (3, (3,))
-
-
-def test_equal_tensors_have_no_noise() -> None:
     found = compare(np.array([1.0, np.nan, np.inf]), np.array([1.0, np.nan, np.inf]))
     assert found.is_equal
     assert (found.max_abs, found.snr_db, found.special) == (0.0, None, 0)
     assert (found.nan_reference, found.inf_other) == (1, 1)
-
-
-def test_nan_and_infinity_are_counted_and_left_out_of_the_rest() -> None:
     found = compare(
         np.array([1.0, np.nan, np.inf, np.inf, 2.0]), np.array([1.0, 0.0, -np.inf, 3.0, np.nan])
     )
@@ -52,13 +46,17 @@ def test_nan_and_infinity_are_counted_and_left_out_of_the_rest() -> None:
     assert (found.inf_reference, found.inf_other) == (2, 1)
     assert found.max_abs == 0.0
     assert not found.is_equal
-
-
-def test_what_cannot_be_said_is_none() -> None:
     nothing = compare(np.zeros((0, 3)), np.zeros((0, 3)))
     assert (nothing.max_abs, nothing.cosine, nothing.max_rel) == (None, None, None)
     zeros = compare(np.zeros(3), np.ones(3))
     assert (zeros.max_rel, zeros.cosine, zeros.snr_db, zeros.max_abs) == (None, None, None, 1.0)
+    assert "shape is [3], not [2]" in compare(np.zeros(2), np.zeros(3)).mismatch
+    words = np.array(["a", "b"], object)
+    assert compare(words, np.array(["a", "c"], object)).mismatch == "1 of 2 strings differ"
+    assert compare(words, words).is_equal
+    assert "strings" in compare(words, np.zeros(2)).mismatch
+    found = compare(np.array([1e308, -1e308]), np.array([-1e308, 1e308]))
+    json.dumps(encode(found), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -69,19 +67,6 @@ def test_every_kind_of_number(dtype: type) -> None:
     found = compare(values, np.array([0, 1, 0, 0]).astype(dtype))
     assert found.max_abs == 1.0
     assert found.mean_abs == 0.25
-
-
-def test_other_shapes_and_kinds_are_told() -> None:
-    assert "shape is [3], not [2]" in compare(np.zeros(2), np.zeros(3)).mismatch
-    words = np.array(["a", "b"], object)
-    assert compare(words, np.array(["a", "c"], object)).mismatch == "1 of 2 strings differ"
-    assert compare(words, words).is_equal
-    assert "strings" in compare(words, np.zeros(2)).mismatch
-
-
-def test_figures_are_json() -> None:
-    found = compare(np.array([1e308, -1e308]), np.array([-1e308, 1e308]))
-    json.dumps(encode(found), allow_nan=False)
 
 
 arrays = hnp.arrays(
@@ -112,20 +97,14 @@ def problem(tolerance: Tolerance, reference: list[float], other: list[float]) ->
     return tolerance.problem(compare(np.array(reference), np.array(other), tolerance))
 
 
-def test_elements_may_differ_by_both_parts_together() -> None:
+def test_a_tolerance_is_of_elements_or_of_figures() -> None:
     tolerance = Tolerance(0.1, 0.01)
     assert problem(tolerance, [100.0], [101.1]) is None
     told = problem(tolerance, [100.0, 1.0], [101.2, 1.0])
     assert told == "1 of 2 elements are outside of atol 0.1, rtol 0.01"
-
-
-def test_special_values_are_never_within() -> None:
     assert "NaN" in (problem(Tolerance(1e9), [1.0], [np.nan]) or "")
     assert problem(Tolerance(), [np.nan, np.inf], [np.nan, np.inf]) is None
     assert "shape" in (problem(Tolerance(), [1.0], [1.0, 2.0]) or "")
-
-
-def test_figures_instead_of_elements() -> None:
     tolerance = Tolerance(cosine=0.99)
     assert problem(tolerance, [1.0, 2.0], [1.1, 2.1]) is None
     assert "the cosine is" in (problem(tolerance, [1.0, 0.0], [0.0, 1.0]) or "")
@@ -135,6 +114,11 @@ def test_figures_instead_of_elements() -> None:
     assert problem(Tolerance(snr_db=20), [10.0], [10.5]) is None
     assert "26.0 dB, less than 30" in (problem(Tolerance(snr_db=30), [10.0], [10.5]) or "")
     assert problem(Tolerance(cosine=0.9, snr_db=9), [0.0], [0.0]) is None
+    from dataclasses import replace
+
+    error = replace(compare(values(2), values(2)), lost="one channel")
+    assert Tolerance(1, 1).problem(error) == "one channel"
+    assert Tolerance(snr_db=0).problem(error) == "one channel"
 
 
 def test_specs_are_for_all_values_or_for_one() -> None:
@@ -172,14 +156,6 @@ def test_dead_scores_beside_living_boxes_are_named(axis: int) -> None:
     error = compare(reference, other)
     assert error.cosine is not None
     assert error.cosine > 0.9999, "the whole hides it"
-
-
-def test_a_lost_channel_is_a_problem_under_any_tolerance() -> None:
-    from dataclasses import replace
-
-    error = replace(compare(values(2), values(2)), lost="one channel")
-    assert Tolerance(1, 1).problem(error) == "one channel"
-    assert Tolerance(snr_db=0).problem(error) == "one channel"
 
 
 @pytest.mark.parametrize(

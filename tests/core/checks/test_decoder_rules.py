@@ -484,16 +484,13 @@ def test_missing_fusions_of_a_decoder_are_named(tmp_path: Path) -> None:
     assert rules_of(path) == []
 
 
-def test_a_norm_is_found_behind_means_of_something_else(tmp_path: Path) -> None:
+def test_norms_are_told_from_layer_normalization(tmp_path: Path) -> None:
     text = UNFUSED.replace(" <axes_none = 0>", "").replace(
         "sq = Pow (q, two)", "middle = ReduceMean (q, last) sq = Pow (q, two)"
     )
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(text), path)
     assert "decoder:norm-not-fused" in rules_of(path)
-
-
-def test_layer_normalization_is_not_taken_for_another(tmp_path: Path) -> None:
     text = UNFUSED.replace(" <axes_none = 0>", "").replace(
         "sq = Pow (q, two)", "middle = ReduceMean (q, last) c = Sub (q, middle) sq = Pow (c, two)"
     )

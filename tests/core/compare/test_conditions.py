@@ -38,11 +38,17 @@ def found(*subjects: Subject) -> list[tuple[str, tuple[str, ...]]]:
     return [(difference.name, difference.values) for difference in differences(subjects)]
 
 
-def test_equal_runs() -> None:
+def test_what_is_no_difference() -> None:
     assert same_model([run(), run()]) is True
     assert found(run(), run(settings={"percentile": "99"})) == []
     assert fairness_warnings([run(), run()]) == []
     assert doubts([run(), run()]) == []
+    pair = [
+        run(settings={"duration": None, "iterations": 5}),
+        run(settings={"duration": 3.0, "iterations": 9}),
+    ]
+    assert {difference.name for difference in differences(pair)} == {"duration", "iterations"}
+    assert relevant_differences(pair) == []
 
 
 def test_differences_are_listed_the_telling_ones_first() -> None:
@@ -59,15 +65,6 @@ def test_differences_are_listed_the_telling_ones_first() -> None:
     ]
 
 
-def test_how_long_was_measured_is_no_reason() -> None:
-    pair = [
-        run(settings={"duration": None, "iterations": 5}),
-        run(settings={"duration": 3.0, "iterations": 9}),
-    ]
-    assert {difference.name for difference in differences(pair)} == {"duration", "iterations"}
-    assert relevant_differences(pair) == []
-
-
 def test_a_profile_without_settings_does_not_differ_in_them() -> None:
     facts = {"network": "p.json", "backend": "ORT 0", "device": ""}
     imported = Subject("p.json", "/p.json", run().layers, facts=facts)
@@ -78,7 +75,7 @@ def test_a_profile_without_settings_does_not_differ_in_them() -> None:
     )
 
 
-def test_another_model_is_said_first() -> None:
+def test_models_are_told_apart_by_digest_or_size() -> None:
     changed = run(model={"sha256": "1" * 64})
     assert same_model([run(), changed]) is False
     assert fairness_warnings([run(), changed])[0] == (
@@ -87,12 +84,11 @@ def test_another_model_is_said_first() -> None:
     assert ("model sha256", ("000000000000", "111111111111")) in found(run(), changed)
     other = run(model={"sha256": "1" * 64}, facts={"network": "other.onnx"})
     assert "Different models: net.onnx, other.onnx." in fairness_warnings([run(), other])[0]
-
-
-def test_the_size_of_a_model_tells_when_it_has_no_digest() -> None:
     plain, larger = ({"sha256": None, "bytes": size} for size in (10, 11))
     assert same_model([run(model=plain), run(model=larger)]) is False
     assert same_model([run(model=plain), run(model=plain)]) is None
+    evil = run(model={"sha256": "1" * 64}, facts={"network": "\x1b[31mred"})
+    assert "\x1b" not in " ".join(fairness_warnings([run(), evil]))
 
 
 @pytest.mark.parametrize(
@@ -150,11 +146,6 @@ def test_averages_tell_nothing_about_noise() -> None:
     assert doubts([averages]) == [
         "A: only averages over passes are recorded: nothing tells noise from change."
     ]
-
-
-def test_names_from_files_are_made_visible() -> None:
-    evil = run(model={"sha256": "1" * 64}, facts={"network": "\x1b[31mred"})
-    assert "\x1b" not in " ".join(fairness_warnings([run(), evil]))
 
 
 def test_nested_facts_get_one_name() -> None:

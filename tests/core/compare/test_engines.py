@@ -119,17 +119,6 @@ def test_every_view_works_with_and_without_times(engines: Comparison, by: str) -
         assert comparison_csv(comparison, rows)
 
 
-def test_three_engines_whose_names_differ_are_joined_by_shape() -> None:
-    first, second, third = (
-        engine(name, *(conv(f"{prefix}{number}", "fp16", "t", 1.0) for number in range(3)))
-        for name, prefix in (("x", "a"), ("y", "a"), ("z", "quant_a"))
-    )
-    rows = Comparison([first, second, third]).rows()
-    assert len(rows) == 3
-    assert all(cell.layers for row in rows for cell in row.cells)
-    assert {row.match for row in rows} == {"order"}
-
-
 def test_rows_of_two_pairs_are_joined_by_shape() -> None:
     engines = [
         engine(title, *(

@@ -11,6 +11,7 @@ import pytest
 from dld_tui.core.compare.comparison import Comparison, open_subject
 from dld_tui.core.compare.export import comparison_page
 from tests.support.browser import dom_after
+from tests.support.known import known
 from tests.support.report_files import HOSTILE, make_report
 
 NASTY = '"><script>document.title="hit"</script><img src=x onerror=alert(1)>'
@@ -66,8 +67,7 @@ def test_in_a_browser_it_sorts_by_the_difference(comparison: Comparison, tmp_pat
     document.body.append(out);
     """
     dom = dom_after(comparison_page(comparison), script, tmp_path)
-    found = re.search(r'<pre id="told">(.*?)</pre>', dom, re.DOTALL)
-    assert found is not None
+    found = known(re.search(r'<pre id="told">(.*?)</pre>', dom, re.DOTALL))
     told, title = json.loads(html.unescape(found[1]))
     assert told == sorted(told, reverse=True)
     assert len(told) == len(comparison.rows("layer"))

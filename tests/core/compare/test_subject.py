@@ -37,9 +37,16 @@ def test_layers_of_a_plan() -> None:
     assert (found.title, found.facts["backend"]) == ("net", "TensorRT")
 
 
-def test_the_model_that_the_metadata_names_is_the_network() -> None:
+def test_types_and_networks_without_a_model(tmp_path: Path) -> None:
     made = plan([layer()], model_path="C:\\models\\net.onnx")
     assert plan_subject(made, {}).facts["network"] == "net.onnx"
+    made = plan([layer(0, "Conv_3 + /block/Relu + odd")])
+    (found,) = plan_subject(made, map_plan(made)).layers
+    assert [link.op_type for link in found.nodes] == ["Conv", "Relu", "(unknown)"]
+    path = tmp_path / "names.json"
+    path.write_text('{"Layers": ["Conv_0 + Relu_1", "{ForeignNode[a...b]}"], "Bindings": []}')
+    types = [one.type for one in open_subject(path).layers]
+    assert types == ["Conv + Relu", "ForeignNode"]
 
 
 def test_latencies_of_the_timing() -> None:
@@ -65,20 +72,7 @@ def test_nodes_in_the_model(tmp_path: Path) -> None:
     assert found.layers[0].confidence == "name"
 
 
-def test_names_alone_tell_types(tmp_path: Path) -> None:
-    path = tmp_path / "names.json"
-    path.write_text('{"Layers": ["Conv_0 + Relu_1", "{ForeignNode[a...b]}"], "Bindings": []}')
-    types = [one.type for one in open_subject(path).layers]
-    assert types == ["Conv + Relu", "ForeignNode"]
-
-
-def test_operators_are_told_from_names_without_a_model() -> None:
-    made = plan([layer(0, "Conv_3 + /block/Relu + odd")])
-    (found,) = plan_subject(made, map_plan(made)).layers
-    assert [link.op_type for link in found.nodes] == ["Conv", "Relu", "(unknown)"]
-
-
-def test_which_files_are_plans(tmp_path: Path) -> None:
+def test_which_files_are_subjects(tmp_path: Path) -> None:
     layers = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}])
     profile = write_profile(tmp_path / "times.json", [("a", 1.0)])
     assert is_plan(layers)
@@ -87,11 +81,11 @@ def test_which_files_are_plans(tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_text("nothing")
     with pytest.raises(InputError):
         is_plan(tmp_path / "text.txt")
-
-
-def test_a_plan_without_layers(tmp_path: Path) -> None:
     with pytest.raises(InputError):
         open_subject(write_layers(tmp_path / "net.graph.json", []))
+    (tmp_path / "x.txt").write_text("nothing")
+    with pytest.raises(InputError):
+        open_subject(tmp_path / "x.txt")
 
 
 def test_a_plan_and_a_profile_report(tmp_path: Path) -> None:
@@ -144,12 +138,6 @@ def test_a_profile_of_onnx_runtime(tmp_path: Path) -> None:
     assert found.times is not None
     assert found.times.shape[0] == 2
     assert not found.latencies_ms
-
-
-def test_something_else(tmp_path: Path) -> None:
-    (tmp_path / "x.txt").write_text("nothing")
-    with pytest.raises(InputError):
-        open_subject(tmp_path / "x.txt")
 
 
 def test_a_report_that_is_still_written(tmp_path: Path) -> None:

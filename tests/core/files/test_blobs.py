@@ -9,6 +9,7 @@ import pytest
 from dld_tui.core.errors import SaveError
 from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable, SpillFile
 from dld_tui.core.files.source import Source
+from tests.support.known import known
 
 
 @pytest.fixture
@@ -60,8 +61,7 @@ def test_repointing_after_a_save_reads_from_the_new_file(source: Source, tmp_pat
     blobs = BlobTable()
     saved = blobs.add(Blob(source, 100, 10, "raw_data"))
     unsaved = blobs.add(Blob(source, 200, 10, "raw_data"))
-    blob = blobs.get(saved)
-    assert blob is not None
+    blob = known(blobs.get(saved))
     pieces: list[bytes | Blob] = [b"head", blob, b"tail"]
     (tmp_path / "new").write_bytes(b"head" + blob.read() + b"tail")
     new = Source.open(tmp_path / "new")

@@ -29,6 +29,7 @@ from dld_tui.core.model.document.index import LinkIndex, NodeIndex
 from dld_tui.core.model.document.node import Node, NodeTexts, columns_of
 from dld_tui.core.model.document.serialise import save, skeleton_bytes, snapshot
 from tests.support import models
+from tests.support.known import known
 
 NODE_TEXTS = (1, 2, 3, 4, 7)
 DELIMITED = 2
@@ -142,8 +143,7 @@ def untouched(data: FileContent) -> Document:
 
 def apart(data: bytes) -> SplitModel:
     """Return a model and its nodes, which are to be apart."""
-    found = split_model(data)
-    assert found is not None
+    found = known(split_model(data))
     return found
 
 

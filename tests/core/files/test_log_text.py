@@ -42,21 +42,12 @@ def test_the_lines_of_the_program_are_found(lines: list[str]) -> None:
     assert unwrapped("\n".join(lines) + "\n").splitlines() == LINES
 
 
-def test_a_line_that_was_cut_in_two_is_one() -> None:
+def test_lines_that_were_cut_or_are_of_others() -> None:
     text = f"{TIME} stdout P first and \n{TIME} stdout F second\n{TIME} stdout F third\n"
     assert unwrapped(text).splitlines() == ["first and second", "third"]
-
-
-def test_a_line_of_the_tool_that_collected_them_may_be_first() -> None:
     lines = [f"trt-1  | {line}" for line in LINES * 2]
     assert unwrapped("\n".join(["Attaching to trt-1", *lines])).splitlines()[1:] == LINES * 2
-
-
-def test_what_only_some_lines_begin_with_is_theirs() -> None:
     text = "0: node\nand its inputs\n1: node\n"
     assert unwrapped(text) == text
-
-
-def test_a_damaged_line_of_a_file_is_left_out() -> None:
     text = '{"log":"a\\n","stream":"stdout"}\n{"log":"b\\n","str'
     assert unwrapped(text) == "a\n"

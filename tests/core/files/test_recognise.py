@@ -16,6 +16,7 @@ from google.protobuf import json_format, text_format
 
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.recognise import EngineHeader, FileKind, engine_header, recognise
+from tests.support.known import known
 from tests.support.models import CHAIN, parse
 
 MODEL = parse(CHAIN)
@@ -237,8 +238,7 @@ def test_header(data: bytes, expected: EngineHeader | None) -> None:
 
 
 def test_words() -> None:
-    rtx = engine_header(head(b"vtrt", 1, 7, 1, 116, mask=10))
-    assert rtx is not None
+    rtx = known(engine_header(head(b"vtrt", 1, 7, 1, 116, mask=10)))
     assert rtx.text == "TensorRT-RTX 1.7.1.116 for compute capability 8.0, 8.9"
     assert EngineHeader("TensorRT", "").text == (
         "an unknown version of TensorRT: its header does not tell"

@@ -15,6 +15,7 @@ from dld_tui.core.files.blobs import Blob, BlobTable
 from dld_tui.core.files.proto_fields import tag_of, varint
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut, splice, verify_model
+from tests.support.known import known
 from tests.support.payloads import (
     cut_file,
     everything,
@@ -322,8 +323,7 @@ def test_attribute_strings_are_cut_out(tmp_path: Path) -> None:
     path = write_model(tmp_path / "m.onnx", helper.make_model(graph))
     skeleton, blobs = cut_file(path, 4096)
     sentinel = onnx.ModelProto.FromString(skeleton).graph.node[0].attribute[0].s
-    blob = blobs.get(sentinel)
-    assert blob is not None
+    blob = known(blobs.get(sentinel))
     assert (blob.field, blob.read()) == ("s", b"\xff" * 10_000)
 
 

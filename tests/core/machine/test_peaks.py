@@ -20,6 +20,7 @@ from dld_tui.core.machine.peaks import (
     measured_peaks,
 )
 from dld_tui.core.process import paths
+from tests.support.known import known
 
 SETUP = Setup("Some CPU", 0, "1.31")
 MEASURED = Peaks(
@@ -74,8 +75,7 @@ def test_peaks_of_most_threads_are_those_of_a_machine() -> None:
     for threads, rate in ((8, 8.0), (0, 64.0), (1, 1.0)):
         setup = replace(SETUP, threads=threads)
         measured_peaks(setup, lambda rate=rate: replace(MEASURED, bandwidth=rate))  # type: ignore[misc]
-    kept = kept_peaks("Some CPU")
-    assert kept is not None
+    kept = known(kept_peaks("Some CPU"))
     assert kept.bandwidth == 64.0
     assert kept_peaks("Some") is None
     assert kept_peaks("") is None
@@ -118,8 +118,7 @@ def test_data_sheets_tell_the_types_apart() -> None:
     ],
 )  # fmt: skip
 def test_variants_have_their_own_peaks(name: str, fp16: float, gbs: float) -> None:
-    peaks = gpu_peaks(name)
-    assert peaks is not None
+    peaks = known(gpu_peaks(name))
     assert (peaks.flops["fp16"], peaks.bandwidth) == (fp16 * 1e12, gbs * 1e9)
     assert peaks.flops["fp32"] > 0
     is_volta_or_turing = any(part in name for part in ("TITAN RTX", "T4", "V100"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.process import installation
+from tests.support.known import known
 
 
 def test_a_remedy_is_for_the_environment_at_hand(
@@ -36,8 +37,7 @@ def test_an_extra_is_installed_by_its_packages() -> None:
     text = project.read_text(encoding="utf-8")
     extras = "cpu gpu pictures simplify polygraphy parquet excel rtx agents"
     for extra in extras.split():
-        wanted = re.search(rf"^{extra} = \[(.*?)\]", text, re.MULTILINE | re.DOTALL)
-        assert wanted is not None
+        wanted = known(re.search(rf"^{extra} = \[(.*?)\]", text, re.MULTILINE | re.DOTALL))
         found = installation.packages_of(extra)
         assert sorted(shlex.split(found)) == sorted(re.findall(r'"([^"]+)"', wanted[1]))
         command = installation.install_command(extra, "more")

@@ -14,6 +14,7 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, load_sweep, sweep_text
 from dld_tui.core.report.sweep_export import sweep_lines
 from tests.support import models
+from tests.support.known import known
 from tests.support.plans import write_layers
 from tests.support.report_files import make_report
 
@@ -145,8 +146,7 @@ def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_d
         with pytest.raises(CancelledError):
             asked.preview(path, "ONNX", lambda: True)
         assert said(asked.preview(gone, "ONNX", never)) == said(preview(gone, "ONNX", never))
-        child = asked._process
-        assert child is not None
+        child = known(asked._process)
         child.kill()
         child.wait()
         assert asked.preview(path, "ONNX", never).lines
@@ -172,8 +172,7 @@ def test_an_answer_that_was_given_up_halfway_does_not_spoil_the_next_one(
 def test_a_child_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
     asked = previews.Previewer()
     asked.preview(str(tmp_path), "ONNX", never)
-    child = asked._process
-    assert child is not None
+    child = known(asked._process)
     assert child.stdin is not None
     child.stdin.close()  # as when nothing was asked for a while
     limit = time.monotonic() + 30

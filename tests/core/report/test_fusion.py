@@ -12,6 +12,7 @@ from dld_tui.core.report.formats.import_ort import Attribution, FusionTracer, No
 from dld_tui.core.report.formats.ort_profile import Clue, Kernel
 from dld_tui.core.report.records import Confidence
 from tests.support import models
+from tests.support.known import known
 
 ORIGINAL = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -241,8 +242,7 @@ def test_search_within_a_branch(tmp_path: Path) -> None:
 def test_local_functions(tmp_path: Path) -> None:
     finder = finder_of(tmp_path, models.FUNCTIONS)
     (call,) = finder.named("call")
-    body = finder.function_of(call)
-    assert body is not None
+    body = known(finder.function_of(call))
     assert [n.op_type for n in body.nodes] == ["Add"]
     assert finder.function_of(body.nodes[0]) is None
 

@@ -19,6 +19,7 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import extent_of, store_counters
 from dld_tui.core.report.triage import busy_line
 from tests.support.gpu_reports import make_gpu_report
+from tests.support.known import known
 from tests.support.report_files import make_report
 
 
@@ -37,8 +38,7 @@ def test_union_joins_what_overlaps_or_touches() -> None:
 
 def test_streams_that_run_at_once_are_busy_once() -> None:
     events = [kernel(0, 10), kernel(5, 10, "t", None), copy(12, 10), copy(60, 5)]
-    found = summarise_gpu([(events, 100.0)], 3)
-    assert found is not None
+    found = known(summarise_gpu([(events, 100.0)], 3))
     assert (found.pass_index, found.kernels, found.copies, found.copied_bytes) == (3, 2, 2, 200)
     assert (found.busy_us, found.busy_percent, found.kernel_sum_us) == (15, 15, 20)
     assert (found.copy_us, found.exposed_copy_us, found.gaps_us) == (15, 12, 73)
@@ -48,18 +48,15 @@ def test_streams_that_run_at_once_are_busy_once() -> None:
 
 def test_copies_without_a_size_are_told() -> None:
     unsized = GpuEvent("s", "memcpy", "HtoD", 30, 5)
-    some = summarise_gpu([([kernel(0, 10), copy(12, 10), unsized], 100.0)], 0)
-    none = summarise_gpu([([kernel(0, 10), unsized], 100.0)], 0)
-    assert some is not None
-    assert none is not None
+    some = known(summarise_gpu([([kernel(0, 10), copy(12, 10), unsized], 100.0)], 0))
+    none = known(summarise_gpu([([kernel(0, 10), unsized], 100.0)], 0))
     assert (some.copied_bytes, some.unsized_copies, some.copied_text) == (100, 1, "at least 100 B")
     assert none.copied_text == "size not known"
     assert "(at least 100 B)" in busy_line(some)
 
 
 def test_kernels_that_end_after_the_call_make_the_pass_longer() -> None:
-    found = summarise_gpu([([kernel(90, 60)], 100.0)], 0)
-    assert found is not None
+    found = known(summarise_gpu([([kernel(90, 60)], 100.0)], 0))
     assert (found.length_us, found.busy_us, found.gaps_us) == (150, 60, 90)
 
 
@@ -70,8 +67,7 @@ def test_nothing_is_none() -> None:
 
 def test_the_typical_pass_of_a_report(tmp_path: Path) -> None:
     with Report.open(make_gpu_report(tmp_path / "g.dldprof")) as report:
-        found = gpu_summary(report)
-        assert found is not None
+        found = known(gpu_summary(report))
         assert found.pass_index == report.typical_pass
         assert 0 < found.busy_us < found.length_us
         assert found.attributed_percent == 100
@@ -98,16 +94,14 @@ def add(database: sqlite3.Connection, counter: int, samples: list[tuple[float, f
 def test_extent_of_few_samples(database: sqlite3.Connection) -> None:
     add(database, 0, [(5.0, 2.0)])
     add(database, 1, [])
-    one = extent_of(database, 0)
-    assert one is not None
+    one = known(extent_of(database, 0))
     assert (one.samples, one.first_us, one.last_us, one.highest, one.period_us) == (1, 5, 5, 2, 0)
     assert extent_of(database, 1) is None
 
 
 def test_the_period_is_the_usual_one_and_not_the_gaps(database: sqlite3.Connection) -> None:
     add(database, 0, [(n * 10.0 + (5000 if n > 50 else 0), 1.0) for n in range(100)])
-    found = extent_of(database, 0)
-    assert found is not None
+    found = known(extent_of(database, 0))
     assert found.period_us == 10.0
 
 

@@ -35,6 +35,7 @@ from dld_tui.core.tensorrt.plan.html import plan_page
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.tables import make_table
 from dld_tui.widgets.results.layers import screen_table
+from tests.support.known import known
 from tests.support.plans import layer as plan_layer
 from tests.support.plans import plan
 from tests.support.report_files import layer, make_report
@@ -213,8 +214,7 @@ def test_groups_follow_the_filter_and_stay_percent_of_everything() -> None:
 
 
 def test_selection_sums() -> None:
-    found = summarise_selection([LAYERS[0], LAYERS[1], LAYERS[3]])
-    assert found is not None
+    found = known(summarise_selection([LAYERS[0], LAYERS[1], LAYERS[3]]))
     assert (found.count, found.total_ms, found.min_ms, found.max_ms) == (3, 4.0, 0.5, 2.0)
     assert found.mean_ms == pytest.approx(4 / 3)
     assert found.percent == 100.0

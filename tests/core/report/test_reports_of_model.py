@@ -11,6 +11,7 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.report.reports_of_model import newest_profile, reports_of, times_by_node
 from tests.support import models
 from tests.support.compared import timed
+from tests.support.known import known
 from tests.support.report_files import make_report
 
 
@@ -34,12 +35,10 @@ def test_the_newest_of_the_reports_beside_a_model_and_of_others(
     old, new = (_made(tmp_path / f"{age}.dldprof", chain, age) for age in (9, 5))
     _made(tmp_path / "of_other.dldprof", other, 1)
     (tmp_path / "damaged.dldprof").write_bytes(b"x" * 500)
-    found = newest_profile(chain, [str(tmp_path / "gone.dldprof")])
-    assert found is not None
+    found = known(newest_profile(chain, [str(tmp_path / "gone.dldprof")]))
     assert (found.title, len(found.layers)) == (new.name, 3)
     newest = _made(tmp_path / "elsewhere" / "newest.dldprof", chain, 2)
-    asked = newest_profile(chain, [str(newest)])
-    assert asked is not None
+    asked = known(newest_profile(chain, [str(newest)]))
     assert asked.title == newest.name
     files = [str(old), str(tmp_path / "of_other.dldprof"), str(new)]
     assert [*reports_of(str(chain), files)] == [str(old), str(new)]

@@ -67,8 +67,10 @@ def test_what_cannot_be_used_is_named(field: str, value: object) -> None:
         validate(connection)
 
 
-def test_jump_and_proxy_command_exclude_each_other() -> None:
+def test_jump_hosts() -> None:
     assert "exclude" in problems(changed(GOOD, jump="a", proxy_command="b"))[0]
+    assert hops("a, b:22 ,c") == ("a", "b:22", "c")
+    assert hops("none") == hops("") == ()
 
 
 @pytest.mark.parametrize(
@@ -90,11 +92,6 @@ def test_the_parts_of_a_jump_host(text: str, parts: tuple[str, str, int | None])
 def test_what_is_no_jump_host(text: str) -> None:
     with pytest.raises(UsageError):
         split_hop(text)
-
-
-def test_several_jump_hosts() -> None:
-    assert hops("a, b:22 ,c") == ("a", "b:22", "c")
-    assert hops("none") == hops("") == ()
 
 
 FULL = Connection(
@@ -170,28 +167,22 @@ def test_only_what_differs_is_written_and_comments_stay(file: Path) -> None:
     assert saved_targets.load(file) == {"box": Connection("box", "b")}
 
 
-def test_nothing_is_there_at_first(file: Path) -> None:
+def test_a_target_is_found_and_forgotten(file: Path) -> None:
     assert saved_targets.load(file) == {}
     with pytest.raises(UsageError, match="dld target add"):
         saved_targets.find("box", file)
     with pytest.raises(UsageError, match="'box'"):
         saved_targets.remove("box", file)
+    with pytest.raises(UsageError):
+        saved_targets.save(Connection("a b", "c"), file)
+    assert not file.exists()
     assert saved_targets.store_path().name == "targets.toml"
-
-
-def test_a_target_is_forgotten(file: Path) -> None:
     saved_targets.save(FULL_of_store, file)
     saved_targets.save(Connection("box", "a"), file)
     saved_targets.remove("orin", file)
     assert list(saved_targets.load(file)) == ["box"]
     with pytest.raises(UsageError, match="Known targets: box"):
         saved_targets.find("orin", file)
-
-
-def test_what_cannot_be_used_is_not_saved(file: Path) -> None:
-    with pytest.raises(UsageError):
-        saved_targets.save(Connection("a b", "c"), file)
-    assert not file.exists()
 
 
 @pytest.mark.parametrize(

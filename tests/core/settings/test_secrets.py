@@ -88,13 +88,10 @@ def test_why_there_is_none(keyring: ModuleType, monkeypatch: pytest.MonkeyPatch)
     assert "install keyring" in (keyring_problem() or "").replace("'", "")
 
 
-def test_nobody_answers_no() -> None:
+def test_nobody_answers_no_and_a_process_has_one_asker() -> None:
     nobody = secrets.Nobody()
     assert nobody.secret("Password") is None
     assert nobody.confirm("Trust?", "") is False
-
-
-def test_a_process_has_one_asker() -> None:
     before = secrets.current()
     mine = secrets.Nobody()
     secrets.use(mine)
@@ -102,9 +99,6 @@ def test_a_process_has_one_asker() -> None:
         assert secrets.current() is mine
     finally:
         secrets.use(before)
-
-
-def test_a_step_as_json() -> None:
     assert encode(ConnectionStep("connect", GOOD, "box")) == {
         "name": "connect", "state": "good", "found": "box", "fix": ""
     }  # fmt: skip

@@ -48,14 +48,11 @@ def test_a_broken_file_is_empty(state: State, text: str) -> None:
     assert len(state.recent()) == 1
 
 
-def test_a_folder_that_cannot_be_written_disturbs_nobody(tmp_path: Path) -> None:
+def test_names_and_folders_of_any_kind(tmp_path: Path, state: State) -> None:
     (tmp_path / "file").write_text("")
-    state = State(tmp_path / "file")
-    state.opened("/m/a.onnx", "ONNX")
-    assert state.recent() == []
-
-
-def test_names_that_are_not_utf8_come_back(state: State) -> None:
+    unwritable = State(tmp_path / "file")
+    unwritable.opened("/m/a.onnx", "ONNX")
+    assert unwritable.recent() == []
     state.opened("/m/\udcff.onnx", "ONNX")
     assert state.recent()[0].path == "/m/\udcff.onnx"
 

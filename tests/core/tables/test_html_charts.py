@@ -59,14 +59,11 @@ def test_odd_distributions_are_drawn_within_the_picture(values: list[float]) -> 
         assert 0 <= float(rect.get("height", "-1")) <= 200
 
 
-def test_ticks_are_round_and_within() -> None:
+def test_ticks_and_scales_stay_within() -> None:
     assert ticks(0, 10) == [float(n) for n in range(11)]
     assert ticks(0.3, 1.1, most=4) == [0.4, 0.6, 0.8, 1.0]
     assert ticks(1, 1) == ticks(0, float("inf")) == []
     assert len(ticks(0, 9.99e-7)) <= 11
-
-
-def test_a_scale_stays_within_the_drawing() -> None:
     axis = scale(2.0, 2.0, 10, 20)
     assert [axis.at(value) for value in (0.0, 2.0, 2.5, 9.0)] == [10, 10, 15, 20]
 

@@ -10,6 +10,7 @@ import pytest
 
 from dld_tui.core.tensorrt.engine_cache import Range, cached_engine, profile_ranges
 from tests.support.cli import Dld
+from tests.support.known import known
 
 HEAD = struct.pack("<4sI16x4B", b"ftrt", 0, 10, 16, 1, 11) + bytes(100)
 STEM = "TensorrtExecutionProvider_TRTKernel_graph_torch-jit-export_2068723788287043730_1_1"
@@ -44,8 +45,7 @@ def test_names_tell_partition_types_and_gpu(
     stripped: bool,
 ) -> None:  # fmt: skip
     (tmp_path / name).write_bytes(HEAD)
-    engine = cached_engine(tmp_path / name)
-    assert engine is not None
+    engine = known(cached_engine(tmp_path / name))
     assert engine.header is not None
     assert engine.header.text == "TensorRT 10.16.1.11"
     assert (engine.partition, engine.types) == (partition, types)
@@ -56,8 +56,7 @@ def test_other_files_are_none(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x08\x08")
     assert cached_engine(tmp_path / "m.onnx") is None
     (tmp_path / "plain.engine").write_bytes(HEAD)
-    plain = cached_engine(tmp_path / "plain.engine")
-    assert plain is not None
+    plain = known(cached_engine(tmp_path / "plain.engine"))
     assert (plain.partition, plain.ranges) == (None, ())
 
 
@@ -96,8 +95,7 @@ def test_damaged_profiles_say_nothing(tmp_path: Path) -> None:
             if damaged:
                 damaged[rng.randrange(len(damaged))] = rng.randrange(256)
         (tmp_path / f"{STEM}_sm90.profile").write_bytes(damaged)
-        engine = cached_engine(tmp_path / f"{STEM}_sm90.engine")
-        assert engine is not None
+        engine = known(cached_engine(tmp_path / f"{STEM}_sm90.engine"))
         assert all(isinstance(one.least, int) for one in engine.ranges)
 
 

@@ -20,6 +20,7 @@ from dld_tui.core.model.document.scripting.scripts import (
 )
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.known import known
 from tests.support.sessions import bytes_of
 
 TWINS = """
@@ -210,8 +211,7 @@ def test_a_script_names_its_model(tmp_path: Path) -> None:
     assert parse_script(text) == {
         1: {"edit": "rename_node", "scope": [], "node": "first", "name": "begin"}
     }
-    named = base_file(text, script.parent)
-    assert named is not None
+    named = known(base_file(text, script.parent))
     assert named.samefile(model)
     model.unlink()
     assert base_file(text, script.parent) is None

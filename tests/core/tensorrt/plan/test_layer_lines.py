@@ -6,6 +6,7 @@ import pytest
 
 from dld_tui.core.tensorrt.plan import layers
 from dld_tui.core.tensorrt.plan.layers import find_layers, layer_of_line
+from tests.support.known import known
 
 ONELINE = (
     "Name: conv, one + relu [profile 1], LayerType: CaskConvolution, Inputs: [ { Name: x,"
@@ -19,8 +20,7 @@ ONELINE = (
 
 
 def test_the_inspectors_line() -> None:
-    layer = layer_of_line(ONELINE)
-    assert layer is not None
+    layer = known(layer_of_line(ONELINE))
     assert layer["Name"] == "conv, one + relu [profile 1]"
     assert layer["LayerType"] == "CaskConvolution"
     assert layer["Inputs"] == [
@@ -38,8 +38,7 @@ def test_the_inspectors_line() -> None:
 
 def test_layers_without_tensors() -> None:
     line = "Name: __mye1_myl0_0, LayerType: shape_call, Inputs: [], Outputs: [], TacticName: ,"
-    layer = layer_of_line(line + " StreamId: 0, Metadata:")
-    assert layer is not None
+    layer = known(layer_of_line(line + " StreamId: 0, Metadata:"))
     assert (layer["Inputs"], layer["Outputs"], layer["StreamId"]) == ([], [], 0)
 
 
@@ -58,11 +57,12 @@ def test_verbose_lines_of_8_4_and_10() -> None:
             }
         ],
     }  # fmt: skip
-    new = layer_of_line(
-        "Layer(Myelin): {ForeignNode[a...b]}, Tactic: 0x0, m (Half[-1,64:8,7,7]) ->"
-        " y (Float[-1,10]), z (Int64[-1])"
+    new = known(
+        layer_of_line(
+            "Layer(Myelin): {ForeignNode[a...b]}, Tactic: 0x0, m (Half[-1,64:8,7,7]) ->"
+            " y (Float[-1,10]), z (Int64[-1])"
+        )
     )
-    assert new is not None
     assert new["Name"] == "{ForeignNode[a...b]}"
     assert new["Outputs"] == [
         {"Name": "y", "Dimensions": [-1, 10], "Format/Datatype": "Float"},

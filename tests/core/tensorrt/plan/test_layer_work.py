@@ -27,6 +27,7 @@ from dld_tui.core.tensorrt.plan.layer_work import (
 )
 from dld_tui.core.tensorrt.plan.layers import is_pointwise, operations, read_layers
 from dld_tui.core.tensorrt.plan.tables import make_table
+from tests.support.known import known
 from tests.support.plans import plan
 
 
@@ -93,8 +94,7 @@ def test_a_convolution_with_its_pooling() -> None:
         ConvPrePadding=[3, 3], ConvPostPadding=[3, 3], ConvDilation=[1, 1],
         PoolingWindowSize=[3, 3],
     )  # fmt: skip
-    found = convolution(layer)
-    assert found is not None
+    found = known(convolution(layer))
     assert found.out_dims == (112, 112)
     assert macs(layer) == 112 * 112 * 64 * 3 * 49
 
@@ -134,37 +134,30 @@ def test_what_is_not_known(layer: EngineLayer) -> None:
 
 
 def test_peaks() -> None:
-    a100 = peaks_of({"Selected Device": "NVIDIA A100 80GB PCIe"})
-    assert a100 is not None
+    a100 = known(peaks_of({"Selected Device": "NVIDIA A100 80GB PCIe"}))
     assert a100.bandwidth == 1935e9
     clocks = {"Memory Bus Width": 5120.0, "Memory Clock Rate": 1.512}
     assert computed_bandwidth(clocks) == pytest.approx(1935.36)
     cuda = {"GLOBAL_MEMORY_BUS_WIDTH": 384, "MEMORY_CLOCK_RATE": 7001000}
     assert computed_bandwidth(cuda) == pytest.approx(672, rel=1e-3)
     assert computed_bandwidth({"Memory Bus Width": "x"}) is None
-    clocked = peaks_of({"Name": "NVIDIA A100 80GB PCIe", **clocks})
-    assert clocked is not None
+    clocked = known(peaks_of({"Name": "NVIDIA A100 80GB PCIe", **clocks}))
     assert clocked.bandwidth == pytest.approx(1935.36e9)
     assert peaks_of({"Name": "NVIDIA A1000", **clocks}) is None
 
 
 def test_under_the_roof() -> None:
-    peaks = peaks_of({"Name": "NVIDIA A100 80GB PCIe"})
-    assert peaks is not None
+    peaks = known(peaks_of({"Name": "NVIDIA A100 80GB PCIe"}))
     timed = EngineLayer(**{**vars(CONV), "time_ms": 0.01})
-    found = placement(timed, peaks)
-    intensity = arithmetic_intensity(timed)
-    assert found is not None
-    assert intensity is not None
+    found = known(placement(timed, peaks))
+    intensity = known(arithmetic_intensity(timed))
     assert found.efficiency is not None
     assert found.bound == "launch"
     assert found.attainable == pytest.approx(2 * intensity * 1935e9)
     assert found.efficiency == pytest.approx(timed.footprint / 1e-5 / 1935e9)  # type: ignore[operator]
-    untimed = placement(CONV, peaks)
-    assert untimed is not None
+    untimed = known(placement(CONV, peaks))
     assert (untimed.bound, untimed.efficiency) == ("memory", None)
-    slow = placement(replace(CONV, time_ms=5.0), peaks)
-    assert slow is not None
+    slow = known(placement(replace(CONV, time_ms=5.0), peaks))
     assert slow.bound == "overhead"
     assert placement(make("kgen", [[-1]], [-1]), peaks) is None
 
@@ -192,10 +185,8 @@ def test_the_weights_of_a_product_of_myelin_are_estimated_from_its_shapes() -> N
     layer = with_weights(make("gemm", [[1, 3136]], [1, 1024], TacticName="cublas_gemvx"))
     assert (layer.weights_bytes, layer.weights_from) == (2 * 3136 * 1024, "shapes")
     assert gemm(layer) == Gemm(1, 1, 1024, 3136)
-    peaks = peaks_of({"Name": "NVIDIA H100 PCIe"})
-    assert peaks is not None
-    found = placement(layer, peaks)
-    assert found is not None
+    peaks = known(peaks_of({"Name": "NVIDIA H100 PCIe"}))
+    found = known(placement(layer, peaks))
     assert found.bound == "memory"
 
 
@@ -243,10 +234,8 @@ def test_kernel_and_groups_where_the_size_is_dynamic() -> None:
 
 
 def test_a_layer_faster_than_its_roof_has_no_share_of_it() -> None:
-    peaks = gpu_peaks("A100-SXM4-80GB")
-    assert peaks is not None
-    size = CONV.footprint
-    assert size is not None
+    peaks = known(gpu_peaks("A100-SXM4-80GB"))
+    size = known(CONV.footprint)
     limit_ms = 1000 * size / peaks.bandwidth
     shares = []
     for factor in (2.0, 1.0, 0.9):
@@ -273,6 +262,5 @@ def test_a_window_in_long_steps_does_not_read_what_is_between(
     """Of 8 x 8 places, counted by hand."""
     first = replace(CONV.inputs[0], dims=(1, 16, 8, 8))
     layer = replace(CONV, inputs=(first,), attributes=attributes, unread_bytes=0)
-    size = first.bytes
-    assert size is not None
+    size = known(first.bytes)
     assert with_traffic(layer).unread_bytes == size - size * read // 64

@@ -19,6 +19,7 @@ from dld_tui.core.tensorrt.plan.layer_work import macs, peaks_of
 from dld_tui.core.tensorrt.plan.layers import with_dla_kinds
 from dld_tui.core.tensorrt.plan.lint import LEVELS, PlanFinding, findings, grouped
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, NodeRef
+from tests.support.known import known
 from tests.support.plans import layer, plan, tensor
 from tests.support.work import steps_in
 
@@ -514,8 +515,7 @@ def test_a_layer_that_stays_saves_what_it_takes_beyond_its_roofline() -> None:
     )  # fmt: skip
     rest = layer(1, type="Pooling", of="fp16", percent=60.0, time_ms=0.6)
     other = layer(2, type="Pooling", of="fp16", percent=1.0, time_ms=0.01)
-    gain = by_rule(rest, odd, other, device=A100)["conv-channels-unaligned"].gain
-    assert gain is not None
+    gain = known(by_rule(rest, odd, other, device=A100)["conv-channels-unaligned"].gain)
     peaks, count = peaks_of(A100), macs(odd)
     assert peaks is not None
     assert count is not None
@@ -534,8 +534,7 @@ def test_layers_in_fp32_are_bounded_by_their_roofline_in_half_of_the_bytes() -> 
         0, of="fp32", dims=(1, 64, 56, 56), percent=90.0, time_ms=0.9,
         attributes={"Kernel": [3, 3], "OutMaps": 64, "Groups": 1},
     )  # fmt: skip
-    gain = by_rule(full, device=A100, total_ms=1.0)["runs-in-fp32"].gain
-    assert gain is not None
+    gain = known(by_rule(full, device=A100, total_ms=1.0)["runs-in-fp32"].gain)
     peaks, count = peaks_of(A100), macs(full)
     assert peaks is not None
     assert count is not None
@@ -553,13 +552,11 @@ def test_what_only_concerns_the_measurement_saves_nothing() -> None:
 
 def test_launches_and_copies_are_bounded_by_the_times_of_inferences() -> None:
     times = timing(compute=statistics(1.0), enqueue=statistics(4.0))
-    found = by_rule(timing=times)["launch-bound"].gain
-    assert found is not None
+    found = known(by_rule(timing=times)["launch-bound"].gain)
     assert found.percent == (0.0, 75.0)
     assert found.source == "the time on the GPU against that of an inference"
     half = layer(0, type="Pooling", of="fp16", percent=4.0, time_ms=0.5)
-    with_layers = by_rule(half, timing=times, total_ms=0.5)["launch-bound"].gain
-    assert with_layers is not None
+    with_layers = known(by_rule(half, timing=times, total_ms=0.5)["launch-bound"].gain)
     assert with_layers.percent == (0.0, 87.5)
     copies = timing(compute=statistics(1.0), h2d=statistics(2.0), d2h=statistics(1.0))
     ranges = {rule: finding.gain for rule, finding in by_rule(timing=copies).items()}

@@ -26,6 +26,7 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import distribution, groups, matching, summary_lines
 from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
 from tests.support.engine_files import write_engine
+from tests.support.known import known
 from tests.support.plans import layer, plan
 
 CONV = layer(
@@ -102,8 +103,7 @@ def test_filter_sort_and_groups() -> None:
 
 
 def test_distribution() -> None:
-    spread = distribution(PLAN)
-    assert spread is not None
+    spread = known(distribution(PLAN))
     assert (spread.half, spread.zero, spread.max_ms) == (1, 1, 3.0)
     assert distribution(plan([layer()])) is None
 

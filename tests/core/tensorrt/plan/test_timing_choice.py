@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.reader import open_plan
+from tests.support.known import known
 from tests.support.plans import write_layers
 
 
@@ -75,8 +76,7 @@ def test_a_summary_of_another_engine_is_left_out(tmp_path: Path) -> None:
     # Where the timing that ranks like the engine says the same, it is of this engine.
     timing(tmp_path / "net.timing.cccccc.json", 0.351)
     timing(tmp_path / "net.timing.dddddd.json", 0.448)
-    measured = open_plan(one).timing
-    assert measured is not None
+    measured = known(open_plan(one).timing)
     assert measured.throughput == 2500.0  # by the wall clock, which the timing file lacks
     assert not any("left out" in note for note in open_plan(one).notes)
     assert any("left out" in note for note in open_plan(other).notes)

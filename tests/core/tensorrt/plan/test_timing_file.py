@@ -8,6 +8,7 @@ from dld_tui.core.report.formats.trtexec_files import warm_up_ms
 from dld_tui.core.statistics import trtexec_percentile
 from dld_tui.core.tensorrt.plan.trtexec_log import timing_of_rows, timing_of_summary
 from dld_tui.core.types import JSON
+from tests.support.known import known
 
 WITHIN = "all inferences are within the warm-up (200 ms, the default): they are shown"
 
@@ -67,20 +68,19 @@ def test_nothing_in_it() -> None:
 
 
 def test_summary_of_metadata() -> None:
-    found = timing_of_summary(
-        {"Throughput": 10.0, "GPU Compute Time": [1, 4, 2, 2.5, 3], "Latency": [1, 2]}
+    found = known(
+        timing_of_summary(
+            {"Throughput": 10.0, "GPU Compute Time": [1, 4, 2, 2.5, 3], "Latency": [1, 2]}
+        )
     )
-    assert found is not None
     assert found.compute is not None
     assert (found.compute.min, found.compute.max, found.compute.mean) == (1, 4, 2)
     assert (found.compute.median, found.compute.p90, found.compute.p99) == (2.5, None, 3)
     assert (found.latency, found.throughput, found.source) == (None, 10.0, "metadata")
-    seven = timing_of_summary({"Latency": [1, 9, 2, 2, 5, 6, 7]})
-    assert seven is not None
+    seven = known(timing_of_summary({"Latency": [1, 9, 2, 2, 5, 6, 7]}))
     assert seven.latency is not None
     assert (seven.latency.p90, seven.latency.p95, seven.latency.p99) == (5, 6, 7)
-    other = timing_of_summary({"Latency": [1, 9, 2, 2, 5]}, (95.0,))
-    assert other is not None
+    other = known(timing_of_summary({"Latency": [1, 9, 2, 2, 5]}, (95.0,)))
     assert other.latency is not None
     assert other.latency.p95 == 5
     assert timing_of_summary("x") is None

@@ -10,6 +10,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import built_for
 from dld_tui.core.tensorrt.plan.trtexec_log import read_log, version_text
+from tests.support.known import known
 from tests.support.plans import layer, plan, write_layers
 
 STAMP = "[08/17/2022-07:51:05]"
@@ -71,8 +72,7 @@ def test_options_device_and_messages() -> None:
 def test_performance_by_the_percentiles_that_it_names(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(HEAD + SUMMARY + END)
-    timing = open_plan(path).timing
-    assert timing is not None
+    timing = known(open_plan(path).timing)
     assert timing.latency is not None
     assert (timing.latency.p95, timing.latency.p99, timing.latency.median) == (4, None, 2.5)
     assert (timing.throughput, timing.source) == (15374.3, "log")
