@@ -18,7 +18,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from dld_tui.backends.onnxruntime import limits, runtime, session, session_options
+from dld_tui.backends.onnxruntime import limits, runtime, session
 from dld_tui.backends.onnxruntime import session as session_module
 from dld_tui.backends.onnxruntime.limits import limit_trials, memory_error, time_limit
 from dld_tui.backends.onnxruntime.session import Session
@@ -73,130 +73,6 @@ def test_every_type_of_random_input_is_taken(tmp_path: Path, dtype: str) -> None
     values = random_inputs(session.inputs, {"x": (3,)}, 0)
 
     assert session.run(session.feed(values))[0].tolist() == [3]
-
-
-def test_bfloat16_values_arrive(tmp_path: Path) -> None:
-    import ml_dtypes
-
-    session = session_of(tmp_path, one_node("y = Cast<to: int = 1>(x)", "bfloat16[N]", "float[N]"))
-    feed = session.feed({"x": np.array([1.5, -2], ml_dtypes.bfloat16)})
-
-    assert session.run(feed)[0].tolist() == [1.5, -2]
-
-
-def test_inputs_that_are_not_tensors_are_described(tmp_path: Path) -> None:
-    text = one_node("y = SequenceLength(x)", "seq(tensor(float)) ", "int64 ")
-    text = text.replace("seq(tensor(float)) ", "seq(float[N]) ")
-    session = session_of(tmp_path, text)
-
-    (spec,) = session.inputs
-    assert (spec.dtype, spec.container) == ("float32", "sequence")
-    feed = session.feed({"x": [np.ones(2, np.float32), np.ones(3, np.float32)]})
-    assert session.run(feed)[0] == 2
-
-
-def test_dims_without_a_size_or_a_name_are_unknown(tmp_path: Path) -> None:
-    session = session_of(tmp_path, one_node("y = Relu(x)", "float[?, 3, M]", "float[?, 3, M]"))
-
-    assert session.inputs[0].dims == (None, 3, "M")
-
-
-def test_external_data_beside_the_model_is_found(tmp_path: Path) -> None:
-    import onnx
-
-    text = models.CHAIN.replace(", 4]", ", 600]").replace(
-        "float[4] w = {1, 2, 3, 4}", "float w = {1}"
-    )
-    model = models.parse(text)
-    onnx.save(
-        model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0
-    )
-    session = Session(tmp_path / "m.onnx", QUIET)
-
-    assert session.run(session.feed({"x": np.zeros((1, 600), np.float32)}))[0].shape == (1, 600)
-
-
-@pytest.mark.parametrize(
-    ("node", "kind", "named"),
-    [
-        ("[odd] y = NoSuchOp(x)", "float[N]", "node 'odd' (NoSuchOp)"),
-        ("[odd] y = Relu(x)", "string[N]", "node 'odd' (Relu)"),
-        ("[odd] y = Relu(x)", "int16[N]", "node 'odd' (Relu)"),
-    ],
-)
-def test_what_cannot_run_names_its_node(tmp_path: Path, node: str, kind: str, named: str) -> None:
-    with pytest.raises(ActivityError) as caught:
-        session_of(tmp_path, one_node(node, kind, kind).replace("21", "17"))
-
-    assert caught.value.status == 5
-    assert named in str(caught.value.where)
-
-
-def test_a_run_that_fails_names_its_node(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 18]>
-        g (float[N, M] x) => (float[K] y) <int64[1] s = {7}> { [shaper] y = Reshape(x, s) }"""
-    session = session_of(tmp_path, text)
-
-    with pytest.raises(ActivityError, match=r"node 'shaper' \(Reshape\): .* cannot run it"):
-        session.run(session.feed({"x": np.ones((1, 1), np.float32)}))
-    with pytest.raises(ActivityError, match="missing from input feed"):
-        session.run({})
-
-
-def test_unreadable_files_are_input_errors(tmp_path: Path) -> None:
-    (tmp_path / "torn.onnx").write_bytes(b"\xff" * 50)
-    for name in ("torn.onnx", "absent.onnx"):
-        with pytest.raises(InputError) as caught:
-            Session(tmp_path / name, QUIET)
-        assert name in str(caught.value)
-
-
-def test_providers_by_any_of_their_names() -> None:
-    assert "CPU" in runtime.providers()
-    assert {runtime.find_provider(name) for name in ("CPU", "cpu", "CPUExecutionProvider")} == {
-        "CPU"
-    }
-    with pytest.raises(UnavailableError, match=r"has no Teapot provider; it has .*CPU") as caught:
-        runtime.find_provider("Teapot")
-    assert caught.value.hint is None
-
-
-@pytest.mark.skipif("CUDA" in runtime.providers(), reason="CUDA is here")
-def test_a_missing_gpu_provider_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "x86_64")
-    with pytest.raises(UnavailableError, match=r"onnxruntime-gpu>="):
-        runtime.find_provider("CUDA")
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    monkeypatch.setattr("sys.version_info", (3, 10))
-    with pytest.raises(UnavailableError, match="build for JetPack 6"):
-        runtime.find_provider("CUDA")
-
-
-@pytest.mark.parametrize("level", ["disabled", "basic", "extended", "layout", "all"])
-def test_optimisation_levels(tmp_path: Path, level: str) -> None:
-    session = session_of(tmp_path, models.CHAIN, SessionSettings(optimization_level=level))
-
-    assert session.run(session.feed({"x": np.zeros((1, 4), np.float32)}))
-
-
-def test_threads_and_the_parallel_executor_are_set() -> None:
-    options = session_options.session_options(
-        runtime.load(), SessionSettings(threads=3, inter_threads=2, quiet=True)
-    )
-
-    assert (options.intra_op_num_threads, options.inter_op_num_threads) == (3, 2)
-    assert options.execution_mode == runtime.load().ExecutionMode.ORT_PARALLEL
-    assert options.log_severity_level == 3
-    assert not options.enable_profiling
-
-
-def test_the_device_goes_to_providers_that_have_several() -> None:
-    settings = SessionSettings(device_id=3)
-
-    assert session_options.provider_list(["CUDA", "CPU"], settings) == [
-        ("CUDAExecutionProvider", {"device_id": "3"}),
-        "CPUExecutionProvider",
-    ]
 
 
 def test_a_provider_that_does_not_start_is_not_replaced_silently(
@@ -274,31 +150,6 @@ def test_the_timer_goes_round_the_feeds_and_stops_at_its_time(tmp_path: Path) ->
     assert all(duration > 0 for duration in durations[:4])
     assert not any(durations[4:])
     assert time_calls(0, durations, 10, 0) == 1
-
-
-def test_without_onnxruntime_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    runtime.load.cache_clear()
-    try:
-        with pytest.raises(UnavailableError, match=r"install 'onnxruntime>=") as caught:
-            runtime.load()
-        assert caught.value.status == 4
-    finally:
-        runtime.load.cache_clear()
-
-
-def test_a_broken_installation_says_what_is_wrong(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "onnxruntime.py").write_text("raise ImportError('libcudart.so.13: not found')")
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "onnxruntime")
-    runtime.load.cache_clear()
-    try:
-        with pytest.raises(UnavailableError, match="cannot be loaded: libcudart"):
-            runtime.load()
-    finally:
-        runtime.load.cache_clear()
 
 
 def test_outputs_that_numpy_has_no_type_for_are_run_and_timed(tmp_path: Path) -> None:
@@ -380,13 +231,6 @@ def test_a_time_limit_ends_with_its_block(tmp_path: Path) -> None:
     assert limits._limits == []
 
 
-def test_an_error_within_the_limit_stays_itself(tmp_path: Path) -> None:
-    session = session_of(tmp_path, models.CHAIN)
-    with time_limit(time.monotonic() + 1000), pytest.raises(ActivityError) as caught:
-        session.run({"x": np.zeros((2, 5), np.float32)})
-    assert not isinstance(caught.value, TimeLimitError)
-
-
 def test_a_session_that_does_not_stop_is_left_and_waited_for_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -458,3 +302,93 @@ def test_it_names_the_node_that_shapes_tell_of(
     assert where in told
     assert "it takes over" in told
     assert "DLD_INFERENCE_LIMIT" in told
+
+
+def test_dims_without_a_size_or_a_name_are_unknown(tmp_path: Path) -> None:
+    session = session_of(tmp_path, one_node("y = Relu(x)", "float[?, 3, M]", "float[?, 3, M]"))
+    assert session.inputs[0].dims == (None, 3, "M")
+
+
+@pytest.mark.parametrize("level", ["disabled", "basic", "extended", "layout", "all"])
+def test_every_level_of_optimisation_runs_with_data_beside_the_model(
+    tmp_path: Path, level: str
+) -> None:
+    path = tmp_path / "m.onnx"
+    onnx.save(models.parse(WEIGHTS), path, save_as_external_data=True, location="w.bin",
+              size_threshold=0)  # fmt: skip
+    session = Session(path, SessionSettings(optimization_level=level, quiet=True))
+    (y,) = session.run(session.feed({"x": np.ones((1, 1000), np.float32)}))
+    assert y.tolist() == [[0.75] * 1000]
+
+
+@pytest.mark.parametrize(
+    ("node", "kind", "operator"),
+    [("y = NoSuchOp(x)", "float[N]", "NoSuchOp"), ("y = Relu(x)", "string[N]", "Relu"),
+     ("y = Relu(x)", "int16[N]", "Relu")],
+)  # fmt: skip
+def test_what_cannot_run_names_its_node(
+    tmp_path: Path, node: str, kind: str, operator: str
+) -> None:
+    with pytest.raises(ActivityError) as caught:
+        session_of(tmp_path, one_node(f"[odd] {node}", kind, kind).replace("21", "17"))
+    assert caught.value.status == 5
+    assert f"node 'odd' ({operator})" in str(caught.value.where)
+
+
+def test_a_run_that_fails_names_its_node_within_a_limit_too(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+        g (float[N, M] x) => (float[K] y) <int64[1] s = {7}> { [shaper] y = Reshape(x, s) }"""
+    session = session_of(tmp_path, text)
+    for limit in (contextlib.nullcontext(), time_limit(time.monotonic() + 1000)):
+        said = r"node 'shaper' \(Reshape\): .* cannot run it"
+        with limit, pytest.raises(ActivityError, match=said) as caught:
+            session.run(session.feed({"x": np.ones((1, 1), np.float32)}))
+        assert not isinstance(caught.value, TimeLimitError)
+    with pytest.raises(ActivityError, match="missing from input feed"):
+        session.run({})
+
+
+def test_unreadable_files_are_input_errors(tmp_path: Path) -> None:
+    (tmp_path / "torn.onnx").write_bytes(b"\xff" * 50)
+    for name in ("torn.onnx", "absent.onnx"):
+        with pytest.raises(InputError, match=name):
+            Session(tmp_path / name, QUIET)
+
+
+def test_providers_by_any_of_their_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "CPU" in runtime.providers()
+    for name in ("CPU", "cpu", "CPUExecutionProvider"):
+        assert runtime.find_provider(name) == "CPU"
+    with pytest.raises(UnavailableError, match=r"has no Teapot provider; it has .*CPU") as caught:
+        runtime.find_provider("Teapot")
+    assert caught.value.hint is None
+    if "CUDA" in runtime.providers():
+        return
+    for machine, version, said in (
+        ("x86_64", sys.version_info, r"onnxruntime-gpu>="),
+        ("aarch64", (3, 10), "build for JetPack 6"),
+    ):
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        monkeypatch.setattr("sys.version_info", version)
+        with pytest.raises(UnavailableError, match=said):
+            runtime.find_provider("CUDA")
+
+
+def test_a_missing_and_a_broken_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('libcudart.so.13: not found')")
+    monkeypatch.syspath_prepend(tmp_path)
+    try:
+        for module, said in (
+            ({"onnxruntime": None}, r"install 'onnxruntime>="), ({}, "cannot be loaded: libcudart"),
+        ):  # fmt: skip
+            monkeypatch.delitem(sys.modules, "onnxruntime")
+            sys.modules.update(module)  # type: ignore[arg-type]
+            runtime.load.cache_clear()
+            with pytest.raises(UnavailableError, match=said) as caught:
+                runtime.load()
+            assert caught.value.status == 4
+    finally:
+        monkeypatch.undo()
+        runtime.load.cache_clear()

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -32,68 +33,6 @@ def test_options_go_to_their_provider() -> None:
     }
 
 
-def test_options_of_providers_join_the_device() -> None:
-    settings = SessionSettings(
-        device_id=1, provider_options={"CUDA": {"x": "1"}, "CPU": {"y": "2"}}
-    )
-
-    assert provider_list(["CUDA", "CPU", "XNNPACK"], settings) == [
-        ("CUDAExecutionProvider", {"device_id": "1", "x": "1"}),
-        ("CPUExecutionProvider", {"y": "2"}),
-        "XNNPACKExecutionProvider",
-    ]
-
-
-@pytest.mark.parametrize("text", ["alone", "=value", ""])
-def test_what_is_no_pair(text: str) -> None:
-    with pytest.raises(UsageError, match="--session-config"):
-        parse_pairs([text], "--session-config")
-
-
-def test_sizes_of_dimensions() -> None:
-    assert parse_sizes(["N=4,height=224", "w=1"]) == {"N": 4, "height": 224, "w": 1}
-    for wrong in ("N=0", "N=-1", "N=x", "N=2147483648"):
-        with pytest.raises(UsageError, match="is not a size"):
-            parse_sizes([wrong])
-
-
-def test_a_size_fixes_the_dimension_of_the_session(tmp_path: Path) -> None:
-    model = models.write(tmp_path, models.CHAIN)
-    session = Session(model, SessionSettings(dimensions={"N": 3}, quiet=True))
-
-    assert session.inputs[0].dims == (3, 4)
-
-
-@pytest.mark.parametrize(
-    ("mode", "threads", "parallel"),
-    [("auto", 1, False), ("auto", 2, True), ("parallel", 0, True), ("sequential", 4, False)],
-)
-def test_execution_modes(mode: str, threads: int, parallel: bool) -> None:
-    settings = SessionSettings(execution_mode=mode, inter_threads=threads)
-    modes = runtime.load().ExecutionMode
-
-    options = session_options(runtime.load(), settings)
-    assert (options.execution_mode == modes.ORT_PARALLEL) is parallel
-
-
-def test_entries_of_the_session(tmp_path: Path) -> None:
-    entry = {"session.disable_prepacking": "1"}
-    options = session_options(runtime.load(), SessionSettings(config=entry))
-
-    assert options.get_session_config_entry("session.disable_prepacking") == "1"
-    with pytest.raises(UsageError, match="--session-config"):
-        session_options(runtime.load(), SessionSettings(config={"k" * 5000: "1"}))
-
-
-def test_libraries_of_operators_that_cannot_be_loaded(tmp_path: Path) -> None:
-    torn = tmp_path / "torn.so"
-    with pytest.raises(InputError, match="does not exist"):
-        session_options(runtime.load(), SessionSettings(custom_operators=(torn,)))
-    torn.write_bytes(b"no library")
-    with pytest.raises(InputError, match="not a library of custom operators"):
-        session_options(runtime.load(), SessionSettings(custom_operators=(torn,)))
-
-
 def test_where_inputs_and_outputs_are_bound() -> None:
     memory = {name: SessionSettings((name,)).memory for name in ("CUDA", "Dml", "CPU", "XNNPACK")}
 
@@ -119,26 +58,85 @@ def test_bound_feeds_give_the_same_results_and_their_copies_are_timed(tmp_path: 
     assert bound[0].on_host == []
 
 
+def test_texts_are_pairs_and_sizes() -> None:
+    for text in ("alone", "=value", ""):
+        with pytest.raises(UsageError, match="--session-config"):
+            parse_pairs([text], "--session-config")
+    assert parse_sizes(["N=4,height=224", "w=1"]) == {"N": 4, "height": 224, "w": 1}
+    for wrong in ("N=0", "N=-1", "N=x", "N=2147483648"):
+        with pytest.raises(UsageError, match="is not a size"):
+            parse_sizes([wrong])
+
+
+@pytest.mark.parametrize(
+    ("settings", "entries"),
+    [
+        (SessionSettings(device_id=3), [("CUDAExecutionProvider", {"device_id": "3"}),
+                                        "CPUExecutionProvider", "XNNPACKExecutionProvider"]),
+        (SessionSettings(device_id=1, provider_options={"CUDA": {"x": "1"}, "CPU": {"y": "2"}}),
+         [("CUDAExecutionProvider", {"device_id": "1", "x": "1"}),
+          ("CPUExecutionProvider", {"y": "2"}), "XNNPACKExecutionProvider"]),
+    ],
+)  # fmt: skip
+def test_options_of_providers_join_the_device(settings: SessionSettings, entries: Any) -> None:
+    assert provider_list(["CUDA", "CPU", "XNNPACK"], settings) == entries
+
+
+@pytest.mark.parametrize(
+    ("mode", "threads", "parallel"),
+    [("auto", 1, False), ("auto", 2, True), ("parallel", 0, True), ("sequential", 4, False)],
+)
+def test_what_the_options_of_a_session_get(mode: str, threads: int, parallel: bool) -> None:
+    entry = {"session.disable_prepacking": "1"}
+    settings = SessionSettings(
+        execution_mode=mode, threads=3, inter_threads=threads, config=entry, quiet=True
+    )
+    options = session_options(runtime.load(), settings)
+    modes = runtime.load().ExecutionMode
+    assert (options.execution_mode == modes.ORT_PARALLEL) is parallel
+    assert options.intra_op_num_threads == 3
+    assert options.inter_op_num_threads == threads
+    assert options.get_session_config_entry("session.disable_prepacking") == "1"
+    assert options.log_severity_level == 3
+    assert not options.enable_profiling
+
+
+def test_what_onnxruntime_refuses_of_them(tmp_path: Path) -> None:
+    torn = tmp_path / "torn.so"
+
+    def refused(kind: type[Exception], said: str, **settings: Any) -> None:
+        with pytest.raises(kind, match=said):
+            session_options(runtime.load(), SessionSettings(**settings))
+
+    refused(UsageError, "--session-config", config={"k" * 5000: "1"})
+    refused(InputError, "does not exist", custom_operators=(torn,))
+    torn.write_bytes(b"no library")
+    refused(InputError, "not a library of custom operators", custom_operators=(torn,))
+
+
 def one_input(folder: Path, kind: str, node: str, result: str) -> Session:
     text = f'<ir_version: 10, opset_import: ["" : 21]> g ({kind} x) => ({result} y) {{ {node} }}'
-    return Session(models.write(folder, text), SessionSettings(quiet=True))
+    settings = SessionSettings(dimensions={"N": 2}, quiet=True)
+    return Session(models.write(folder, text), settings)
 
 
 def test_text_and_types_without_a_numpy_form_stay_on_the_host(tmp_path: Path) -> None:
-    import ml_dtypes
-
     session = one_input(tmp_path, "bfloat16[N]", "y = Cast<to: int = 1>(x)", "float[N]")
+    assert session.inputs[0].dims == (2,), "as its size was given"
     feed = session.feed({"x": np.array([1.5, -2], ml_dtypes.bfloat16)})
     (bound,) = session.bind([feed])
     list(measure(session.bound_timer([bound]), StopCondition(1)))
-
     assert bound.on_host == ["x"]
     assert bound.binding.copy_outputs_to_cpu()[0].tolist() == [1.5, -2]
+    assert session.run(feed)[0].tolist() == [1.5, -2]
 
 
-def test_a_sequence_cannot_be_bound(tmp_path: Path) -> None:
+def test_a_sequence_is_described_and_cannot_be_bound(tmp_path: Path) -> None:
     session = one_input(tmp_path, "seq(float[N])", "y = SequenceLength(x)", "int64")
-    feed: Any = session.feed({"x": [np.ones(2, np.float32)]})
+    (spec,) = session.inputs
+    assert (spec.dtype, spec.container) == ("float32", "sequence")
+    feed: Any = session.feed({"x": [np.ones(2, np.float32), np.ones(3, np.float32)]})
+    assert session.run(feed)[0] == 2
     with pytest.raises(ActivityError, match="is a sequence") as caught:
         session.bind([feed])
     assert caught.value.hint == "Measure it without --io-binding"

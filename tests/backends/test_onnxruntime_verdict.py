@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
 from dld_tui.activities.check.full import Request, Result, run
 from dld_tui.backends.onnxruntime import verdict
+from dld_tui.core.checks.findings import RuntimeAnswer
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
 from dld_tui.core.model.inputs.shapes import InputSpec
@@ -86,130 +87,6 @@ def test_what_is_refused_leads_to_its_node(tmp_path: Path, name: str) -> None:
     assert result.runtime.providers == ["CPU"]
 
 
-def test_a_node_of_a_function_is_found(tmp_path: Path) -> None:
-    text = """<ir_version: 8, opset_import: ["" : 18, "f" : 1]>
-        g (float[2, 4] x, float[5, 3] w) => (y) { y = f.Twice(x, w) }
-        <domain: "f", opset_import: ["" : 18]>
-        Twice (a, b) => (c) { d = Relu(a) c = MatMul(d, b) }"""
-    assert told(asked(models.write(tmp_path, text))) == [
-        ("error", "onnxruntime:load", ["function", 0], 1)
-    ]
-
-
-def test_several_errors_are_told(tmp_path: Path) -> None:
-    text = """g (float[1, 1, 4, 4] x, float[1, 4, 4, 2] i, float[5] w) => (y, z, k)
-        { y = GridSample<mode="linear">(x, i) z = Add(x, w) k = Neg(x) }"""
-    found = told(asked(models.write(tmp_path, HEAD + text)))
-    assert sorted(found) == [
-        ("error", "onnxruntime:load", [], 0), ("error", "onnxruntime:load", [], 1)
-    ]  # fmt: skip
-
-
-def test_what_has_no_kernel_is_told_by_a_rule_of_its_own(tmp_path: Path) -> None:
-    text = HEAD + "g (bfloat16[4, 4] x) => (y) { y = MatMul(x, x) }"
-    assert told(asked(models.write(tmp_path, text))) == [("warning", "no-kernel", [], 0)]
-
-
-def test_weights_of_an_old_file_that_are_no_inputs_are_no_error(tmp_path: Path) -> None:
-    text = """<ir_version: 3, opset_import: ["" : 6]> g (float[2, 2] x) => (y)
-    <float[2, 2] w = {1, 2, 3, 4}, float[2] b = {1, 2}>
-    { a = MatMul(x, w) c = Mul<broadcast = 1>(a, b) y = Relu(c) }"""
-    assert told(asked(models.write(tmp_path, text))) == [("warning", "no-kernel", [], 1)]
-
-
-def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
-    text = HEAD + "g (float[4] x) => (y) { [n] a = Neg(x) [n] y = Neg(a) }"
-    assert asked(models.write(tmp_path, text)).runtime.loaded is False  # type: ignore[union-attr]
-
-
-def _outside(model: onnx.ModelProto, folder: Path) -> None:
-    onnx.save(model, folder / "model.onnx", save_as_external_data=True, size_threshold=0)
-
-
-def _inside(model: onnx.ModelProto, folder: Path) -> None:
-    onnx.save(model, folder / "model.onnx")
-
-
-@pytest.mark.parametrize(("save", "loads"), [(_inside, True), (_outside, False)])
-def test_a_shape_in_a_data_file_stays_there(
-    tmp_path: Path, save: Callable[[onnx.ModelProto, Path], None], loads: bool
-) -> None:
-    """ONNX Runtime infers no shapes from it."""
-    text = HEAD + "g (float[2, 3] x) => (float[3, 2] y) { y = Reshape(x, s) }"
-    model = models.parse(text)
-    model.graph.initializer.append(numpy_helper.from_array(np.array([3, 2]), "s"))
-    save(model, tmp_path)
-    path = tmp_path / "model.onnx"
-    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    try:
-        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        really = True
-    except Exception:  # noqa: BLE001
-        really = False
-
-    answer = asked(path).runtime
-    assert answer is not None
-    assert answer.loaded is really is loads
-    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
-
-
-def test_weights_of_any_size_take_no_memory(tmp_path: Path) -> None:
-    """40 GB of float16, which ONNX Runtime casts to float32 when it folds constants."""
-    size, layers = 1 << 15, 20
-    weights, nodes = [], []
-    for layer in range(layers):
-        weight = TensorProto(name=f"w{layer}", data_type=TensorProto.FLOAT16, dims=[size, size])
-        weight.data_location = TensorProto.EXTERNAL
-        weight.external_data.add(key="location", value="data")
-        weights.append(weight)
-        nodes.append(helper.make_node("MatMul", [f"t{layer}", weight.name], [f"t{layer + 1}"]))
-    half = TensorProto.FLOAT16
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("t0", half, [1, size])],
-        [helper.make_tensor_value_info(f"t{layers}", half, [1, size])], weights,
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
-    path = tmp_path / "model.onnx"
-    path.write_bytes(model.SerializeToString())
-    with open(tmp_path / "data", "wb") as file:
-        file.truncate(2 * size * size)
-
-    result = asked(path)
-    assert result.findings == []
-    assert result.runtime is not None
-    assert result.runtime.loaded is True
-
-
-RUNS: dict[str, tuple[str, list[tuple[str, str, object, object]]]] = {
-    "at every run": ("g (float[4] x, float[4] y) => (z) { a = Neg(x) z = Mod(a, y) }",
-                     [("error", "onnxruntime:run", [], 1)]),
-    "never": ("g (int64[N] i) => (z) { d = Constant<value_floats=[1.0, 2.0]>()"
-              " z = Gather(d, i) }", []),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", RUNS)
-def test_a_run(tmp_path: Path, name: str) -> None:
-    text, wanted = RUNS[name]
-    result = asked(models.write(tmp_path, HEAD + text), run_it=True)
-    assert told(result) == wanted
-    assert result.runtime is not None
-    assert result.runtime.loaded is True
-    assert result.runtime.ran is not bool(wanted)
-
-
-def test_the_end_of_the_process_leads_to_the_node(tmp_path: Path) -> None:
-    """ONNX allows the output without a name; ONNX Runtime 1.31 gets SIGSEGV."""
-    text = (
-        "g (float[2, 4] x) => (y) { a = Neg(x) , b = Split<axis=1, num_outputs=2>(a) y = Neg(b) }"
-    )
-    result = asked(models.write(tmp_path, HEAD + text), run_it=True)
-    assert told(result) == [("error", "onnxruntime:crash", [], 1)]
-    assert "SIGSEGV" in result.findings[0].remark.message
-
-
 def test_a_runtime_that_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def absent() -> list[str]:
         raise UnavailableError("ONNX Runtime is not installed")
@@ -236,18 +113,6 @@ def test_what_loads_without_end_is_told_in_time(tmp_path: Path) -> None:
     assert not result.runtime.loaded
     for _, rule, place, index in told(result):
         assert (rule, place, index) == ("onnxruntime:limit", [], 1)
-
-
-def test_a_run_without_end_is_told_in_time(tmp_path: Path) -> None:
-    text = """g (float[2] x) => (y) <int64 n = {1000000000000}, bool t = {1}>
-        { y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w)
-        { d = Identity(c) w = Neg(v) }> }"""
-    result = asked(models.write(tmp_path, HEAD + text), run_it=True, limit_s=2)
-    assert result.findings == []
-    assert result.runtime is not None
-    assert result.runtime.loaded is True
-    assert result.runtime.ran is None
-    assert "node >y (Loop): it takes over" in result.runtime.reason
 
 
 def test_a_crash_of_a_model_that_is_too_large_is_told_as_a_limit(
@@ -285,12 +150,112 @@ def test_a_failure_is_certain_where_every_free_size_was_varied(
     assert verdict._is_varied(InputSpec("x", dtype, dims), shapes) is is_varied
 
 
-def test_a_model_that_nothing_can_be_fed_to_is_not_run(tmp_path: Path) -> None:
-    text = HEAD + "g (seq(float[2]) s) => (y) { y = SequenceLength(s) }"
-    answer = asked(models.write(tmp_path, text), run_it=True).runtime
+LOAD, KERNEL = ("error", "onnxruntime:load"), ("warning", "no-kernel")
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("""<ir_version: 8, opset_import: ["" : 18, "f" : 1]>
+        g (float[2, 4] x, float[5, 3] w) => (y) { y = f.Twice(x, w) }
+        <domain: "f", opset_import: ["" : 18]>
+        Twice (a, b) => (c) { d = Relu(a) c = MatMul(d, b) }""", [(*LOAD, ["function", 0], 1)]),
+        (HEAD + """g (float[1, 1, 4, 4] x, float[1, 4, 4, 2] i, float[5] w) => (y, z, k)
+        { y = GridSample<mode="linear">(x, i) z = Add(x, w) k = Neg(x) }""",
+         [(*LOAD, [], 0), (*LOAD, [], 1)]),
+        (HEAD + "g (bfloat16[4, 4] x) => (y) { y = MatMul(x, x) }", [(*KERNEL, [], 0)]),
+        ("""<ir_version: 3, opset_import: ["" : 6]> g (float[2, 2] x) => (y)
+        <float[2, 2] w = {1, 2, 3, 4}, float[2] b = {1, 2}>
+        { a = MatMul(x, w) c = Mul<broadcast = 1>(a, b) y = Relu(c) }""", [(*KERNEL, [], 1)]),
+    ],
+    ids=["in a function", "several", "no kernel", "weights of an old file that are no inputs"],
+)  # fmt: skip
+def test_where_findings_are(tmp_path: Path, text: str, findings: list[Any]) -> None:
+    assert sorted(told(asked(models.write(tmp_path, text)))) == findings
+
+
+def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:
+    text = HEAD + "g (float[4] x) => (y) { [n] a = Neg(x) [n] y = Neg(a) }"
+    assert answer_of(models.write(tmp_path, text)).loaded is False
+
+
+def answer_of(path: Path, **more: Any) -> RuntimeAnswer:
+    answer = asked(path, **more).runtime
     assert answer is not None
-    assert (answer.loaded, answer.ran, answer.reason) == (
-        True,
-        None,
-        "run: an input is not a tensor",
-    )
+    return answer
+
+
+@pytest.mark.parametrize("outside", [False, True])
+def test_a_shape_in_a_data_file_stays_there(tmp_path: Path, outside: bool) -> None:
+    """ONNX Runtime infers no shapes from it."""
+    model = models.parse(HEAD + "g (float[2, 3] x) => (float[3, 2] y) { y = Reshape(x, s) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.array([3, 2]), "s"))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path, save_as_external_data=outside, size_threshold=0)
+    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+        really = True
+    except Exception:  # noqa: BLE001
+        really = False
+    assert answer_of(path).loaded is really is not outside
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_weights_of_any_size_take_no_memory(tmp_path: Path) -> None:
+    """40 GB of float16, which ONNX Runtime casts to float32 when it folds constants."""
+    size, layers = 1 << 15, 20
+    weights = "".join(f", float16[{size}, {size}] w{at} = [\"location\": \"data\"]"
+                      for at in range(layers))  # fmt: skip
+    nodes = "".join(f" t{at + 1} = MatMul(t{at}, w{at})" for at in range(layers))
+    text = f"""<ir_version: 9, opset_import: ["" : 18]>
+        g (float16[1, {size}] t0) => (float16[1, {size}] t{layers}) <{weights[2:]}> {{{nodes} }}"""
+    path = models.write(tmp_path, text)
+    with open(tmp_path / "data", "wb") as file:
+        file.truncate(2 * size * size)
+    result = asked(path)
+    assert result.findings == []
+    assert result.runtime is not None
+    assert result.runtime.loaded is True
+
+
+@pytest.mark.parametrize(
+    ("text", "findings"),
+    [
+        ("g (float[4] x, float[4] y) => (z) { a = Neg(x) z = Mod(a, y) }",
+         [("error", "onnxruntime:run", [], 1)]),
+        ("g (int64[N] i) => (z) { d = Constant<value_floats=[1.0, 2.0]>() z = Gather(d, i) }", []),
+        # ONNX allows the output without a name; ONNX Runtime 1.31 gets SIGSEGV.
+        ("g (float[2, 4] x) => (y) { a = Neg(x) , b = Split<axis=1, num_outputs=2>(a) y = Neg(b) }",
+         [("error", "onnxruntime:crash", [], 1)]),
+    ],
+    ids=["fails at every run", "may fail", "ends the process"],
+)  # fmt: skip
+def test_a_run(tmp_path: Path, text: str, findings: list[Any]) -> None:
+    result = asked(models.write(tmp_path, HEAD + text), run_it=True)
+    assert told(result) == findings
+    assert result.runtime is not None
+    assert result.runtime.loaded is True
+    assert result.runtime.ran is not bool(findings)
+    if findings and findings[0][1] == "onnxruntime:crash":
+        assert "SIGSEGV" in result.findings[0].remark.message
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("""g (float[2] x) => (y) <int64 n = {1000000000000}, bool t = {1}>
+        { y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] v) => (bool d, float[2] w)
+        { d = Identity(c) w = Neg(v) }> }""", "node >y (Loop): it takes over"),
+        ("g (seq(float[2]) s) => (y) { y = SequenceLength(s) }", "run: an input is not a tensor"),
+    ],
+    ids=["without end", "nothing can be fed"],
+)  # fmt: skip
+def test_a_model_that_cannot_be_run_is_told(tmp_path: Path, text: str, reason: str) -> None:
+    result = asked(models.write(tmp_path, HEAD + text), run_it=True, limit_s=2)
+    assert result.findings == []
+    assert result.runtime is not None
+    assert (result.runtime.loaded, result.runtime.ran) == (True, None)
+    assert reason in result.runtime.reason

@@ -83,41 +83,6 @@ def test_cupti_is_loaded_as_a_profile_loads_it(
     assert (check.state, check.found) == (state, found)
 
 
-def test_what_brings_a_library_on_jetpack_6(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    monkeypatch.setattr(probe, "_is_installed", lambda name: False)
-    for version, command in (((3, 10), "nvidia-ml-py"), ((3, 12), packages_of("gpu"))):
-        monkeypatch.setattr("sys.version_info", version)
-        found = {library.module: library.install for library in probe.LIBRARIES}
-        assert found["pynvml"] == f"pip install {command}"
-        assert bool(found["cupti"]) is (version == (3, 12))  # its wheels are of CUDA 13
-
-
-def test_what_brings_a_library_beside_the_onnxruntime_of_the_cpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(probe, "_is_installed", lambda name: name == "onnxruntime")
-    found = {library.module: library.install for library in probe.LIBRARIES}
-    assert found["pynvml"] == "pip install nvidia-ml-py"  # [gpu] would overwrite onnxruntime
-    assert found["polygraphy"] == f"pip install {packages_of('polygraphy')}"
-
-
-def test_hanging_import_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(probe, "_TIMEOUT_S", 0.2)
-    check = library_check(Library("x", "cpu", "import time; time.sleep(60)"))
-    assert check.state == BROKEN
-    assert "over 0.2 s" in check.found
-
-
-def test_module_in_the_current_folder_is_not_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "x_stray.py").write_text("raise SystemExit('ran a stray file')")
-    monkeypatch.chdir(tmp_path)
-    check = library_check(Library("x_stray", "cpu", "import x_stray"))
-    assert check.state == MISSING
-
-
 @pytest.mark.parametrize(
     ("runtime", "state", "told"),
     [
@@ -143,27 +108,6 @@ def looks_of(root: Path, smi: ToolAnswer | str) -> list[tuple[str, str, str]]:
     return [(c.name, c.state, c.found) for c in gpu_checks(board)]
 
 
-def test_gpus_of_the_driver(tmp_path: Path) -> None:
-    put(tmp_path, "proc/device-tree/model", "A board\0")
-    assert looks_of(tmp_path, "GPU A, 1.0, 8 GiB\nGPU B, [N/A], [N/A]\n[N/A], 1.0, 2 GiB\n") == [
-        ("board", GOOD, "A board"),
-        ("GPU 0", GOOD, "GPU A, 1.0, 8 GiB"),
-        ("GPU 1", GOOD, "GPU B, driver unknown, memory unknown"),
-        ("GPU 2", WEAK, "unknown: the driver does not name it"),
-    ]
-
-
-def test_driver_that_does_not_answer(tmp_path: Path) -> None:
-    failed = ToolAnswer(problem=FAILED, why="cannot talk to the driver")
-    ((name, state, found),) = looks_of(tmp_path, failed)
-    assert (name, state, found) == ("NVIDIA", BROKEN, "nvidia-smi: cannot talk to the driver")
-
-
-def test_no_driver(tmp_path: Path) -> None:
-    ((_, state, found),) = looks_of(tmp_path, "")
-    assert (state, found) == (MISSING, "no nvidia-smi: no driver found")
-
-
 def test_the_driver_of_a_jetson_is_a_part_of_it(tmp_path: Path) -> None:
     place(tmp_path, BOARDS["Orin Nano Super"])
     unseen = looks_of(tmp_path, "")[1]
@@ -179,14 +123,6 @@ def test_the_driver_of_a_jetson_is_a_part_of_it(tmp_path: Path) -> None:
         assert "driver of Jetson Linux (/sys/class/devfreq" in check.found
 
 
-def test_a_jetson_without_its_device_tree(tmp_path: Path) -> None:
-    put(tmp_path, "etc/nv_tegra_release", "# R36 (release), REVISION: 4.3\n")
-    put(tmp_path, ".dockerenv", "")
-    board, gpu = gpu_checks(Jetson(tmp_path, answers()))
-    assert (board.state, gpu.state) == (WEAK, WEAK)
-    assert gpu.fix == "start the container with --runtime nvidia"
-
-
 def test_on_a_jetson_the_remedy_is_the_tensorrt_of_jetpack(tmp_path: Path) -> None:
     check = Check("Backends", "tensorrt", MISSING, "not installed", "pip install x")
     assert probe._with_system_tensorrt(check, Jetson(tmp_path, answers())) == check
@@ -197,21 +133,77 @@ def test_on_a_jetson_the_remedy_is_the_tensorrt_of_jetpack(tmp_path: Path) -> No
     assert probe._with_system_tensorrt(rtx, jetson) == rtx
 
 
+def test_an_import_is_ended_in_time_and_sees_no_file_beside_the_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "x_stray.py").write_text("raise SystemExit('ran a stray file')")
+    monkeypatch.chdir(tmp_path)
+    assert library_check(Library("x_stray", "cpu", "import x_stray")).state == MISSING
+    monkeypatch.setattr(probe, "_TIMEOUT_S", 0.2)
+    check = library_check(Library("x", "cpu", "import time; time.sleep(60)"))
+    assert check.state == BROKEN
+    assert "over 0.2 s" in check.found
+
+
+def test_what_brings_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    def installs() -> dict[str, str]:
+        return {library.module: library.install for library in probe.LIBRARIES}
+
+    with monkeypatch.context() as beside:  # [gpu] would overwrite the onnxruntime of the CPU
+        beside.setattr(probe, "_is_installed", lambda name: name == "onnxruntime")
+        assert installs()["pynvml"] == "pip install nvidia-ml-py"
+        assert installs()["polygraphy"] == f"pip install {packages_of('polygraphy')}"
+    monkeypatch.setattr(probe, "_is_installed", lambda name: False)
+    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    for version, package in (((3, 10), "nvidia-ml-py"), ((3, 12), packages_of("gpu"))):
+        monkeypatch.setattr("sys.version_info", version)
+        assert installs()["pynvml"] == f"pip install {package}"
+        assert bool(installs()["cupti"]) is (version == (3, 12))  # its wheels are of CUDA 13
+
+
 @pytest.mark.parametrize(
-    ("text", "user", "state"),
+    ("smi", "told"),
     [
-        ("EnableMSI: 1\nRmProfilingAdminOnly: 1\n", 1000, WEAK),
-        ("RmProfilingAdminOnly: 1\n", 0, GOOD),
-        ("RmProfilingAdminOnly: 0\n", 1000, GOOD),
+        ("GPU A, 1.0, 8 GiB\nGPU B, [N/A], [N/A]\n[N/A], 1.0, 2 GiB\n", [
+            ("GPU 0", GOOD, "GPU A, 1.0, 8 GiB"),
+            ("GPU 1", GOOD, "GPU B, driver unknown, memory unknown"),
+            ("GPU 2", WEAK, "unknown: the driver does not name it"),
+        ]),
+        (ToolAnswer(problem=FAILED, why="cannot talk to the driver"),
+         [("NVIDIA", BROKEN, "nvidia-smi: cannot talk to the driver")]),
+        ("", [("NVIDIA", MISSING, "no nvidia-smi: no driver found")]),
+    ],
+)  # fmt: skip
+def test_gpus_of_the_driver(
+    tmp_path: Path, smi: ToolAnswer | str, told: list[tuple[str, str, str]]
+) -> None:
+    assert looks_of(tmp_path, smi) == told
+    put(tmp_path, "proc/device-tree/model", "A board\0")
+    assert looks_of(tmp_path, smi) == [("board", GOOD, "A board"), *told]
+
+
+def test_a_jetson_without_its_device_tree(tmp_path: Path) -> None:
+    put(tmp_path, "etc/nv_tegra_release", "# R36 (release), REVISION: 4.3\n")
+    put(tmp_path, ".dockerenv", "")
+    board, gpu = gpu_checks(Jetson(tmp_path, answers()))
+    assert (board.state, gpu.state) == (WEAK, WEAK)
+    assert gpu.fix == "start the container with --runtime nvidia"
+
+
+@pytest.mark.parametrize(
+    ("text", "user", "states"),
+    [
+        ("EnableMSI: 1\nRmProfilingAdminOnly: 1\n", 1000, [WEAK]),
+        ("RmProfilingAdminOnly: 1\n", 0, [GOOD]),
+        ("RmProfilingAdminOnly: 0\n", 1000, [GOOD]),
+        (None, 1000, []),
     ],
 )
-def test_who_may_read_counters(tmp_path: Path, text: str, user: int, state: str) -> None:
-    params = tmp_path / "params"
-    params.write_text(text)
-    (check,) = counter_checks(params, user)
-    assert check.state == state
-    assert bool(check.fix) is (state == WEAK)
-
-
-def test_without_a_driver_nothing_is_said_of_counters(tmp_path: Path) -> None:
-    assert list(counter_checks(tmp_path / "none")) == []
+def test_who_may_read_counters(
+    tmp_path: Path, text: str | None, user: int, states: list[str]
+) -> None:
+    if text is not None:
+        (tmp_path / "params").write_text(text)
+    checks = list(counter_checks(tmp_path / "params", user))
+    assert [check.state for check in checks] == states
+    assert all(bool(check.fix) is (check.state == WEAK) for check in checks)

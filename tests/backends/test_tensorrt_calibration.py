@@ -51,25 +51,6 @@ def calibrate(trt: Any, text: str = FIXED, profile: tuple[int, ...] = (), **sett
     return builder.build_serialized_network(network, config)
 
 
-def test_a_folder_becomes_a_cache(trt: Any, sets: Path, tmp_path: Path) -> None:
-    seen: list[bytes] = []
-    get = trt.fake.calibrated.append
-    cache = tmp_path / "net.cache"
-
-    class Watched(list[list[int]]):
-        def append(self, addresses: list[int]) -> None:
-            seen.append(trt.fake.cuda.read(addresses[0], 4))
-            get(addresses)
-
-    trt.fake.calibrated = Watched()
-    engine = calibrate(trt, calibration_inputs=sets, calibration_cache=cache)
-
-    assert engine is not None
-    assert [float(np.frombuffer(one, np.float32)[0]) for one in seen] == [0.0, 1.0, 2.0]
-    assert cache.read_bytes().startswith(b"TRT-101300-EntropyCalibration2\n")
-    assert trt.fake.cuda.live == 0
-
-
 def test_a_cache_is_used_instead_of_inputs(trt: Any, tmp_path: Path) -> None:
     cache = tmp_path / "net.cache"
     cache.write_bytes(b"TRT-101300-MinMaxCalibration\nimage: 3c010a14\n")
@@ -78,45 +59,6 @@ def test_a_cache_is_used_instead_of_inputs(trt: Any, tmp_path: Path) -> None:
     assert not trt.fake.calibrated
     assert isinstance(trt.fake.builds[-1][1].int8_calibrator, trt.IInt8MinMaxCalibrator)
     assert cache.read_bytes().endswith(b"3c010a14\n")
-
-
-def test_without_cache_and_inputs_it_says_what_is_missing(trt: Any, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no calibration cache yet") as raised:
-        calibrate(trt, calibration_cache=tmp_path / "net.cache")
-    assert raised.value.hint == "Give a folder with --calibration-inputs"
-
-
-def test_a_file_that_is_no_cache_is_refused(trt: Any, tmp_path: Path) -> None:
-    cache = tmp_path / "net.cache"
-    cache.write_bytes(b"hello")
-
-    with pytest.raises(InputError, match="is not a TensorRT calibration cache"):
-        calibrate(trt, calibration_cache=cache)
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.zeros((1, 3, 4, 4), np.float64), "has type float64"),
-        (np.zeros((1, 3, 5, 4), np.float32), r"has shape \[1, 3, 5, 4\]"),
-    ],
-)
-def test_inputs_of_another_kind_are_refused_by_name(
-    trt: Any, sets: Path, array: Any, message: str
-) -> None:
-    np.save(sets / "test_data_set_1" / "image.npy", array)
-
-    with pytest.raises(InputError, match=message) as raised:
-        calibrate(trt, calibration_inputs=sets)
-    assert "test_data_set_1" in str(raised.value)
-    assert "image" in str(raised.value)
-
-
-def test_a_set_without_an_input_is_refused(trt: Any, sets: Path) -> None:
-    (sets / "test_data_set_2" / "image.npy").unlink()
-
-    with pytest.raises(InputError, match="there is no file for input image"):
-        calibrate(trt, calibration_inputs=sets)
 
 
 def test_free_dimensions_are_those_of_the_profile(trt: Any, sets: Path) -> None:
@@ -136,3 +78,47 @@ def test_strongly_typed_libraries_have_no_calibrators(tmp_path: Path) -> None:
     settings = BuildSettings(model=Path("net.onnx"), calibration_cache=cache)
     with pytest.raises(UnavailableError, match=r"TensorRT 11\.4\.0\.106 has no IInt8Entropy"):
         calibrator_for(config, network, settings, library_of(strong))
+
+
+def test_a_folder_becomes_a_cache(trt: Any, sets: Path, tmp_path: Path) -> None:
+    class Watched(list[list[int]]):
+        def append(self, addresses: list[int]) -> None:
+            super().append(addresses)
+            seen.append(float(np.frombuffer(trt.fake.cuda.read(addresses[0], 4), np.float32)[0]))
+
+    seen: list[float] = []
+    trt.fake.calibrated = Watched()
+    cache = tmp_path / "net.cache"
+    assert calibrate(trt, calibration_inputs=sets, calibration_cache=cache) is not None
+    assert seen == [0.0, 1.0, 2.0]
+    assert cache.read_bytes().startswith(b"TRT-101300-EntropyCalibration2\n")
+    assert trt.fake.cuda.live == 0
+
+
+def test_what_is_no_cache_says_so(trt: Any, tmp_path: Path) -> None:
+    cache = tmp_path / "net.cache"
+    with pytest.raises(UsageError, match="no calibration cache yet") as raised:
+        calibrate(trt, calibration_cache=cache)
+    assert raised.value.hint == "Give a folder with --calibration-inputs"
+    cache.write_bytes(b"hello")
+    with pytest.raises(InputError, match="is not a TensorRT calibration cache"):
+        calibrate(trt, calibration_cache=cache)
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((1, 3, 4, 4), np.float64), "has type float64"),
+        (np.zeros((1, 3, 5, 4), np.float32), r"has shape \[1, 3, 5, 4\]"),
+        (None, "there is no file for input image"),
+    ],
+)
+def test_inputs_of_another_kind_are_refused_by_name(
+    trt: Any, sets: Path, array: Any, message: str
+) -> None:
+    path = sets / "test_data_set_1" / "image.npy"
+    path.unlink() if array is None else np.save(path, array)
+    with pytest.raises(InputError, match=message) as raised:
+        calibrate(trt, calibration_inputs=sets)
+    assert "test_data_set_1" in str(raised.value)
+    assert "image" in str(raised.value)

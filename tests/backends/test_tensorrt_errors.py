@@ -105,6 +105,18 @@ def test_kinds_of_failures(text: str, message: str, layer: str | None) -> None:
         assert error.where == "m.onnx"
 
 
+@pytest.fixture
+def document(tmp_path: Path) -> Document:
+    return Document.open(models.write(tmp_path, models.BRANCHES))
+
+
+def test_a_function_that_calls_itself_is_refused_before_the_parser_sees_it(tmp_path: Path) -> None:
+    model = body_models.write(tmp_path, "RECURSIVE")
+    with pytest.raises(InputError, match="function local::ping calls itself") as caught:
+        fake_build(fake_tensorrt(), model, opt_shapes=("x:2",))
+    assert caught.value.where == str(model)
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -119,29 +131,16 @@ def test_devices_that_are_not_supported(text: str) -> None:
     assert "does not support the compute capability" in error.message
 
 
-def test_what_is_not_known_is_told_as_it_is() -> None:
-    error = build_error(
-        ["IBuilder::build: Error Code 4: API Usage Error (Bad\x1b[2J things. In f at /s/n.cpp:1)"],
-        "m.onnx", LIBRARY,
-    )  # fmt: skip
+def test_what_is_not_known_is_told_as_it_is_and_cut() -> None:
+    text = "IBuilder::build: Error Code 4: API Usage Error (Bad\x1b[2J things. In f at /s/n.cpp:1)"
+    error = build_error([text], "m.onnx", LIBRARY)
     assert error.message == "TensorRT 10.3 cannot build it: Bad\\x1b[2J things"
     assert build_error([], "m", LIBRARY).message.endswith("it gave no reason")
-
-
-def test_long_texts_are_cut() -> None:
     error = build_error(["x" * 100_000], "m.onnx", LIBRARY)
     assert len(error.message) < 400
     assert len(error.details or "") < 10_000
-
-
-def test_assertions_of_the_parser_are_left_out() -> None:
     text = "Assertion failed: (ctx->tensors().count(name)): Node input was not registered"
     assert short(text) == "Node input was not registered"
-
-
-@pytest.fixture
-def document(tmp_path: Path) -> Document:
-    return Document.open(models.write(tmp_path, models.BRANCHES))
 
 
 def problem(
@@ -150,51 +149,22 @@ def problem(
     return ParserProblem(text, node, name, op, functions, "INVALID_NODE")
 
 
-def test_a_node_of_the_main_graph_is_found_by_its_position(document: Document) -> None:
-    error = parser_error([problem(node=0, op="Relu", name="pre")], ["log"], document, LIBRARY)
-    assert error.where == f"{document.path}: node 'pre' (Relu, number 0)"
+@pytest.mark.parametrize(
+    ("found", "where", "finding"),
+    [
+        # By its position in the main graph, by its name in a subgraph, or nowhere.
+        (problem(node=0, op="Relu", name="pre"), "node 'pre' (Relu, number 0)", ((), "pre")),
+        (problem(node=0, op="Neg", name="inner"), "", (("choose:then_branch",), "inner")),
+        (problem(node=44, op="Fake", name="gone"), "node 'gone' (Fake, number 44)", None),
+    ],
+)
+def test_where_a_problem_is(
+    document: Document, found: ParserProblem, where: str, finding: Any
+) -> None:
+    error = parser_error([found], ["log"], document, LIBRARY)
+    assert where in (error.where or "")
+    assert str(document.path) in (error.where or "")
     assert error.message == "TensorRT 10.3: cannot be parsed: bad"
     assert error.details == "log"
-    assert error.finding == NodePlace(str(document.path), (), "pre", "pre", "Relu")
-
-
-def test_a_node_of_a_subgraph_is_found_by_its_name(document: Document) -> None:
-    error = parser_error([problem(node=0, op="Neg", name="inner")], [], document, LIBRARY)
-    assert error.finding is not None
-    assert error.finding.node == "inner"
-    assert error.finding.scope == ("choose:then_branch",)
-
-
-def test_a_node_that_is_not_there_has_no_place(document: Document) -> None:
-    error = parser_error([problem(node=44, op="Fake", name="gone")], [], document, LIBRARY)
-    assert error.finding is None
-    assert "node 'gone' (Fake, number 44)" in (error.where or "")
-
-
-def test_calls_of_functions_are_told_from_the_inside(document: Document) -> None:
-    found = problem("Plugin not found", 0, "f", "Fake", ("a (Outer)", "b (Inner)"))
-    error = parser_error([found, problem()], [], document, LIBRARY)
-    assert (error.where or "").endswith("node 'f' (Fake, number 0) in b (Inner) in a (Outer)")
-    assert error.message == "TensorRT 10.3: unknown operator or plugin Fake; and 1 more"
-
-
-def test_an_initializer_without_data(document: Document) -> None:
-    text = (
-        "Failed to import initializer: In node -1 with name:  and operator:  (importInitializers):"
-        " UNSUPPORTED_NODE: Assertion failed: convert(x): Failed to import initializer: w.0"
-    )
-    error = parser_error([problem(text)], [], document, LIBRARY)
-    assert "the values of the initializer 'w.0' cannot be read" in error.message
-
-
-def test_a_file_that_the_parser_cannot_read(document: Document) -> None:
-    error = parser_error([], ["Failed to parse ONNX model"], document, LIBRARY)
-    assert isinstance(error, InputError)
-    assert error.message == "TensorRT 10.3 cannot read it: Failed to parse ONNX model"
-
-
-def test_a_function_that_calls_itself_is_refused_before_the_parser_sees_it(tmp_path: Path) -> None:
-    model = body_models.write(tmp_path, "RECURSIVE")
-    with pytest.raises(InputError, match="function local::ping calls itself") as caught:
-        fake_build(fake_tensorrt(), model, opt_shapes=("x:2",))
-    assert caught.value.where == str(model)
+    at = None if finding is None else (str(document.path), *finding, finding[1], found.op_type)
+    assert error.finding == (at and NodePlace(*at))

@@ -44,16 +44,6 @@ def test_the_fake_of_cuda_has_the_methods_of_the_real_one() -> None:
             assert inspect.signature(getattr(FakeCuda, name)).parameters == real, name
 
 
-def test_inputs_are_random_by_seed_with_the_usual_shape(engine: Engine) -> None:
-    values, shapes = engine_inputs(engine.inputs, seed=3)
-    again, _ = engine_inputs(engine.inputs, seed=3)
-
-    assert shapes == {"image": SHAPE}
-    image = np.asarray(values["image"])
-    assert np.array_equal(image, np.asarray(again["image"]))
-    assert image.dtype == np.float32
-
-
 def test_a_shape_tensor_takes_values_for_its_shape(trt: Any) -> None:
     trt.fake.host_tensors = {"image"}
     trt.ICudaEngine.get_tensor_profile_values = lambda self, profile, name: [[1], [5], [9]]
@@ -63,27 +53,6 @@ def test_a_shape_tensor_takes_values_for_its_shape(trt: Any) -> None:
     assert np.asarray(values["image"]).tolist() == [5]
     values, _ = engine_inputs(engine.inputs, shapes=["image:7"])
     assert np.asarray(values["image"]).tolist() == [7]
-
-
-def test_inputs_come_from_files(engine: Engine, tmp_path: Path) -> None:
-    np.save(tmp_path / "image.npy", np.ones((3, 3, 4, 4), np.float32))
-    values, shapes = engine_inputs(engine.inputs, folder=tmp_path)
-    assert shapes == {"image": (3, 3, 4, 4)}
-    assert np.asarray(values["image"]).sum() == 144
-
-    raw = tmp_path / "raw.bin"
-    raw.write_bytes(bytes(384))
-    values, _ = engine_inputs(engine.inputs, files=[f"image:{raw}"])
-    assert values["image"] == bytes(384)
-    with pytest.raises(UsageError, match="not an input of the engine"):
-        engine_inputs(engine.inputs, files=[f"picture:{raw}"])
-
-
-def test_inputs_of_another_type_are_refused_by_name(engine: Engine, tmp_path: Path) -> None:
-    np.save(tmp_path / "image.npy", np.ones(SHAPE, np.float64))
-
-    with pytest.raises(InputError, match="has type float64"):
-        engine_inputs(engine.inputs, folder=tmp_path)
 
 
 def test_a_pass_copies_in_computes_and_copies_out(trt: Any, engine: Engine) -> None:
@@ -100,70 +69,12 @@ def test_a_pass_copies_in_computes_and_copies_out(trt: Any, engine: Engine) -> N
     assert trt.fake.cuda.live == 0
 
 
-def test_a_shape_outside_the_profile_says_the_range(trt: Any, engine: Engine) -> None:
-    with pytest.raises(UsageError, match="is outside profile 0") as raised:
-        execution_of(trt, engine, shapes=["image:9x3x4x4"])
-    assert raised.value.hint == "It takes [1, 3, 4, 4] to [8, 3, 4, 4]"
-    assert trt.fake.cuda.live == 0
-
-
-def test_memory_that_runs_out_leaves_nothing_behind(trt: Any, engine: Engine) -> None:
-    trt.fake.cuda.limit = 1000
-
-    with pytest.raises(ActivityError, match="no memory left"):
-        execution_of(trt, engine)
-    assert trt.fake.cuda.live == 0
-
-
-def test_no_room_for_a_context_is_one_line(trt: Any, engine: Engine) -> None:
-    trt.fake.no_context_memory = True
-
-    with pytest.raises(ActivityError, match="the GPU does not have enough memory for the engine"):
-        execution_of(trt, engine)
-
-
-def test_bytes_that_do_not_fit_are_refused(trt: Any, engine: Engine, tmp_path: Path) -> None:
-    raw = tmp_path / "raw.bin"
-    raw.write_bytes(bytes(10))
-
-    with pytest.raises(InputError, match=r"input image takes 384 bytes \(float32\[2, 3, 4, 4\]\)"):
-        execution_of(trt, engine, files=[f"image:{raw}"])
-
-
-def test_what_the_library_refuses_is_told(trt: Any, engine: Engine) -> None:
-    execution = execution_of(trt, engine)
-    trt.fake.execute_fails = "Error Code 1: Cask (Cask convolution execution)"
-
-    with pytest.raises(ActivityError, match="Running the engine failed: Cask"):
-        execution.enqueue()
-
-
 def timed(trt: Any, executions: list[Execution], transfers: bool, passes: int) -> PassTimer:
     timer = PassTimer(trt.fake.cuda, executions, transfers)
     durations = array("q", bytes(8 * passes))
     assert timer(0, durations, passes, 2**62) == passes
     timer.close()
     return timer
-
-
-def test_copies_and_compute_are_timed_apart(trt: Any, engine: Engine) -> None:
-    trt.fake.layer_ms = {"first": 2.0, "last": 1.0, "kernel": 0.0}
-    times = timed(trt, [execution_of(trt, engine)], True, 3).times
-
-    assert times.compute.tolist() == pytest.approx([3.0] * 3, rel=0.01)
-    assert min(times.h2d) > 0 < min(times.d2h)
-    rows = times.rows()
-    assert rows[0]["latencyMs"] == pytest.approx(times.h2d[0] + times.compute[0] + times.d2h[0])
-    assert set(times.summary()) == {"h2d", "compute", "d2h", "enqueue"}
-
-
-def test_without_copies_only_compute_is_timed(trt: Any, engine: Engine) -> None:
-    execution = execution_of(trt, engine)
-    trt.fake.cuda.calls.clear()
-    times = timed(trt, [execution], False, 2).times
-
-    assert not {"copy_to_device", "copy_to_host"} & set(trt.fake.cuda.calls)
-    assert set(times.summary()) == {"compute", "enqueue"}
 
 
 def test_streams_have_passes_under_way_at_once(trt: Any, engine: Engine) -> None:
@@ -207,3 +118,66 @@ def test_a_profiled_context_cannot_be_captured(trt: Any, engine: Engine) -> None
 
     with execution.profiled(Profiler()), pytest.raises(ActivityError, match="capturing"):
         execution.capture()
+
+
+def test_inputs_are_random_by_seed_or_come_from_files(engine: Engine, tmp_path: Path) -> None:
+    values, shapes = engine_inputs(engine.inputs, seed=3)
+    again, _ = engine_inputs(engine.inputs, seed=3)
+    assert shapes == {"image": SHAPE}
+    image = np.asarray(values["image"])
+    assert np.array_equal(image, np.asarray(again["image"]))
+    assert image.dtype == np.float32
+    np.save(tmp_path / "image.npy", np.ones((3, 3, 4, 4), np.float32))
+    values, shapes = engine_inputs(engine.inputs, folder=tmp_path)
+    assert shapes == {"image": (3, 3, 4, 4)}
+    assert np.asarray(values["image"]).sum() == 144
+    raw = tmp_path / "raw.bin"
+    raw.write_bytes(bytes(384))
+    values, _ = engine_inputs(engine.inputs, files=[f"image:{raw}"])
+    assert values["image"] == bytes(384)
+    with pytest.raises(UsageError, match="not an input of the engine"):
+        engine_inputs(engine.inputs, files=[f"picture:{raw}"])
+    np.save(tmp_path / "image.npy", np.ones(SHAPE, np.float64))
+    with pytest.raises(InputError, match="has type float64"):
+        engine_inputs(engine.inputs, folder=tmp_path)
+
+
+def test_what_does_not_fit_is_one_line_and_leaves_nothing(
+    trt: Any, engine: Engine, tmp_path: Path
+) -> None:
+    raw = tmp_path / "raw.bin"
+    raw.write_bytes(bytes(10))
+    with pytest.raises(UsageError, match="is outside profile 0") as raised:
+        execution_of(trt, engine, shapes=["image:9x3x4x4"])
+    assert raised.value.hint == "It takes [1, 3, 4, 4] to [8, 3, 4, 4]"
+    with pytest.raises(InputError, match=r"input image takes 384 bytes \(float32\[2, 3, 4, 4\]\)"):
+        execution_of(trt, engine, files=[f"image:{raw}"])
+    trt.fake.cuda.limit = 1000
+    with pytest.raises(ActivityError, match="no memory left"):
+        execution_of(trt, engine)
+    trt.fake.no_context_memory = True
+    with pytest.raises(ActivityError, match="the GPU does not have enough memory for the engine"):
+        execution_of(trt, engine)
+    assert trt.fake.cuda.live == 0
+
+
+def test_what_the_library_refuses_is_told(trt: Any, engine: Engine) -> None:
+    execution = execution_of(trt, engine)
+    trt.fake.execute_fails = "Error Code 1: Cask (Cask convolution execution)"
+    with pytest.raises(ActivityError, match="Running the engine failed: Cask"):
+        execution.enqueue()
+
+
+def test_copies_and_compute_are_timed_apart(trt: Any, engine: Engine) -> None:
+    trt.fake.layer_ms = {"first": 2.0, "last": 1.0, "kernel": 0.0}
+    execution = execution_of(trt, engine)
+    times = timed(trt, [execution], True, 3).times
+    assert times.compute.tolist() == pytest.approx([3.0] * 3, rel=0.01)
+    assert min(times.h2d) > 0 < min(times.d2h)
+    sums = [sum(parts) for parts in zip(times.h2d, times.compute, times.d2h, strict=True)]
+    assert [row["latencyMs"] for row in times.rows()] == pytest.approx(sums)
+    assert set(times.summary()) == {"h2d", "compute", "d2h", "enqueue"}
+    trt.fake.cuda.calls.clear()
+    times = timed(trt, [execution], False, 2).times
+    assert not {"copy_to_device", "copy_to_host"} & set(trt.fake.cuda.calls)
+    assert set(times.summary()) == {"compute", "enqueue"}

@@ -46,28 +46,6 @@ def package(folder: Path, source: str, name: str = "tensorrt") -> Path:
     return folder
 
 
-def test_a_weakly_typed_library_is_asked_for_its_names() -> None:
-    facts = facts_of(fake_tensorrt())
-    assert (facts.module, facts.version, facts.world) == ("tensorrt", "10.13.0.35", "weak")
-    assert {"FP16", "TF32", "REFIT"} <= facts.flags
-    assert "WORKSPACE" in facts.pools
-    assert "CUBLAS" in facts.tactic_sources
-    assert {
-        "ILayer.precision",
-        "IBuilderConfig.builder_optimization_level",
-        "IInt8EntropyCalibrator2",
-        "OnnxParserFlag.NATIVE_INSTANCENORM",
-    } <= facts.has
-    assert facts.compute_capabilities == ()
-
-
-def test_a_strongly_typed_library_lacks_what_was_removed() -> None:
-    facts = facts_of(fake_tensorrt(STRONGLY_TYPED))
-    assert facts.world == "strong"
-    assert "ILayer.precision" not in facts.has
-    assert "INT8" not in facts.flags
-
-
 def test_auto_takes_the_first_that_works(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = fake_tensorrt()
     install(monkeypatch, fake)
@@ -84,20 +62,6 @@ def test_none_that_works_is_one_line_with_all_reasons(monkeypatch: pytest.Monkey
         UnavailableError, match=r"TensorRT-RTX cannot be used: not .*tensorrt-rtx-cu13"
     ):
         find_library("tensorrt_rtx")
-
-
-def test_stubs_alone_are_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "tensorrt").mkdir()
-    (tmp_path / "tensorrt" / "__init__.pyi").touch()
-    empty = ModuleType("tensorrt")
-    empty.__path__ = [str(tmp_path / "tensorrt")]
-    install(monkeypatch, empty)
-    assert probe("tensorrt").why == "only type stubs are installed under its name"
-
-
-def test_another_module_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, ModuleType("tensorrt"))
-    assert "is not TensorRT: it has no Builder" in probe("tensorrt").why
 
 
 @pytest.mark.parametrize(
@@ -130,16 +94,6 @@ def test_a_folder_with_the_package(
     monkeypatch.delitem(sys.modules, "tensorrt")
 
 
-def test_folders_without_a_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert probe(str(tmp_path / "gone")).why == "the folder does not exist"
-    assert probe(str(tmp_path)).why == "the folder has no TensorRT"
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "libnvinfer.so.10").write_bytes(b"not a library")
-    assert (
-        "invalid ELF header" in probe(str(tmp_path)).why or "too short" in probe(str(tmp_path)).why
-    )
-
-
 def test_shared_libraries_without_the_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -168,40 +122,14 @@ def test_tensorrt_needs_a_driver_to_build(monkeypatch: pytest.MonkeyPatch) -> No
     assert probe("tensorrt_rtx").no_driver == "there is none"
 
 
-def test_a_module_is_used_for_a_while() -> None:
-    first, second = fake_tensorrt(), fake_tensorrt(STRONGLY_TYPED)
-    use(first)
-    with using(second) as library:
-        assert trt.Builder is second.Builder
-        assert library.facts.world == "strong"
-    assert trt.Builder is first.Builder
-
-
-def test_no_library_was_chosen() -> None:
-    with pytest.raises(RuntimeError, match="no TensorRT library was chosen"):
-        _ = trt.Builder
-
-
 def asked(choice: str, limit_s: float = 60.0) -> LibraryFacts:
     return result_of(probe_in_process(choice, limit_s))
-
-
-def test_a_library_that_crashes_is_only_its_own_fault(tmp_path: Path) -> None:
-    package(tmp_path, "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n")
-    facts = asked(str(tmp_path))
-    assert facts.why == "loading it crashed with SIGSEGV"
-    assert library_check(facts).state == BROKEN
 
 
 @pytest.mark.broad
 def test_a_library_that_hangs_is_given_up(tmp_path: Path) -> None:
     package(tmp_path, "import threading\nthreading.Event().wait()\n")
     assert asked(str(tmp_path), 1.0).why == "loading it took over 1 s"
-
-
-def test_a_library_that_leaves_is_told(tmp_path: Path) -> None:
-    package(tmp_path, "import sys\nsys.exit('no licence')\n")
-    assert asked(str(tmp_path)).why == "loading it failed: no licence"
 
 
 def test_the_lines_of_doctor() -> None:
@@ -224,3 +152,66 @@ class TestRtx:
         assert "8.9" in facts.compute_capabilities
         assert "IBuilderConfig.progress_monitor" in facts.has
         assert "FP16" not in facts.flags
+
+
+def test_a_library_is_asked_for_its_names() -> None:
+    weak, strong = facts_of(fake_tensorrt()), facts_of(fake_tensorrt(STRONGLY_TYPED))
+    assert (weak.module, weak.version, weak.world) == ("tensorrt", "10.13.0.35", "weak")
+    assert {"FP16", "TF32", "REFIT"} <= weak.flags
+    assert "WORKSPACE" in weak.pools
+    assert "CUBLAS" in weak.tactic_sources
+    assert {
+        "ILayer.precision", "IBuilderConfig.builder_optimization_level", "IInt8EntropyCalibrator2",
+        "OnnxParserFlag.NATIVE_INSTANCENORM",
+    } <= weak.has  # fmt: skip
+    assert weak.compute_capabilities == ()
+    assert strong.world == "strong"
+    assert "ILayer.precision" not in strong.has
+    assert "INT8" not in strong.flags
+
+
+def test_what_is_no_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stubs = ModuleType("tensorrt")
+    stubs.__path__ = [str(tmp_path / "stubs")]
+    (tmp_path / "stubs").mkdir()
+    (tmp_path / "stubs" / "__init__.pyi").touch()
+    for module, why in (
+        (stubs, "only type stubs are installed under its name"),
+        (ModuleType("tensorrt"), "is not TensorRT: it has no Builder"),
+    ):
+        install(monkeypatch, module)
+        assert why in probe("tensorrt").why
+    assert probe(str(tmp_path / "gone")).why == "the folder does not exist"
+    assert probe(str(tmp_path)).why == "the folder has no TensorRT"
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "libnvinfer.so.10").write_bytes(b"not a library")
+    why = probe(str(tmp_path)).why
+    assert "invalid ELF header" in why or "too short" in why
+
+
+def test_a_module_is_used_for_a_while() -> None:
+    with pytest.raises(RuntimeError, match="no TensorRT library was chosen"):
+        _ = trt.Builder
+    first, second = fake_tensorrt(), fake_tensorrt(STRONGLY_TYPED)
+    use(first)
+    with using(second) as library:
+        assert trt.Builder is second.Builder
+        assert library.facts.world == "strong"
+    assert trt.Builder is first.Builder
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n",
+         "loading it crashed with SIGSEGV"),
+        ("import sys\nsys.exit('no licence')\n", "loading it failed: no licence"),
+    ],
+    ids=["crashes", "leaves"],
+)  # fmt: skip
+def test_a_library_that_ends_the_process_is_only_its_own_fault(
+    tmp_path: Path, source: str, why: str
+) -> None:
+    facts = asked(str(package(tmp_path, source)))
+    assert facts.why == why
+    assert library_check(facts).state == BROKEN

@@ -24,45 +24,6 @@ def said_by(take: list[tuple[str, str]], *, verbose: bool = False) -> list[Log]:
     return said
 
 
-def test_levels_and_foreign_text() -> None:
-    said = said_by([("INFO", "begin\x1b[1m\n  and go"), ("WARNING", "slow"), ("ERROR", "bad")])
-    assert said == [
-        Log("begin\\x1b[1m and go"),
-        Log("slow", NoteKind.WARNING),
-        Log("bad", NoteKind.ERROR),
-    ]
-
-
-def test_verbose_lines_are_said_when_asked() -> None:
-    lines = [("VERBOSE", "tactic 1"), ("INFO", "done")]
-    assert said_by(lines) == [Log("done")]
-    assert said_by(lines, verbose=True) == [Log("tactic 1", NoteKind.DEBUG), Log("done")]
-
-
-def test_repeated_lines_are_counted() -> None:
-    said = said_by([("WARNING", "again"), ("INFO", "other"), *[("WARNING", "again")] * 3])
-    assert said == [
-        Log("again", NoteKind.WARNING),
-        Log("other"),
-        Log("said 4 times: again", NoteKind.WARNING),
-    ]
-
-
-def test_the_banner_of_the_parser_is_left_out() -> None:
-    dump = "ModelImporter.cpp:142: --- Begin node ---\nname: x"
-    banner = [
-        dump,
-        "-" * 64,
-        "Input filename:   m.onnx",
-        "Opset version:    15",
-        "Doc string:  ",
-        "",
-    ]
-    assert said_by([("INFO", text) for text in [*banner, "Detected 1 inputs"]]) == [
-        Log("Detected 1 inputs")
-    ]
-
-
 def test_the_file_has_every_line(tmp_path: Path) -> None:
     path = tmp_path / "b.log"
     said: list[Log] = []
@@ -103,3 +64,31 @@ def test_the_logger_of_the_library() -> None:
         logger.log(trt.ILogger.Severity.INTERNAL_ERROR, "bad")
         logger.log(trt.ILogger.Severity.VERBOSE, "detail")
     assert said == [Log("bad", NoteKind.ERROR)]
+
+
+DETAILS = [("VERBOSE", "tactic 1"), ("INFO", "done")]
+BANNER = [
+    "ModelImporter.cpp:142: --- Begin node ---\nname: x", "-" * 64, "Input filename:   m.onnx",
+    "Opset version:    15", "Doc string:  ", "",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("taken", "verbose", "said"),
+    [
+        ([("INFO", "begin\x1b[1m\n  and go"), ("WARNING", "slow"), ("ERROR", "bad")], False,
+         [Log("begin\\x1b[1m and go"), Log("slow", NoteKind.WARNING), Log("bad", NoteKind.ERROR)]),
+        (DETAILS, False, [Log("done")]),
+        (DETAILS, True, [Log("tactic 1", NoteKind.DEBUG), Log("done")]),
+        ([("WARNING", "again"), ("INFO", "other"), *[("WARNING", "again")] * 3], False,
+         [Log("again", NoteKind.WARNING), Log("other"),
+          Log("said 4 times: again", NoteKind.WARNING)]),
+        ([("INFO", text) for text in (*BANNER, "Detected 1 inputs")], False,
+         [Log("Detected 1 inputs")]),
+    ],
+    ids=["levels and foreign text", "no details", "details", "repeated", "banner of the parser"],
+)  # fmt: skip
+def test_what_is_said_of_lines(
+    taken: list[tuple[str, str]], verbose: bool, said: list[Log]
+) -> None:
+    assert said_by(taken, verbose=verbose) == said

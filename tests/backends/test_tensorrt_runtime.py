@@ -34,12 +34,8 @@ def test_an_engine_tells_what_goes_in_and_out(trt: Any) -> None:
     engine = loaded(trt, built(trt, FREE, ranges=((1, 2, 8), (8, 16, 32))))
 
     image, scores = engine.bindings
-    assert (image.name, image.is_input, image.dtype, image.dims) == (
-        "image",
-        True,
-        "float32",
-        (-1, 3, 4, 4),
-    )
+    told = (image.name, image.is_input, image.dtype, image.dims)
+    assert told == ("image", True, "float32", (-1, 3, 4, 4))
     assert image.ranges[1] == ((8, 3, 4, 4), (16, 3, 4, 4), (32, 3, 4, 4))
     assert image.shape(0) == (2, 3, 4, 4)
     assert [one.name for one in engine.outputs] == ["scores"]
@@ -53,14 +49,9 @@ def test_an_engine_tells_its_layers_and_memory(trt: Any) -> None:
     layers = json.loads(engine.layer_information())["Layers"]
     assert [layer["Name"] for layer in layers] == ["kernel", "first", "last"]
     assert engine.memory_bytes() == 1 << 20
+    strong = fake_tensorrt(STRONGLY_TYPED)  # which has no device_memory_size
+    assert loaded(strong, built(strong)).memory_bytes() == 1 << 20
     assert engine.facts()["profiling_verbosity"] == "DETAILED"
-
-
-def test_an_old_library_tells_its_memory_by_the_old_name() -> None:
-    trt = fake_tensorrt(STRONGLY_TYPED)
-    assert not hasattr(trt.ICudaEngine, "device_memory_size")
-
-    assert loaded(trt, built(trt)).memory_bytes() == 1 << 20
 
 
 def test_an_engine_is_loaded_only_where_it_is_trusted(trt: Any, tmp_path: Path) -> None:
@@ -72,34 +63,6 @@ def test_an_engine_is_loaded_only_where_it_is_trusted(trt: Any, tmp_path: Path) 
     assert raised.value.hint == "Confirm with --trust"
     data, header = trusted_bytes(path, trust=True)
     assert (data, header.version) == (path.read_bytes(), "10.13.0.35")
-
-
-def test_other_files_are_no_engines(tmp_path: Path) -> None:
-    path = write_model(tmp_path / "net.onnx")
-
-    with pytest.raises(InputError, match="is not a TensorRT engine"):
-        trusted_bytes(path, trust=True)
-    with pytest.raises(InputError, match="No such file"):
-        trusted_bytes(tmp_path / "missing.engine", trust=True)
-
-
-def test_an_engine_of_another_version_says_which(trt: Any) -> None:
-    data = built(trt)
-    other = fake_tensorrt("10.16.1.11")
-
-    with pytest.raises(InputError) as raised:
-        loaded(other, data)
-    assert raised.value.message == (
-        "the engine was built by TensorRT 10.13.0.35, but this is TensorRT 10.16.1.11"
-    )
-
-
-def test_an_engine_of_another_device_says_so(trt: Any) -> None:
-    data = built(trt)
-    trt.fake.compute_capability = "8.6"
-
-    with pytest.raises(InputError, match=r"built for another GPU, not for this one \(Fake GPU\)"):
-        loaded(trt, data)
 
 
 @pytest.mark.parametrize(
@@ -150,19 +113,6 @@ def test_a_library_that_does_not_start_says_why(
     assert message in str(raised.value)
 
 
-def test_a_damaged_engine_is_one_line(trt: Any) -> None:
-    with pytest.raises(InputError, match="is damaged or of another library"):
-        loaded(trt, built(trt)[:200])
-
-
-def test_memory_that_runs_out_while_loading_is_one_line(trt: Any) -> None:
-    data = built(trt)
-    trt.fake.out_of_memory = True
-
-    with pytest.raises(ActivityError, match="not have enough memory for the engine"):
-        loaded(trt, data)
-
-
 def test_a_dla_core_must_be_there(trt: Any) -> None:
     data = built(trt)
 
@@ -202,3 +152,31 @@ def test_what_cannot_be_refitted_says_why(trt: Any, tmp_path: Path) -> None:
     assert "--refit" in str(raised.value.hint)
     with pytest.raises(InputError, match="do not fit the engine: the model has no weights kernel"):
         refit(loaded(trt, built(trt, flags=("REFIT",))), other)
+
+
+def test_other_and_damaged_files_are_no_engines(trt: Any, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a TensorRT engine"):
+        trusted_bytes(write_model(tmp_path / "net.onnx"), trust=True)
+    with pytest.raises(InputError, match="No such file"):
+        trusted_bytes(tmp_path / "missing.engine", trust=True)
+    with pytest.raises(InputError, match="is damaged or of another library"):
+        loaded(trt, built(trt)[:200])
+
+
+def test_an_engine_of_another_version_or_device_says_so(trt: Any) -> None:
+    data = built(trt)
+    with pytest.raises(InputError) as raised:
+        loaded(fake_tensorrt("10.16.1.11"), data)
+    assert raised.value.message == (
+        "the engine was built by TensorRT 10.13.0.35, but this is TensorRT 10.16.1.11"
+    )
+    trt.fake.compute_capability = "8.6"
+    with pytest.raises(InputError, match=r"built for another GPU, not for this one \(Fake GPU\)"):
+        loaded(trt, data)
+
+
+def test_memory_that_runs_out_while_loading_is_one_line(trt: Any) -> None:
+    data = built(trt)
+    trt.fake.out_of_memory = True
+    with pytest.raises(ActivityError, match="not have enough memory for the engine"):
+        loaded(trt, data)
