@@ -304,6 +304,12 @@ def test_it_names_the_node_that_shapes_tell_of(
     assert "DLD_INFERENCE_LIMIT" in told
 
 
+def test_inputs_of_given_and_unknown_sizes_need_memory(tmp_path: Path) -> None:
+    with contextlib.closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
+        assert limits._input_bytes(document, {}) == 16
+        assert limits._input_bytes(document, {"x": (3, 4)}) == 48
+
+
 def test_dims_without_a_size_or_a_name_are_unknown(tmp_path: Path) -> None:
     session = session_of(tmp_path, one_node("y = Relu(x)", "float[?, 3, M]", "float[?, 3, M]"))
     assert session.inputs[0].dims == (None, 3, "M")

@@ -99,6 +99,12 @@ def explain(text: str, kind: type[Exception] = Fail, doing: str = "load") -> Dld
             "m.onnx",
             "Unsupported model IR version: 99, max supported IR version: 11",
         ),
+        (
+            f'{_INVALID}In Node, ("my node", Foo, "", -1) : , Error com.foo:Bar(-1) is not a'
+            " registered function/op",
+            "m.onnx: node 'my node' (Foo)",
+            "com.foo:Bar(-1) is not a registered function/op",
+        ),
         ("something new", "m.onnx", "something new"),
         ("", "m.onnx", ""),
     ],

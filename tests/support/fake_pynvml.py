@@ -111,7 +111,8 @@ def nvmlDeviceGetUtilizationRates(handle: Any) -> Any:
 
 
 def nvmlDeviceGetComputeRunningProcesses(handle: Any) -> list[Any]:
-    return [SimpleNamespace(pid=os.getpid(), usedGpuMemory=5 << 20)]
+    pids = ((1, 9 << 20), (os.getpid(), None), (os.getpid(), 5 << 20))
+    return [SimpleNamespace(pid=pid, usedGpuMemory=used) for pid, used in pids]
 
 
 def nvmlDeviceSetGpuLockedClocks(handle: Any, low: int, high: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
+import json
 import os
 import random
 import shutil
@@ -487,24 +488,38 @@ def test_a_wheel_that_was_kept_here_is_checked(
     assert imported(prepare(one, TINY, "here").python) == "1 2"
 
 
-def test_the_end_of_a_job_is_told_after_its_results_are_on_the_disk(tmp_path: Path) -> None:
+def supervised(folder: Path, command: list[str], before: str) -> list[str]:
+    """Let the supervisor of a target run a job; return the lines that `before` made it print."""
     for name in ("work", "out/sub"):
-        (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "out" / "sub" / "r").write_bytes(b"result")
-    os.mkfifo(tmp_path / "out" / "pipe")
-    (tmp_path / "request.json").write_text("{}")
-    (tmp_path / "job.json").write_text('{"command": ["true"]}')
-    code = """
+        (folder / name).mkdir(parents=True)
+    (folder / "request.json").write_text("{}")
+    (folder / "job.json").write_text(json.dumps({"command": command}))
+    code = f"""
 import os, pathlib, sys
 from dld_tui.targets.ssh.remote import supervisor
-folder, flush = pathlib.Path(sys.argv[1]), supervisor.flush
+folder = pathlib.Path(sys.argv[1])
+{before}
+supervisor.Supervisor(folder, os.pipe()[1]).run()
+"""
+    process = [sys.executable, "-c", code, str(folder)]
+    done = subprocess.run(process, capture_output=True, text=True, check=True, timeout=60)
+    return sorted(done.stdout.splitlines())
+
+
+def test_the_end_of_a_job_is_told_after_its_results_are_on_the_disk(tmp_path: Path) -> None:
+    flush_and_tell = """
+flush = supervisor.flush
 def flush_and_tell(path):
     flush(path)
     print(path.name, (folder / "events").stat().st_size)
 supervisor.flush = flush_and_tell
-supervisor.Supervisor(folder, os.pipe()[1]).run()
 """
-    command = [sys.executable, "-c", code, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert sorted(done.stdout.splitlines()) == ["out 0", "pipe 0", "r 0", "sub 0"]
+    command = ["sh", "-c", f"echo r > {tmp_path}/out/sub/r; mkfifo {tmp_path}/out/pipe"]
+    told = supervised(tmp_path, command, flush_and_tell)
+    assert told == ["out 0", "pipe 0", "r 0", "sub 0"]
     assert (tmp_path / "events").read_bytes().startswith(b'x{"code": 0')
+
+
+def test_a_worker_that_closes_its_outputs_and_stays_is_killed(tmp_path: Path) -> None:
+    supervised(tmp_path, ["sh", "-c", "exec >&- 2>&-; sleep 600"], "supervisor.ASK_S = 0.1")
+    assert b'x{"code": -9' in (tmp_path / "events").read_bytes()
