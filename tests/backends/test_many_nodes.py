@@ -191,7 +191,12 @@ def test_a_job_that_is_given_up_waits_for_its_call(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(session, "_EVERY_S", 0.01)
     monkeypatch.setattr(session, "seconds_loading", lambda: 7.2)
     goes_on, done = Flag(), Flag()
-    steps = session.with_loading_progress("Trying", lambda: goes_on.wait(60) and done.set())
+
+    def call() -> None:
+        assert goes_on.wait(60)
+        done.set()
+
+    steps = session.with_loading_progress("Trying", call)
     next(steps)
     assert next(steps) == Progress(7, None, "s", "Trying: ONNX Runtime loads the model")
     goes_on.set()
