@@ -34,22 +34,10 @@ SERVICE = "widgets/tasks.py"
 KEYS = "widgets/shell/key_queue.py"
 """Waits for the event loop itself to come to rest: no work, and it must not wait for any."""
 STARTERS = {
-    "Popen",
-    "Process",
-    "ProcessPoolExecutor",
-    "Thread",
-    "ThreadPoolExecutor",
-    "Timer",
-    "create_subprocess_exec",
-    "create_subprocess_shell",
-    "create_task",
-    "ensure_future",
-    "run_in_executor",
-    "run_worker",
-    "start_new_thread",
-    "to_thread",
-    "work",
-}
+    "Popen", "Process", "ProcessPoolExecutor", "Thread", "ThreadPoolExecutor", "Timer",
+    "create_subprocess_exec", "create_subprocess_shell", "create_task", "ensure_future",
+    "run_in_executor", "run_worker", "start_new_thread", "to_thread", "work",
+}  # fmt: skip
 """What begins something that runs beside the event loop, by the last part of its name."""
 STARTING = {"asyncio", "concurrent", "multiprocessing", "subprocess", "textual", "threading"}
 

@@ -57,10 +57,8 @@ RING = {f"src/dld_tui/m{i}.py": f"def f(): from dld_tui import m{(i + 1) % 4}" f
         (
             house_rules.benchmarks_and_scripts_are_needed,
             {
-                "Makefile": "python -m scripts.one",
-                "scripts/one.py": "from scripts import two",
-                "scripts/two.py": "",
-                "benchmarks/old.py": "",
+                "Makefile": "python -m scripts.one", "scripts/one.py": "from scripts import two",
+                "scripts/two.py": "", "benchmarks/old.py": "",
             },
             "nothing needs benchmarks/old.py",
         ),
@@ -75,7 +73,7 @@ RING = {f"src/dld_tui/m{i}.py": f"def f(): from dld_tui import m{(i + 1) % 4}" f
             "a.tcss: #fff",
         ),
     ],
-)
+)  # fmt: skip
 def test_what_breaks_a_rule_is_found_once(
     tmp_path: Path, rule: house_rules.Rule, files: dict[str, str], line: str
 ) -> None:

@@ -20,21 +20,11 @@ from tests.support.transcript_files import three_layers
 SRC = Path(__file__).resolve().parents[1] / "src"
 RUNTIMES = {"cupti", "onnxruntime", "polygraphy", "pynvml", "tensorrt", "tensorrt_rtx"}
 LOADED_BY_HELP = {
-    "dld_tui",
-    "dld_tui.__main__",
-    "dld_tui.cli",
-    "dld_tui.cli.main",
-    "dld_tui.core.command_line",
-    "dld_tui.core",
-    "dld_tui.core.errors",
-    "dld_tui.core.process",
-    "dld_tui.core.process.confinement",
-    "dld_tui.core.process.plugins",
-    "dld_tui.extras",
-    "dld_tui.extras.path",
-    "dld_tui.extras.routes",
-    "dld_tui.extras.triton",
-}
+    "dld_tui", "dld_tui.__main__", "dld_tui.cli", "dld_tui.cli.main", "dld_tui.core.command_line",
+    "dld_tui.core", "dld_tui.core.errors", "dld_tui.core.process",
+    "dld_tui.core.process.confinement", "dld_tui.core.process.plugins", "dld_tui.extras",
+    "dld_tui.extras.path", "dld_tui.extras.routes", "dld_tui.extras.triton",
+}  # fmt: skip
 PROBE = """
 import atexit, json, os, sys
 atexit.register(lambda: os.write(int(sys.argv.pop()), json.dumps(sorted(sys.modules)).encode()))

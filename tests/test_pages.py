@@ -251,15 +251,11 @@ def test_a_page_that_is_true_has_no_faults(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("```\na\n```\n", 1),
-        ("```text\na\n```\n", 1),
-        ("a\n\n```json\n{,}\n```\n", 4),
-        ("<!-- not run -->\n```sh\na\n```\n", 2),
-        ("<!-- note run: x -->\n", 1),
-        ("<!-- exit: 1 -->\na\n", 2),
-        ("```sh\na\n", 1),
+        ("```\na\n```\n", 1), ("```text\na\n```\n", 1), ("a\n\n```json\n{,}\n```\n", 4),
+        ("<!-- not run -->\n```sh\na\n```\n", 2), ("<!-- note run: x -->\n", 1),
+        ("<!-- exit: 1 -->\na\n", 2), ("```sh\na\n", 1),
     ],
-)
+)  # fmt: skip
 def test_a_page_that_cannot_be_understood_is_named_with_its_line(
     tmp_path: Path, text: str, line: int
 ) -> None:

@@ -62,12 +62,8 @@ async def convert_rightly(one: Agent, model: str, wrong: str, output: str) -> di
     blocked = [row["node"] for row in compared["result"]["tensors"] if row["name"] == first]
     nodes = (await one.call("inspect", model=model, nodes=True))["result"]["node_list"]
     settings = {
-        "kind": "fp16",
-        "model": model,
-        "output": output,
-        "overwrite": True,
-        "keep_io_types": True,
-    }
+        "kind": "fp16", "model": model, "output": output, "overwrite": True, "keep_io_types": True,
+    }  # fmt: skip
     made = await one.call("convert", **settings, node_block=blocked)
     if made["exit_status"] == 1:  # the cause is before it: a weight that float16 does not hold
         lost = {loss["name"] for loss in made["result"]["losses"]}

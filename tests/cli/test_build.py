@@ -21,19 +21,11 @@ class Runs:
         self.request: Request | None = None
         self.target: str | None = None
         self.result: dict[str, Any] = {
-            "timing_cache": None,
-            "guess": None,
-            "engine": "m.engine",
-            "bytes": 2_000_000,
-            "seconds": 1.5,
-            "library": "TensorRT 10.13.0",
-            "layer_info": "m.trt.json",
-            "layer_info_problem": "",
-            "record": "m.build.json",
-            "log": "m.build.log",
-            "warnings": 0,
+            "timing_cache": None, "guess": None, "engine": "m.engine", "bytes": 2_000_000,
+            "seconds": 1.5, "library": "TensorRT 10.13.0", "layer_info": "m.trt.json",
+            "layer_info_problem": "", "record": "m.build.json", "log": "m.build.log", "warnings": 0,
             "remarks": ["\x1b[31mred"],
-        }
+        }  # fmt: skip
 
     def __call__(self, activity: str, request: Request, target: str | None) -> Result:
         assert activity == "build"

@@ -81,11 +81,8 @@ def test_a_model_is_replaced_only_when_that_is_asked_for(dld: Dld, tmp_path: Pat
     (tmp_path / "soft.onnx").symlink_to(path)
     (tmp_path / "sub").mkdir()
     names = (
-        path,
-        tmp_path / "hard.onnx",
-        tmp_path / "soft.onnx",
-        tmp_path / "sub" / ".." / path.name,
-    )
+        path, tmp_path / "hard.onnx", tmp_path / "soft.onnx", tmp_path / "sub" / ".." / path.name,
+    )  # fmt: skip
     for output in names:
         error = dld.fails(2, "convert", "strip", path, "-o", output, "--force")
         assert "--in-place" in error

@@ -77,12 +77,8 @@ def test_a_target_is_not_told_to_install_what_jobs_bring(
     ]
     found = dld("doctor", "--target", "orin", "--json").json["checks"]
     assert [check["name"] for check in found] == [
-        "host",
-        "protobuf",
-        "onnxruntime",
-        "cuda",
-        "tensorrt",
-    ]
+        "host", "protobuf", "onnxruntime", "cuda", "tensorrt",
+    ]  # fmt: skip
     assert [check["fix"] for check in found[2:]] == [
         "installed with the first job that uses it", "install the driver",
         "sudo apt install x && dld target edit orin --python /usr/bin/python3.10",

@@ -20,19 +20,11 @@ _SHORT: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 """What keeps a command short that runs all the same, since a value means its default."""
 WORDS = {
-    "brackets": "(" * 60_000,
-    "not UTF-8": os.fsdecode(b"n\xff\xfe.onnx"),
-    "half a pair": "\ud83d",
-    "NUL": "a\0b",
-    "long name": "x" * 300,
-    "long path": "y/" * 3000,
-    "folder": "folder",
-    "loop of links": "loop",
-    "below a file": "file/below",
-    "huge number": "9" * 400,
-    "empty": "",
+    "brackets": "(" * 60_000, "not UTF-8": os.fsdecode(b"n\xff\xfe.onnx"), "half a pair": "\ud83d",
+    "NUL": "a\0b", "long name": "x" * 300, "long path": "y/" * 3000, "folder": "folder",
+    "loop of links": "loop", "below a file": "file/below", "huge number": "9" * 400, "empty": "",
     "json": "[[[[" * 3000,
-}
+}  # fmt: skip
 
 
 def needed(command: click.Command, but: click.Parameter | None = None) -> list[str]:

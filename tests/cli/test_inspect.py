@@ -17,13 +17,9 @@ def test_json(dld: Dld, tmp_path: Path) -> None:
     assert "node_list" not in document
     nodes = dld("inspect", path, "--json", "--nodes").json["node_list"]
     assert nodes[2] == {
-        "scope": ["choose:then_branch"],
-        "name": "inner",
-        "op_type": "Neg",
-        "domain": "",
-        "inputs": ["a"],
-        "outputs": ["h"],
-    }
+        "scope": ["choose:then_branch"], "name": "inner", "op_type": "Neg", "domain": "",
+        "inputs": ["a"], "outputs": ["h"],
+    }  # fmt: skip
 
 
 def test_a_name_that_is_not_utf8_is_kept_as_it_is(dld: Dld, tmp_path: Path) -> None:

@@ -46,18 +46,13 @@ def replace_dld(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
 @pytest.mark.parametrize(
     ("error", "status"),
     [
-        (errors.UsageError("x"), 2),
-        (errors.InputError("x"), 3),
-        (errors.CorruptFileError("x"), 3),
-        (errors.UnavailableError("x"), 4),
-        (errors.ActivityError("x"), 5),
-        (errors.CancelledError(), 130),
-        (KeyboardInterrupt(), 130),
-        (MemoryError(), 5),
+        (errors.UsageError("x"), 2), (errors.InputError("x"), 3), (errors.CorruptFileError("x"), 3),
+        (errors.UnavailableError("x"), 4), (errors.ActivityError("x"), 5),
+        (errors.CancelledError(), 130), (KeyboardInterrupt(), 130), (MemoryError(), 5),
         (OSError(28, "No space left on device"), 5),
     ],
     ids=repr,
-)
+)  # fmt: skip
 def test_errors_become_a_line_and_a_status(
     dld: Dld, monkeypatch: pytest.MonkeyPatch, error: BaseException, status: int
 ) -> None:

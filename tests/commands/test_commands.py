@@ -50,18 +50,12 @@ def test_tables_and_lists_leave_the_keys_of_their_page(scope: str) -> None:
 @pytest.mark.parametrize(
     ("id", "keys"),
     [
-        ("app.help", "question_mark,f1"),
-        ("app.palette", "ctrl+p"),
-        ("file.open", "ctrl+o"),
-        ("model.save", "ctrl+s"),
-        ("model.new", "ctrl+n"),
-        ("app.quit", "ctrl+q"),
-        ("list.search", "slash"),
-        ("list.mark", "space"),
-        ("go.back", "backspace"),
+        ("app.help", "question_mark,f1"), ("app.palette", "ctrl+p"), ("file.open", "ctrl+o"),
+        ("model.save", "ctrl+s"), ("model.new", "ctrl+n"), ("app.quit", "ctrl+q"),
+        ("list.search", "slash"), ("list.mark", "space"), ("go.back", "backspace"),
         ("model.profile", "f5"),
     ],
-)
+)  # fmt: skip
 def test_the_contract_keys(id: str, keys: str) -> None:
     assert COMMANDS[id].keys == keys
 

@@ -121,7 +121,7 @@ ON r.correlationId = w.correlationId AND r.globalTid / 16777216 = w.globalPid / 
 """
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_drawn_exports_agree_with_sql(seed: int, tmp_path: Path) -> None:
     path = drawn(tmp_path / "net.sqlite", seed)
     assert recognise(path) is FileKind.OTHER_PROFILE

@@ -55,11 +55,8 @@ TRIED = parse_routes("-opt1=[on|off] -opt2=[0|1|2]", KNOBS)
 
 def test_the_fast_search_of_trtexecs_header() -> None:
     assert [route_text(route) for route in fast_routes(TRIED, KNOBS)] == [
-        "-opt1=off -opt2=2",
-        "-opt1=off -opt2=0",
-        "-opt1=off -opt2=1",
-        "-opt1=on -opt2=2",
-    ]
+        "-opt1=off -opt2=2", "-opt1=off -opt2=0", "-opt1=off -opt2=1", "-opt1=on -opt2=2",
+    ]  # fmt: skip
     assert route_count(TRIED, "fast", KNOBS) == 4
 
 

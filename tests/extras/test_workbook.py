@@ -22,11 +22,9 @@ COLUMNS: tuple[Column[tuple[Any, ...]], ...] = (
     Column("count", "count", itemgetter(2), COUNT),
 )
 ROWS = [
-    ('conv1 <&> "x"', 0.1 + 0.2, 3),
-    ("=cmd()\x1b[31m\ufffe", None, 2**40),
-    (None, float("inf"), True),
-    (" \u00e9\n" + "y" * 40_000, -1e-300, 0),
-]
+    ('conv1 <&> "x"', 0.1 + 0.2, 3), ("=cmd()\x1b[31m\ufffe", None, 2**40),
+    (None, float("inf"), True), (" \u00e9\n" + "y" * 40_000, -1e-300, 0),
+]  # fmt: skip
 
 
 def read(data: bytes) -> dict[str, list[list[Any]]]:

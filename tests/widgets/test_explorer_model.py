@@ -219,13 +219,8 @@ def test_constants_are_hidden_counted_and_shown_one_by_one(explorer: state.Explo
 def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: state.ExplorerModel) -> None:
     explorer.set_text("RELU enc")
     assert shown(explorer) == [
-        "main 3",
-        "  /enc 3",
-        "    0 2",
-        "      conv",
-        "      act",
-        "    1/act",
-    ]
+        "main 3", "  /enc 3", "    0 2", "      conv", "      act", "    1/act",
+    ]  # fmt: skip
     explorer.set_text("nothing like it")
     assert shown(explorer) == ["main 0", "No node matches the filter. Esc clears it. 0"]
 
@@ -279,16 +274,9 @@ def test_subgraphs_are_branches_below_their_node(explorer: state.ExplorerModel) 
     explorer.view = View.FILE
     unfold_all(explorer)
     assert shown(explorer) == [
-        "main 6",
-        "  pre",
-        "  choose",
-        "    then_branch 2",
-        "      inner",
-        "      t",
-        "    else_branch 2",
-        "      shadow",
-        "      e",
-    ]
+        "main 6", "  pre", "  choose", "    then_branch 2", "      inner", "      t",
+        "    else_branch 2", "      shadow", "      e",
+    ]  # fmt: skip
 
 
 def test_reveal_says_when_a_filter_hides_the_node(explorer: state.ExplorerModel) -> None:
@@ -375,14 +363,9 @@ def test_what_there_is_no_room_for_is_not_looked_into(
 
 def test_hostile_names_make_rows(tmp_path: Path) -> None:
     names = [
-        "/blk[0]/Conv [/weight]",
-        "\x1b]0;x\x07/a",
-        "/" * 5000,
-        "x" * 100_000,
-        "层/名/前",
-        "a//b",
-        "/",
-    ]
+        "/blk[0]/Conv [/weight]", "\x1b]0;x\x07/a", "/" * 5000, "x" * 100_000, "层/名/前",
+        "a//b", "/",
+    ]  # fmt: skip
     proto = onnx.ModelProto(ir_version=10)
     for at, name in enumerate(names * 2):
         proto.graph.node.add(op_type="Relu", name=name, input=["x"], output=[f"o{at}"])

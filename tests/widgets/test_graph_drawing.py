@@ -41,7 +41,7 @@ def named(graph: Graph, name: str) -> int:
 
 
 @pytest.mark.parametrize("zoom", range(ZOOMS))
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_every_line_is_as_wide_as_what_is_seen(seed: int, zoom: int) -> None:
     graph = random_graph(seed, most=20)
     graph.names[0], graph.labels[-1] = "/層/算子", "e\u0301\u200b層"
@@ -129,7 +129,7 @@ def test_a_note_is_behind_the_label_in_its_own_style() -> None:
     assert "a fp16" in whole(drawing)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(12))
 def test_each_line_has_the_colour_of_its_tensor_alone(seed: int) -> None:
     """Lines that go straight need none."""
     drawing = draw(random_graph(seed), 1, SAYS)
@@ -151,7 +151,7 @@ def test_each_line_has_the_colour_of_its_tensor_alone(seed: int) -> None:
 @pytest.mark.broad
 def test_lines_side_by_side_have_different_colours() -> None:
     same = compared = 0
-    for seed in range(40):
+    for seed in range(12):
         drawing = draw(random_graph(seed), 1, SAYS)
         layout = drawing.layout
         for y in range(layout.height):
@@ -161,7 +161,7 @@ def test_lines_side_by_side_have_different_colours() -> None:
                 if one != other and one in drawing.lines and other in drawing.lines:
                     compared += 1
                     same += drawing.lines[one] == drawing.lines[other]
-    assert compared > 500
+    assert compared > 150
     assert same < 0.15 * compared
 
 

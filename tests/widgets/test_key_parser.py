@@ -125,6 +125,7 @@ def test_keys_of_the_kitty_protocol(sequence: str, expected: list[tuple[str, str
         "\x1b[?2031;1$y", "\x1b[?1;2;3$y", "\x1b[201~", "\x1b[32;44;5M", "\x1b[1 @",
         "\x1b]11;rgb:1e1e/1e1e/1e1e\x1b\\", "\x1b]11;rgb:1e1e/1e1e/1e1e\x07", "\x1bP>|term\x1b\\",
     ],
+    ids=lambda sequence: repr(sequence)[:20],
 )  # fmt: skip
 def test_what_is_no_key_does_nothing(sequence: str) -> None:
     assert keys(sequence) == []
@@ -213,7 +214,7 @@ _NOISE = st.lists(st.one_of(st.binary(max_size=8), _NEAR, _SNIPPETS), max_size=3
 
 
 @pytest.mark.broad
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(
     _NOISE,
     st.lists(st.tuples(st.integers(0, 40), st.sampled_from((0.0, 0.05, 0.2, 1.5))), max_size=40),
@@ -256,7 +257,7 @@ _VALID = st.one_of(
 
 
 @pytest.mark.broad
-@settings(max_examples=400)
+@settings(max_examples=100)
 @given(st.lists(_VALID, max_size=20), st.lists(st.integers(1, 9)))
 def test_where_reads_are_cut_does_not_matter(parts: list[bytes], lengths: list[int]) -> None:
     data = b"".join(parts)

@@ -102,12 +102,9 @@ async def test_messages_tell_index_and_key_and_marks_are_shown() -> None:
 
 async def test_hostile_text_is_text_and_columns_stay_aligned() -> None:
     rows = [
-        [(HOSTILE, ""), ("|", "")],
-        [(ESCAPE + "abc", ""), ("|", "")],
-        [("漢字", ""), ("|", "")],
-        [("x" * 100_000, ""), ("|", "")],
-        [("a\nb", ""), ("\udcff", "")],
-    ]
+        [(HOSTILE, ""), ("|", "")], [(ESCAPE + "abc", ""), ("|", "")], [("漢字", ""), ("|", "")],
+        [("x" * 100_000, ""), ("|", "")], [("a\nb", ""), ("\udcff", "")],
+    ]  # fmt: skip
     app = HostApp(LineView(ListSource(rows), gutter=False))
     async with app.run_test(size=(40, 8)):
         drawn = rows_of(app)

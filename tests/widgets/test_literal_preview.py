@@ -62,16 +62,11 @@ def attribute(document: Document, name: str) -> Attribute:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("an_int", "3"),
-        ("a_float", "0.1"),
-        ("a_string", "'it\\'s'"),
-        ("ints", "[1, 2]"),
-        ("odd", "'\\xff\\x1b['"),
-        ("tensor", "float32[1, 2]"),
-        ("tensors", "2 tensors"),
+        ("an_int", "3"), ("a_float", "0.1"), ("a_string", "'it\\'s'"), ("ints", "[1, 2]"),
+        ("odd", "'\\xff\\x1b['"), ("tensor", "float32[1, 2]"), ("tensors", "2 tensors"),
         ("type", "float32[N, 3]"),
     ],
-)
+)  # fmt: skip
 def test_short_values_are_literals(document: Document, name: str, text: str) -> None:
     assert attribute_text(attribute(document, name)) == text
 

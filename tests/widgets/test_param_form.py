@@ -86,13 +86,9 @@ async def test_keys_move_and_values_come_back_with_their_types() -> None:
         await pilot.press("tab", "space", "tab", "right")
         await pilot.pause()
         assert form.values() == {
-            "model": "m.onnx",
-            "fp16": True,
-            "mode": "slow",
-            "count": 10,
-            "shapes": [],
+            "model": "m.onnx", "fp16": True, "mode": "slow", "count": 10, "shapes": [],
             "core": None,
-        }
+        }  # fmt: skip
         form.set_values({"shapes": ["x:1", "y z:2"], "count": 3, "fp16": False})
         assert form.values()["shapes"] == ["x:1", "y z:2"]
         assert (form.values()["count"], form.values()["fp16"]) == (3, False)

@@ -94,12 +94,9 @@ def test_the_gpu_comes_first_with_units_and_what_changed_in_the_run(tmp_path: Pa
 
 def test_throttling_and_floating_clocks_are_warnings() -> None:
     facts: dict[str, JSON] = {
-        "gpu_clocks_locked": False,
-        "gpu_throttling": "none",
-        "gpu_throttling_after": "power cap",
-        "gpu_power_w": 650.25,
-        "jetson_power_mode": "MAXN\x1b[2J",
-    }
+        "gpu_clocks_locked": False, "gpu_throttling": "none", "gpu_throttling_after": "power cap",
+        "gpu_power_w": 650.25, "jetson_power_mode": "MAXN\x1b[2J",
+    }  # fmt: skip
     rows = {name: (text, style) for name, text, style in device_rows(facts)}
     assert rows["clocks locked"] == ("no", "warn")
     assert rows["throttling"] == ("none, after the run power cap", "warn")

@@ -22,11 +22,8 @@ COLUMNS: tuple[Column[Layer], ...] = (
     Column("extra", "Extra", lambda row: "x", width=20, priority=2),
 )
 LAYERS: list[Layer] = [
-    ("conv1", 2.0, "Conv"),
-    ("relu1", None, "Relu"),
-    (HOSTILE, 30.5, "Conv"),
-    ("漢字", 2.0, "Add"),
-]
+    ("conv1", 2.0, "Conv"), ("relu1", None, "Relu"), (HOSTILE, 30.5, "Conv"), ("漢字", 2.0, "Add"),
+]  # fmt: skip
 
 
 def table(rows: list[Layer], columns: Sequence[Column[Layer]] = COLUMNS) -> Table[Layer]:
@@ -242,7 +239,7 @@ async def test_fitted_columns_leave_the_room_to_names() -> None:
     assert [column.width for column in TableView(table(LAYERS)).columns] == [None, 8, 10, 20]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 async def test_the_cursor_stays_on_its_row_through_any_change(seed: int) -> None:
     draw = random.Random(seed)
     app, view = shown()

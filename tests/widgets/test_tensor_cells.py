@@ -82,16 +82,11 @@ def test_what_cannot_be_read_is_a_problem() -> None:
 @pytest.mark.parametrize(
     ("value", "dtype", "text"),
     [
-        (0.123456789, "float32", "0.123"),
-        (float("nan"), "float32", "nan"),
-        (-3, "int4", "d"),
-        (-1, "int8", "ff"),
-        (255, "uint16", "00ff"),
-        (True, "bool", "true"),
-        (1 + 2j, "complex64", "1+2j"),
-        (b"a\x1b[0m", "string", "'a\\x1b[0m'"),
+        (0.123456789, "float32", "0.123"), (float("nan"), "float32", "nan"), (-3, "int4", "d"),
+        (-1, "int8", "ff"), (255, "uint16", "00ff"), (True, "bool", "true"),
+        (1 + 2j, "complex64", "1+2j"), (b"a\x1b[0m", "string", "'a\\x1b[0m'"),
     ],
-)
+)  # fmt: skip
 def test_elements_as_text(value: Any, dtype: str, text: str) -> None:
     assert grid_layout.NumberFormat(3, hexadecimal=True).text(value, dtype) == text
 
@@ -120,14 +115,10 @@ FLAT = np.arange(120).reshape(SHAPE)
 @pytest.mark.parametrize(
     ("shape", "axes"),
     [
-        ((3, 4), (0, 1)),
-        (SHAPE, (2, 3)),
-        ((64, 32, 1, 1), (0, 1)),
-        ((64, 1, 3, 3), (2, 3)),
-        ((1, 7, 1), (1, 2)),
-        ((1, 1), (0, 1)),
+        ((3, 4), (0, 1)), (SHAPE, (2, 3)), ((64, 32, 1, 1), (0, 1)), ((64, 1, 3, 3), (2, 3)),
+        ((1, 7, 1), (1, 2)), ((1, 1), (0, 1)),
     ],
-)
+)  # fmt: skip
 def test_the_first_view_shows_the_axes_that_have_something(
     shape: tuple[int, ...], axes: tuple[int, int]
 ) -> None:

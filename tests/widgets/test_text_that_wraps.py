@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.widget import Widget
 
@@ -103,6 +103,7 @@ def test_control_characters_are_shown() -> None:
     assert wrap("\x1b]0;x\x07", 40) == ["\\x1b]0;x\\x07"]
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=200), st.integers(2, 40))
 def test_no_row_is_wider(text: str, cells: int) -> None:
     for row in wrap(text, cells):
