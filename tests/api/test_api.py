@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -21,9 +22,10 @@ from onnx import numpy_helper
 
 from dld_tui import api
 from dld_tui.activities import registry
-from dld_tui.api import commands
+from dld_tui.api import commands, soundness
 from dld_tui.api.requests import python_words, request_of, settings_from
 from dld_tui.core.events import Event, Log, Metric, Progress
+from dld_tui.core.model.edits import renaming
 from dld_tui.core.params import settings_of
 from dld_tui.targets import registry as targets
 from scripts.library_stubs import STUBS, stubs
@@ -412,3 +414,17 @@ def test_operators_are_listed_by_name_and_opset() -> None:
     assert {one.name for one in api.operators(domain="ai.onnx.ml")} >= {"Scaler", "TreeEnsemble"}
     with pytest.raises(api.DldError, match="Convv"):
         api.operators("Convv")
+
+
+def test_only_a_model_that_an_edit_changes_is_asked_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(soundness, "unsound", lambda *_: "wrong")
+    path = write(tmp_path, MODEL)
+    for name, problem in (("conv", ""), ("new", "wrong")):
+        out, script = tmp_path / f"{name}.onnx", tmp_path / f"{name}.jsonl"
+        with api.open_model(path) as model:
+            edit = renaming.rename_node(scope=[], node="conv", name=name)
+            assert soundness.write_edited(model, path, out, edit, script) == problem
+        assert onnx.load(out).graph.node[0].name == name
+        assert json.loads(script.read_text())["name"] == name

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
+import pytest
+
+from dld_tui.cli.models import inspect
 from tests.support import models
 from tests.support.cli import Dld
 
@@ -73,3 +77,25 @@ def test_operators_are_listed_in_a_table(dld: Dld) -> None:
     assert rows[0].split() == ["operator", "domain", "since", "category", "does"]
     assert any(row.startswith("Conv ") and " ai.onnx " in row and " layer " in row for row in rows)
     assert any(" com.microsoft " in row for row in rows)
+
+
+def test_each_compiled_node_is_a_line_with_the_ranges_of_its_engine(
+    dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
+    m (float[1] x) => (float[1] y) {
+        t = com.microsoft.EPContext <embed_mode = 0, ep_cache_context = "a.engine", source = "TensorrtExecutionProvider"> (x)
+        y = com.microsoft.EPContext <embed_mode = 0, ep_cache_context = "gone.engine", source = "TensorrtExecutionProvider"> (t) }"""
+    (tmp_path / "a.engine").write_bytes(b"not one")
+    engine = SimpleNamespace(ranges=[SimpleNamespace(text="x: 1 to 8")])
+    for found, ranges in ((engine, ["x: 1 to 8"]), (None, [])):
+        known = {"a.engine": found}
+        monkeypatch.setattr(
+            inspect, "cached_engine", lambda path, known=known: known.get(path.name)
+        )
+        lines = dld("inspect", models.write(tmp_path, text)).out.splitlines()
+        (at,) = (n for n, line in enumerate(lines) if line.startswith("compiled "))
+        assert "a.engine" in lines[at]
+        below = [line.strip() for line in lines[at + 1 : at + 2 + len(ranges)]]
+        assert below[:-1] == ranges
+        assert "gone.engine" in below[-1]
