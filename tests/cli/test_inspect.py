@@ -84,15 +84,13 @@ def test_each_compiled_node_is_a_line_with_the_ranges_of_its_engine(
 ) -> None:
     text = """<ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
     m (float[1] x) => (float[1] y) {
-        t = com.microsoft.EPContext <embed_mode = 0, ep_cache_context = "a.engine", source = "TensorrtExecutionProvider"> (x)
-        y = com.microsoft.EPContext <embed_mode = 0, ep_cache_context = "gone.engine", source = "TensorrtExecutionProvider"> (t) }"""
+        t = com.microsoft.EPContext <embed_mode = 0, ep_cache_context = "a.engine"> (x)
+        y = com.microsoft.EPContext <embed_mode = 0, ep_cache_context = "gone.engine"> (t) }"""
     (tmp_path / "a.engine").write_bytes(b"not one")
     engine = SimpleNamespace(ranges=[SimpleNamespace(text="x: 1 to 8")])
     for found, ranges in ((engine, ["x: 1 to 8"]), (None, [])):
         known = {"a.engine": found}
-        monkeypatch.setattr(
-            inspect, "cached_engine", lambda path, known=known: known.get(path.name)
-        )
+        monkeypatch.setattr(inspect, "cached_engine", lambda p, known=known: known.get(p.name))
         lines = dld("inspect", models.write(tmp_path, text)).out.splitlines()
         (at,) = (n for n, line in enumerate(lines) if line.startswith("compiled "))
         assert "a.engine" in lines[at]
