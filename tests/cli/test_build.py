@@ -48,7 +48,16 @@ def request_of(dld: Dld, runs: Runs, *arguments: str) -> Request:
     return runs.request
 
 
-def test_the_stages_are_shown(dld: Dld, runs: Runs) -> None:
+def test_the_result_and_its_stages_are_shown(dld: Dld, runs: Runs) -> None:
+    # The result is shown.
+    outcome = dld("build", "m.onnx")
+    assert outcome.out == (
+        "m.engine: 2 MB, in 1.5 s, with TensorRT 10.13.0\n"
+        "Layers: m.trt.json\nRecord: m.build.json\nLog: m.build.log\n"
+    )
+    assert "\x1b" not in outcome.err
+    assert dld("build", "m.onnx", "--json").json["engine"] == "m.engine"
+    # The stages are shown.
     runs.result["stages"] = [
         {"name": "Parsing the model", "ms": 250.0},
         {"name": "\x1b[31mTactics", "ms": 1250.0},
@@ -60,16 +69,6 @@ def test_the_stages_are_shown(dld: Dld, runs: Runs) -> None:
     assert lines[-1].endswith("1,250.000")
     assert "\x1b" not in outcome.out
     assert dld("build", "m.onnx", "--json").json["stages"][0]["ms"] == 250
-
-
-def test_the_result_is_shown(dld: Dld, runs: Runs) -> None:
-    outcome = dld("build", "m.onnx")
-    assert outcome.out == (
-        "m.engine: 2 MB, in 1.5 s, with TensorRT 10.13.0\n"
-        "Layers: m.trt.json\nRecord: m.build.json\nLog: m.build.log\n"
-    )
-    assert "\x1b" not in outcome.err
-    assert dld("build", "m.onnx", "--json").json["engine"] == "m.engine"
 
 
 def test_options_of_trtexec(dld: Dld, runs: Runs) -> None:

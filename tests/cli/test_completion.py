@@ -47,16 +47,13 @@ def test_script_is_valid(dld: Dld, shell: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_commands_are_completed() -> None:
+def test_commands_files_and_options_are_completed() -> None:
+    # Commands are completed.
     assert complete("dld", "in") == ["plain,inspect\tSummarise a model."]
-
-
-def test_files_are_completed_where_no_command_fits() -> None:
+    # Files are completed where no command fits.
     assert complete("dld", "mod") == ["file,mod"]
     assert complete("dld", "inspect", "m") == ["file,m"]
-
-
-def test_options_are_completed() -> None:
+    # Options are completed.
     assert any(line.startswith("plain,--nodes") for line in complete("dld", "inspect", "--n"))
 
 

@@ -164,23 +164,18 @@ def group(monkeypatch: pytest.MonkeyPatch) -> LazyGroup:
     return LazyGroup(table, name="group")
 
 
-def test_help_imports_no_command(group: LazyGroup) -> None:
+def test_a_group_imports_a_command_when_it_runs(group: LazyGroup) -> None:
+    # Help imports no command.
     shown = group.get_help(click.Context(group))
     assert "absent  Its module is not there." in shown
     assert "secret" not in shown
-
-
-def test_command_is_imported_when_it_runs(group: LazyGroup) -> None:
+    # Command is imported when it runs.
     assert group.main(["one"], standalone_mode=False) == 7
     assert group.main(["secret"], standalone_mode=False) == 7
-
-
-def test_completion_offers_the_table_without_importing(group: LazyGroup) -> None:
+    # Completion offers the table without importing.
     found = group.shell_complete(click.Context(group), "a")
     assert [(item.value, item.help) for item in found] == [("absent", "Its module is not there.")]
-
-
-def test_unknown_name_is_a_usage_error(group: LazyGroup) -> None:
+    # Unknown name is a usage error.
     with pytest.raises(click.UsageError, match="did you mean 'one'"):
         group.main(["on"], standalone_mode=False)
 

@@ -42,13 +42,20 @@ def test_peaks_have_the_units_of_data_sheets(dld: Dld, layers: Path) -> None:
     )
 
 
-def test_json(dld: Dld, layers: Path) -> None:
+def test_json_of_layers_and_their_nodes(dld: Dld, layers: Path, tmp_path: Path) -> None:
+    # Json.
     document = dld("plan", layers, "--json").json
     assert document["summary"]["layers"] == 2
     assert document["summary"]["total_ms"] == 4.0
     assert [layer["name"] for layer in document["layers"]] == ["conv", HOSTILE]
     finding = document["findings"][0]
     assert {"layer", "rule", "hazard", "mitigation"} <= set(finding)
+    # Nodes of a model.
+    model = write(tmp_path, MODEL)
+    document = dld("plan", layers, "--model", model, "--json").json
+    assert document["layers"][0]["nodes"] == ["conv"]
+    assert document["layers"][0]["confidence"] == "exact"
+    assert dld("plan", layers, "--model", layers).status == 3
 
 
 def test_files_by_name(dld: Dld, layers: Path, tmp_path: Path) -> None:
@@ -57,14 +64,6 @@ def test_files_by_name(dld: Dld, layers: Path, tmp_path: Path) -> None:
     assert "layer sum    8.000 ms" in outcome.out
     assert "! 1 layer without a row in the profile: odd\\x1b[2J" in outcome.out
     assert "layer sum" not in dld("plan", layers, "--alone").out
-
-
-def test_nodes_of_a_model(dld: Dld, layers: Path, tmp_path: Path) -> None:
-    model = write(tmp_path, MODEL)
-    document = dld("plan", layers, "--model", model, "--json").json
-    assert document["layers"][0]["nodes"] == ["conv"]
-    assert document["layers"][0]["confidence"] == "exact"
-    assert dld("plan", layers, "--model", layers).status == 3
 
 
 def test_files_of_trex(dld: Dld, layers: Path, tmp_path: Path) -> None:

@@ -16,20 +16,17 @@ COMMANDS = {command.id: command for command in all_commands()}
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "ctrl+left_square_bracket"}
 
 
-def test_ids_are_unique_and_facts_known() -> None:
+def test_rows_of_the_table_are_sound() -> None:
+    # Ids are unique and facts known.
     assert [
         name for name, count in Counter(row.id for row in COMMANDS.values()).items() if count > 1
     ] == []
     assert {need for row in COMMANDS.values() for need in row.needs} <= set(CONDITIONS)
-
-
-def test_titles_are_short_and_help_is_a_sentence() -> None:
+    # Titles are short and help is a sentence.
     for row in COMMANDS.values():
         assert len(row.title.split()) <= 3, row.id
         assert row.help.endswith("."), row.id
-
-
-def test_no_key_that_terminals_cannot_tell() -> None:
+    # No key that terminals cannot tell.
     assert {key for row in COMMANDS.values() for key in row.keys.split(",")} & FORBIDDEN == set()
 
 
@@ -110,12 +107,11 @@ def test_a_new_command_appears_where_its_needs_can_hold(
     assert {place for place in PLACES if fits(command, place)} == places
 
 
-def test_a_command_may_name_more_places_and_movements_are_left_out() -> None:
+def test_menus_offer_more_places_and_leave_movements_out() -> None:
+    # A command may name more places and movements are left out.
     assert fits(Command("a.b", "title", "Help.", menu=("scope",)), "scope")
     assert not fits(Command("a.b", "title", "Help.", needs=("node",), palette=False), "node")
-
-
-def test_marking_has_a_menu_of_its_own() -> None:
+    # Marking has a menu of its own.
     assert fits(COMMANDS["mark.menu"], "node")
     assert not fits(COMMANDS["mark.same"], "node")
 

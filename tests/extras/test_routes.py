@@ -53,14 +53,13 @@ KNOBS = knobs(opt1="off", opt2="2")
 TRIED = parse_routes("-opt1=[on|off] -opt2=[0|1|2]", KNOBS)
 
 
-def test_the_fast_search_of_trtexecs_header() -> None:
+def test_searches_are_those_of_trtexecs_documentation() -> None:
+    # The fast search of trtexecs header.
     assert [route_text(route) for route in fast_routes(TRIED, KNOBS)] == [
         "-opt1=off -opt2=2", "-opt1=off -opt2=0", "-opt1=off -opt2=1", "-opt1=on -opt2=2",
     ]  # fmt: skip
     assert route_count(TRIED, "fast", KNOBS) == 4
-
-
-def test_the_full_search_has_each_combination_once_and_the_default_first() -> None:
+    # The full search has each combination once and the default first.
     routes = [tuple(route.values()) for route in full_routes(TRIED, KNOBS)]
     assert routes[0] == ("off", "2")
     assert sorted(routes) == sorted(itertools.product(("on", "off"), "012"))
@@ -70,9 +69,7 @@ def test_the_full_search_has_each_combination_once_and_the_default_first() -> No
         "-opt1=on -opt2=2", "-opt1=on -opt2=0", "-opt1=on -opt2=1"
     ]  # fmt: skip
     assert route_count(other, "full", KNOBS) == 3
-
-
-def test_the_mixed_search_of_trtexecs_readme() -> None:
+    # The mixed search of trtexecs readme.
     abc = knobs(A="on", B="on", C="on")
     tried = parse_routes("-A=[on|off] -B=[on|off] -C=[on|off]", abc)
     base, c, b, a = (route_text(route) for route in fast_routes(tried, abc))
@@ -80,9 +77,7 @@ def test_the_mixed_search_of_trtexecs_readme() -> None:
     ms = {base: 2.0, a: 1.8, b: 2.1, c: 1.9}
     assert [route_text(one) for one in combined_routes(ms, tried, abc)] == ["-A=off -B=on -C=off"]
     assert combined_routes({base: 2.0, a: 1.8, b: 2.1}, tried, abc) == []
-
-
-def test_a_default_that_is_not_told_is_left_to_the_library() -> None:
+    # A default that is not told is left to the library.
     known = knobs(a="", b="on")
     tried = parse_routes("-a=[1|2] -b=[on|off]", known)
     routes = [route_text(route) for route in fast_routes(tried, known)]

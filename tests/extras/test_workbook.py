@@ -83,19 +83,16 @@ def test_heads_alone_are_bold() -> None:
     assert not any(map(any, rows[1:]))
 
 
-def test_a_number_that_no_cell_can_hold_is_text() -> None:
-    sheets = read(content([("Layers", Table(COLUMNS, [("x", 0.1, 10**400)]))], {}))
-    assert sheets["Layers"][1][2] == str(10**400)
-
-
-def test_names_of_sheets() -> None:
+def test_names_of_sheets_and_odd_contents() -> None:
+    # Names of sheets.
     table = Table(COLUMNS, ROWS[:1])
     names = ["By type", "by TYPE", "a/b:c[d]", "x" * 40, "x" * 41, ""]
     found = list(read(content([(name, table) for name in names], {})))
     assert found == ["By type", "by TYPE 2", "a b c d", "x" * 31, f"{'x' * 29} 2", "Table"]
-
-
-def test_the_same_tables_are_the_same_bytes() -> None:
+    # A number that no cell can hold is text.
+    sheets = read(content([("Layers", Table(COLUMNS, [("x", 0.1, 10**400)]))], {}))
+    assert sheets["Layers"][1][2] == str(10**400)
+    # The same tables are the same bytes.
     sheets = [("Layers", Table(COLUMNS, ROWS))]
     assert content(sheets, {}) == content(sheets, {})
 

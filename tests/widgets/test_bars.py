@@ -64,21 +64,23 @@ def test_histogram_counts_every_value_once() -> None:
     assert shape is not None
     assert (shape.low, shape.high, shape.above) == (1.0, 2.0, 0)
     assert shape.counts == (1, 0, 1, 2)
-
-
-def test_histogram_cuts_a_long_tail_and_says_how_many() -> None:
+    # Histogram cuts a long tail and says how many.
     values = [1.0 + index / 1000 for index in range(199)] + [90.0]
     shape = bars.histogram(values, 10)
     assert shape is not None
     assert shape.high == values[198]
     assert shape.above == 1
     assert min(shape.counts) > 10
-
-
-def test_histogram_keeps_two_humps() -> None:
+    # Histogram keeps two humps.
     shape = bars.histogram([1.0] * 50 + [5.0] * 50, 10)
     assert shape is not None
     assert (shape.counts[0], shape.counts[-1], shape.above) == (50, 50, 0)
+    # Histogram of equal or no values.
+    same = bars.histogram([2.0, 2.0], 5)
+    assert same is not None
+    assert same.counts == (2, 0, 0, 0, 0)
+    assert bars.histogram([], 5) is None
+    assert bars.histogram([math.inf], 5) is None
 
 
 def test_few_values_are_spread_over_the_room() -> None:
@@ -86,14 +88,6 @@ def test_few_values_are_spread_over_the_room() -> None:
     assert bars.spread([1.0, 2.0, 3.0], 7) == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0]
     assert len(bars.spread([1.0] * 50, 20)) == 20
     assert bars.spread([], 9) == []
-
-
-def test_histogram_of_equal_or_no_values() -> None:
-    same = bars.histogram([2.0, 2.0], 5)
-    assert same is not None
-    assert same.counts == (2, 0, 0, 0, 0)
-    assert bars.histogram([], 5) is None
-    assert bars.histogram([math.inf], 5) is None
 
 
 def test_heat_is_of_the_hottest() -> None:

@@ -146,7 +146,8 @@ def test_figures_are_a_column_and_an_order(explorer: state.ExplorerModel) -> Non
     assert [line.strip() for line in shown(explorer)[1:]] == plain
 
 
-def test_reversed_trees_reverse_folders_and_what_is_in_them(explorer: state.ExplorerModel) -> None:
+def test_reversed_trees_and_types_are_the_other_way_round(explorer: state.ExplorerModel) -> None:
+    # Reversed trees reverse folders and what is in them.
     explorer.sort, explorer.descending = Sort.NAME, True
     unfold_all(explorer)
     assert [line.strip() for line in shown(explorer)] == [
@@ -154,9 +155,7 @@ def test_reversed_trees_reverse_folders_and_what_is_in_them(explorer: state.Expl
     ]  # fmt: skip
     assert view_title(View.TREE, Sort.NAME).endswith(glyphs.current().up)
     assert view_title(View.TREE, Sort.NAME, True).endswith(glyphs.current().down)
-
-
-def test_reversed_types_are_the_fewest_first(explorer: state.ExplorerModel) -> None:
+    # Reversed types are the fewest first.
     explorer.view, explorer.sort, explorer.descending = View.TYPE, Sort.TYPE, True
     unfold_all(explorer)
     lines = [line.strip() for line in shown(explorer)]
@@ -216,24 +215,22 @@ def test_constants_are_hidden_counted_and_shown_one_by_one(explorer: state.Explo
     assert (explorer.total, explorer.shown, explorer.hidden_constants) == (4, 2, 2)
 
 
-def test_filter_keeps_nodes_with_every_word_in_type_or_name(explorer: state.ExplorerModel) -> None:
+def test_filters_keep_what_fits_and_leave_the_folds(explorer: state.ExplorerModel) -> None:
+    # Filter keeps nodes with every word in type or name.
     explorer.set_text("RELU enc")
     assert shown(explorer) == [
         "main 3", "  /enc 3", "    0 2", "      conv", "      act", "    1/act",
     ]  # fmt: skip
     explorer.set_text("nothing like it")
     assert shown(explorer) == ["main 0", "No node matches the filter. Esc clears it. 0"]
-
-
-def test_clearing_the_filter_restores_what_was_folded(explorer: state.ExplorerModel) -> None:
+    # Clearing the filter restores what was folded.
+    explorer.set_text("")
     before = shown(explorer)
     explorer.set_text("conv")
     explorer.rows()
     explorer.set_text("")
     assert shown(explorer) == before
-
-
-def test_advanced_filter_and_text_work_together(explorer: state.ExplorerModel) -> None:
+    # Advanced filter and text work together.
     chosen = NodeFilter(frozenset({("", "Relu")}), parse_conditions("name contains enc/0"))
     explorer.set_condition(chosen)
     assert len(explorer.rows()) == 4
@@ -243,7 +240,10 @@ def test_advanced_filter_and_text_work_together(explorer: state.ExplorerModel) -
     assert explorer.shown == 1
 
 
-def test_reveal_unfolds_what_hides_a_node(explorer: state.ExplorerModel) -> None:
+def test_reveal_unfolds_what_hides_a_node_and_says_when_a_filter_does(
+    explorer: state.ExplorerModel,
+) -> None:
+    # Reveal unfolds what hides a node.
     wanted = node(explorer, "/enc/1/act")
     for view in View:
         explorer.view = view
@@ -251,6 +251,9 @@ def test_reveal_unfolds_what_hides_a_node(explorer: state.ExplorerModel) -> None
             explorer.set_unfolded(item, False)
         assert state.reveal(explorer, wanted)
         assert any(item.key is wanted for item in explorer.rows().items), view
+    # Reveal says when a filter hides the node.
+    explorer.set_text("Sigmoid")
+    assert not state.reveal(explorer, node(explorer, "/enc/1/act"))
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
@@ -277,11 +280,6 @@ def test_subgraphs_are_branches_below_their_node(explorer: state.ExplorerModel) 
         "main 6", "  pre", "  choose", "    then_branch 2", "      inner", "      t",
         "    else_branch 2", "      shadow", "      e",
     ]  # fmt: skip
-
-
-def test_reveal_says_when_a_filter_hides_the_node(explorer: state.ExplorerModel) -> None:
-    explorer.set_text("Sigmoid")
-    assert not state.reveal(explorer, node(explorer, "/enc/1/act"))
 
 
 def test_search_goes_into_folded_branches_and_wraps(explorer: state.ExplorerModel) -> None:

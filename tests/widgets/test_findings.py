@@ -21,7 +21,8 @@ from tests.support.plans import write_layers, write_profile
 from tests.support.tui import HostApp, screen_text
 
 
-def test_summary_counts_by_level() -> None:
+def test_one_line_counts_by_level_and_shows_the_worst() -> None:
+    # Summary counts by level.
     findings = [
         Finding("error", "a", "x"),
         Finding("warning", "b", "y"),
@@ -30,6 +31,12 @@ def test_summary_counts_by_level() -> None:
     assert summary_text(findings) == "1 error  2 warnings"
     assert summary_text([Finding("info", "c", "w")]) == "1 info"
     assert summary_text([]) == ""
+    # The notice line shows the worst.
+    line = NoticeLine()
+    line.show([Finding("error", "a", "first"), Finding("info", "b", "second")])
+    assert "".join(text for text, _ in line.rows[0]) == " ✖ 1 error  1 info  first"
+    line.show([])
+    assert list(line.rows) == [[]]
 
 
 @pytest.mark.parametrize("width", [0, 10, 40, 61, 78, 198])
@@ -57,14 +64,6 @@ def test_rows_say_what_can_be_repaired_where_there_is_room(tmp_path: Path) -> No
     assert "f fixes" not in "".join(text for text, _ in lines.line(0, 30))
     assert lines.key(0) == FindingLines([found, found]).key(1)
     document.close()
-
-
-def test_the_notice_line_shows_the_worst() -> None:
-    line = NoticeLine()
-    line.show([Finding("error", "a", "first"), Finding("info", "b", "second")])
-    assert "".join(text for text, _ in line.rows[0]) == " ✖ 1 error  1 info  first"
-    line.show([])
-    assert list(line.rows) == [[]]
 
 
 async def test_a_message_that_is_cut_is_said_whole_where_there_is_room() -> None:

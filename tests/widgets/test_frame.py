@@ -41,14 +41,22 @@ async def test_the_focus_shows_in_weight_and_colour() -> None:
         assert rows_of(app)[6].startswith("┏━ Two")
 
 
-async def test_a_title_is_text() -> None:
+async def test_a_title_is_text_and_gives_way_to_what_one_can_choose_from() -> None:
     pane = Pane()
     pane.frame.show(HOSTILE + ESCAPE, "[b]keys[/b]")
     app = HostApp(pane)
-    async with app.run_test(size=(60, 6)):
+    async with app.run_test(size=(60, 6)) as pilot:
+        # A title is text.
         row = rows_of(app)[0]
         assert HOSTILE + "\\x1b]0;x\\x07" in row
         assert "[b]keys[/b]" in row
+        # A long title gives way to what one can choose from.
+        choices = Choices("Graph · time in a report with a long name", "v", ("rows", "boxes"), 1)
+        pane.frame.show("Graph", "v view", choices)
+        assert rows_of(app)[0].endswith(" v rows boxes ━┓")
+        assert "Graph · time in a report" in rows_of(app)[0]
+        await pilot.resize_terminal(30, 6)
+        assert rows_of(app)[0].endswith(" v view ━┓")
 
 
 async def test_a_narrow_frame_cuts_the_keys_first() -> None:
@@ -59,15 +67,3 @@ async def test_a_narrow_frame_cuts_the_keys_first() -> None:
         row = rows_of(app)[0]
         assert len(row) == 30
         assert "Layers of" in row
-
-
-async def test_a_long_title_gives_way_to_what_one_can_choose_from() -> None:
-    pane = Pane()
-    choices = Choices("Graph · time in a report with a long name", "v", ("rows", "boxes"), 1)
-    pane.frame.show("Graph", "v view", choices)
-    app = HostApp(pane)
-    async with app.run_test(size=(60, 6)) as pilot:
-        assert rows_of(app)[0].endswith(" v rows boxes ━┓")
-        assert "Graph · time in a report" in rows_of(app)[0]
-        await pilot.resize_terminal(30, 6)
-        assert rows_of(app)[0].endswith(" v view ━┓")

@@ -36,28 +36,33 @@ def test_repeated_blocks_are_one_row_and_open_in_place(deep: GraphModel) -> None
     assert len(deep.rows) == 1 + 8 + len(seen(deep)) - 9
 
 
-def test_small_graphs_open_on_the_canvas_and_large_ones_folded(
-    tmp_path: Path, deep: GraphModel
-) -> None:
+def test_what_the_views_of_a_graph_hold(tmp_path: Path, deep: GraphModel) -> None:
+    # Small graphs open on the canvas and large ones folded.
     assert deep.view is GraphView.FOLDED
     assert graph_model(tmp_path, models.CHAIN).view is GraphView.CANVAS
-
-
-def test_the_rail_view_shows_every_vertex_and_folds_come_back(deep: GraphModel) -> None:
+    # The rail view shows every vertex and folds come back.
     before = len(deep.rows)
     deep.set_view(GraphView.RAIL)
     assert len(deep.rows) == len(deep.drawn.graph)
     deep.set_view(GraphView.FOLDED)
     assert len(deep.rows) == before
+    # Closed folds are boxes of the canvas and open ones are not.
+    part, boxes = deep.canvas_part()
+    assert len(boxes) == len(part.graph) == sum(not row.is_open for row in deep.rows)
+    assert all(not deep.overview.is_open(box) for box in boxes if not isinstance(box, int))
+    # Keys of rows are nodes vertices and folds.
+    rows = rows_of(deep)
+    for at in range(len(rows)):
+        assert rows.index_of(rows.key(at)) == at
+    node = node_of(deep, "/stem")
+    assert rows.key(rows.index_of(node) or 0) is node
 
 
-def test_a_node_that_is_not_drawn_stands_at_its_first_user(tmp_path: Path) -> None:
+def test_a_hidden_node_is_at_its_user_or_drawn_when_asked_for(tmp_path: Path) -> None:
+    # A node that is not drawn stands at its first user.
     model = graph_model(tmp_path, HIDDEN)
     assert model.vertex_of(node_of(model, "cast")) == model.drawn.vertex(node_of(model, "use"))
-
-
-def test_constants_are_drawn_when_they_are_asked_for(tmp_path: Path) -> None:
-    model = graph_model(tmp_path, HIDDEN)
+    # Constants are drawn when they are asked for.
     everything = GraphModel(model.scope, constants=True)
     assert model.drawn.vertex(node_of(model, "cast")) is None
     assert everything.drawn.vertex(node_of(model, "cast")) is not None
@@ -85,12 +90,6 @@ def test_an_open_fold_stays_open_without_its_first_node(deep: GraphModel) -> Non
     assert "/layers.3/gate" in seen(again) or "- layers.3 x1" in seen(again)
 
 
-def test_closed_folds_are_boxes_of_the_canvas_and_open_ones_are_not(deep: GraphModel) -> None:
-    part, boxes = deep.canvas_part()
-    assert len(boxes) == len(part.graph) == sum(not row.is_open for row in deep.rows)
-    assert all(not deep.overview.is_open(box) for box in boxes if not isinstance(box, int))
-
-
 def test_ways_between_two_are_found_in_either_direction(deep: GraphModel) -> None:
     first = deep.drawn.vertex(node_of(deep, "/layers.2/norm")) or 0
     last = deep.drawn.vertex(node_of(deep, "/layers.2/join")) or 0
@@ -99,11 +98,3 @@ def test_ways_between_two_are_found_in_either_direction(deep: GraphModel) -> Non
         deep.other_end = there
         names.add(frozenset(deep.focus(here).graph.names))
     assert names == {frozenset(f"/layers.2/{n}" for n in ("norm", "scale", "gate", "join"))}
-
-
-def test_keys_of_rows_are_nodes_vertices_and_folds(deep: GraphModel) -> None:
-    rows = rows_of(deep)
-    for at in range(len(rows)):
-        assert rows.index_of(rows.key(at)) == at
-    node = node_of(deep, "/stem")
-    assert rows.key(rows.index_of(node) or 0) is node

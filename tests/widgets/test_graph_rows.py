@@ -58,22 +58,17 @@ def test_right_columns_end_at_the_same_cell(deep: GraphModel) -> None:
     assert {cell_width(line_of(rows, at)) for at in nodes} == {100}
 
 
-def test_a_fold_says_how_much_it_weighs(deep: GraphModel) -> None:
+def test_a_fold_sums_what_is_in_it(deep: GraphModel) -> None:
+    # A fold says how much it weighs.
     rows = rows_of(deep)
     fold = next(at for at, row in enumerate(deep.rows) if row.fold is not None and not row.is_open)
     assert line_of(rows, fold).endswith(" 100 %    192 B")
     assert "×12" in line_of(rows, fold)
-
-
-def test_marks_inside_a_fold_are_counted(deep: GraphModel) -> None:
+    # Marks inside a fold are counted.
     notes = GraphNotes(deep)
     notes.set_marks([node_of(deep, "/layers.3/gate"), node_of(deep, "/layers.9/gate")])
-    fold = next(at for at, row in enumerate(deep.rows) if row.fold is not None and not row.is_open)
     assert "•2" in line_of(GraphRows(deep, notes, overlays.Overlay()), fold)
-
-
-def test_the_worst_finding_of_a_fold_is_shown(deep: GraphModel) -> None:
-    notes = GraphNotes(deep)
+    # The worst finding of a fold is shown.
     nodes = [node_of(deep, f"/layers.{n}/gate") for n in (2, 3)]
     notes.set_findings([
         Finding("warning", "r", "m", deep.scope, nodes[0]),
@@ -81,7 +76,6 @@ def test_the_worst_finding_of_a_fold_is_shown(deep: GraphModel) -> None:
         Finding("info", "r", "m", deep.scope, node_of(deep, "/stem")),
     ])  # fmt: skip
     rows = GraphRows(deep, notes, overlays.FindingsOverlay(notes))
-    fold = next(at for at, row in enumerate(deep.rows) if row.fold is not None and not row.is_open)
     assert "✖" in line_of(rows, fold)
     assert "✖" not in line_of(rows, row_of(rows, "/stem"))
     assert overlays.FindingsOverlay(notes).legend == "✖ 1  ▲ 1"
@@ -120,7 +114,19 @@ def test_a_stale_type_is_marked(tmp_path: Path) -> None:
     assert "~f32[N,4]" in line_of(rows, at)
 
 
-def test_times_of_a_report_are_summed_in_folds(deep: GraphModel) -> None:
+def test_overlays_of_times_and_operations(deep: GraphModel, tmp_path: Path) -> None:
+    # Overlays are those that have something to say.
+    names = [overlay.name for overlay in overlays.overlays_of(deep, GraphNotes(deep), {}, "")]
+    assert names == ["operators", "precision", "weights"]
+    # A fold has the operations of what is in it.
+    overlay = overlays.cost_overlay(deep, dict.fromkeys(deep.scope.nodes, 2.5e9), ", N taken as 1")
+    assert overlay is not None
+    fold = deep.overview.folds[0]
+    assert overlay.text(fold.start, fold.end).endswith(" G")
+    assert overlay.text(fold.start, fold.start + 1) == "2.5 G"
+    assert overlay.legend.endswith("G FLOPs, N taken as 1")
+    assert overlays.cost_overlay(deep, {}, "") is None
+    # Times of a report are summed in folds.
     times = {node_of(deep, f"/layers.{n}/gate"): 0.5 for n in range(12)}
     overlay = overlays.time_overlay(deep, times, "run")
     assert overlay is not None
@@ -129,21 +135,6 @@ def test_times_of_a_report_are_summed_in_folds(deep: GraphModel) -> None:
     assert overlay.legend == "6.000 ms in run"
     assert overlay.shown(0.0) == "fused"
     assert overlays.time_overlay(deep, {}, "run") is None
-
-
-def test_a_fold_has_the_operations_of_what_is_in_it(deep: GraphModel) -> None:
-    overlay = overlays.cost_overlay(deep, dict.fromkeys(deep.scope.nodes, 2.5e9), ", N taken as 1")
-    assert overlay is not None
-    fold = deep.overview.folds[0]
-    assert overlay.text(fold.start, fold.end).endswith(" G")
-    assert overlay.text(fold.start, fold.start + 1) == "2.5 G"
-    assert overlay.legend.endswith("G FLOPs, N taken as 1")
-    assert overlays.cost_overlay(deep, {}, "") is None
-
-
-def test_overlays_are_those_that_have_something_to_say(deep: GraphModel, tmp_path: Path) -> None:
-    names = [overlay.name for overlay in overlays.overlays_of(deep, GraphNotes(deep), {}, "")]
-    assert names == ["operators", "precision", "weights"]
 
 
 def test_bars_are_as_long_as_the_figures_of_what_is_seen(deep: GraphModel) -> None:

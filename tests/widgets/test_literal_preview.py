@@ -71,17 +71,24 @@ def test_short_values_are_literals(document: Document, name: str, text: str) -> 
     assert attribute_text(attribute(document, name)) == text
 
 
-def test_long_values_are_cut_and_counted(document: Document) -> None:
+def test_long_values_are_cut_and_counted_but_edited_whole(document: Document) -> None:
+    # Long values are cut and counted.
     many = attribute_text(attribute(document, "many"))
     assert many.startswith("[0, 1, 2")
     assert many.endswith("31, … 1,000 values]")
     assert attribute_text(attribute(document, "long")).endswith("… 5,000 bytes'")
     assert len(attribute_text(attribute(document, "long"))) < 500
+    # A long string that was left in the file is read to be edited.
+    assert editable_text(attribute(document, "long")) == "'" + "x" * 5000 + "'"
 
 
-def test_defaults_of_operators() -> None:
+def test_defaults_of_operators_and_what_is_refused() -> None:
+    # Defaults of operators.
     assert literal_text(None, "int") == "–"
     assert literal_text(np.array([0.0], np.float32), "tensor") == "float32[1] [0.0]"
+    # Strings in tensors are refused.
+    with pytest.raises(UsageError, match="strings"):
+        edit_value("string ['a']", "tensor")
 
 
 @pytest.mark.parametrize("name", ["an_int", "a_float", "a_string", "ints", "many", "odd", "tensor"])
@@ -116,12 +123,3 @@ def test_narrow_tensors_keep_their_type(document: Document) -> None:
 @pytest.mark.parametrize("name", ["large", "texts", "tensors"])
 def test_what_cannot_be_typed_is_not_offered(document: Document, name: str) -> None:
     assert editable_text(attribute(document, name)) is None
-
-
-def test_a_long_string_that_was_left_in_the_file_is_read_to_be_edited(document: Document) -> None:
-    assert editable_text(attribute(document, "long")) == "'" + "x" * 5000 + "'"
-
-
-def test_strings_in_tensors_are_refused() -> None:
-    with pytest.raises(UsageError, match="strings"):
-        edit_value("string ['a']", "tensor")

@@ -66,10 +66,40 @@ def row(rows: list[ParameterRow], key: Hashable) -> ParameterRow:
     return next(row for row in rows if row.key == key)
 
 
-def test_header_says_operator_name_version_and_place(document: Document) -> None:
+def test_rows_of_inputs_and_outputs(document: Document) -> None:
+    # Header says operator name version and place.
     first, second, *_ = texts(rows_of(node_named(document, "conv")))
     assert first == "Conv conv"
     assert second == "ai.onnx 18 · main node 1 of 6"
+    # Inputs have their formal names and lead to their source.
+    rows = rows_of(node_named(document, "conv"))
+    data, weight = row(rows, ("input", 0)), row(rows, ("input", 1))
+    assert (data.label, data.value, data.extra) == ("X", "x", "graph input")
+    assert (weight.label, weight.value, weight.right) == ("W", "w", "f32[1,4,1,1]")
+    assert weight.tensor is not None
+    assert weight.unfolded is False
+    assert weight.extra == "= [1, 2, 3, 4]"
+    # Left out and unmade inputs are told apart.
+    rows = rows_of(node_named(document, "lstm"))
+    assert row(rows, ("input", 3)).value == "– omitted"
+    ghost = row(rows, ("input", 5))
+    assert (ghost.value, ghost.value_style) == ("ghost", "bad")
+    assert row(rows, ("output", 1)).value == "– omitted"
+    # Variadic inputs are numbered.
+    rows = rows_of(node_named(document, "cat"))
+    assert [row(rows, ("input", at)).label for at in range(3)] == [
+        "inputs 0",
+        "inputs 1",
+        "inputs 2",
+    ]
+    assert row(rows, ("output", 0)).extra == "graph output"
+    # Outputs list their users.
+    conv, lstm = node_named(document, "conv"), node_named(document, "lstm")
+    cat = node_named(document, "cat")
+    rows = rows_of(conv)
+    users = [row.node for row in rows if row.key[:2] == ("output", 0) and row.node]  # type: ignore[index]
+    assert users == [lstm, cat]
+    assert row(rows_of(node_named(document, "nothing")), ("output", 0)).extra == "not used"
 
 
 def test_a_compiled_node_says_what_it_holds(tmp_path: Path) -> None:
@@ -86,43 +116,6 @@ m (float[1] x) => (float[1] y) {
     assert "compute capability 8.6" in shown
 
 
-def test_inputs_have_their_formal_names_and_lead_to_their_source(document: Document) -> None:
-    rows = rows_of(node_named(document, "conv"))
-    data, weight = row(rows, ("input", 0)), row(rows, ("input", 1))
-    assert (data.label, data.value, data.extra) == ("X", "x", "graph input")
-    assert (weight.label, weight.value, weight.right) == ("W", "w", "f32[1,4,1,1]")
-    assert weight.tensor is not None
-    assert weight.unfolded is False
-    assert weight.extra == "= [1, 2, 3, 4]"
-
-
-def test_left_out_and_unmade_inputs_are_told_apart(document: Document) -> None:
-    rows = rows_of(node_named(document, "lstm"))
-    assert row(rows, ("input", 3)).value == "– omitted"
-    ghost = row(rows, ("input", 5))
-    assert (ghost.value, ghost.value_style) == ("ghost", "bad")
-    assert row(rows, ("output", 1)).value == "– omitted"
-
-
-def test_variadic_inputs_are_numbered(document: Document) -> None:
-    rows = rows_of(node_named(document, "cat"))
-    assert [row(rows, ("input", at)).label for at in range(3)] == [
-        "inputs 0",
-        "inputs 1",
-        "inputs 2",
-    ]
-    assert row(rows, ("output", 0)).extra == "graph output"
-
-
-def test_outputs_list_their_users(document: Document) -> None:
-    conv, lstm = node_named(document, "conv"), node_named(document, "lstm")
-    cat = node_named(document, "cat")
-    rows = rows_of(conv)
-    users = [row.node for row in rows if row.key[:2] == ("output", 0) and row.node]  # type: ignore[index]
-    assert users == [lstm, cat]
-    assert row(rows_of(node_named(document, "nothing")), ("output", 0)).extra == "not used"
-
-
 def test_many_users_fold(tmp_path: Path) -> None:
     uses = "\n".join(f"    [u{at}] o{at} = Neg(a)" for at in range(60))
     text = f"""<ir_version: 10, opset_import: ["" : 18]>
@@ -137,7 +130,8 @@ def test_many_users_fold(tmp_path: Path) -> None:
     opened.close()
 
 
-def test_defaults_are_folded_and_required_attributes_missed(document: Document) -> None:
+def test_attributes_documentation_and_bodies(document: Document) -> None:
+    # Defaults are folded and required attributes missed.
     conv = node_named(document, "conv")
     assert "Defaults 5" in texts(rows_of(conv))
     assert not any(row.attribute == "group" for row in rows_of(conv))
@@ -146,16 +140,11 @@ def test_defaults_are_folded_and_required_attributes_missed(document: Document) 
     assert row(unfolded, ("attribute", "auto_pad")).value == "'NOTSET'"
     missing = row(rows_of(node_named(document, "nothing")), ("attribute", "to"))
     assert (missing.value, missing.value_style) == ("not set, but required", "warn")
-
-
-def test_documentation_unfolds_and_unknown_operators_say_so(document: Document) -> None:
-    conv = node_named(document, "conv")
+    # Documentation unfolds and unknown operators say so.
     assert len(rows_of(conv, {DOCUMENTATION: True})) > len(rows_of(conv)) + 10
     heading = row(rows_of(node_named(document, "gone")), DOCUMENTATION)
     assert (heading.value, heading.unfolded) == ("unknown operator", None)
-
-
-def test_function_calls_lead_to_the_body_and_references_to_parameters(document: Document) -> None:
+    # Function calls lead to the body and references to parameters.
     body = row(rows_of(node_named(document, "call")), ("body",))
     assert body.scope is document.functions[0]
     alpha = row(rows_of(node_named(document, "ref")), ("attribute", "alpha"))

@@ -27,17 +27,21 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_matches_are_folders_first_and_ignore_case(folder: Path) -> None:
+def test_matches_are_folders_first_and_complete_as_far_as_all_agree(folder: Path) -> None:
+    # Matches are folders first and ignore case.
     names = [match.name for match in find_matches(f"{folder}/re")]
     assert names == ["results", "Readme.md", "resnet18.onnx", "resnet50.onnx"]
     assert [match.name for match in find_matches(f"{folder}/.")] == [".hidden"]
     assert find_matches(f"{folder}/nowhere/x") == []
     assert find_matches("\0") == []
-
-
-def test_only_files_that_fit_are_offered(folder: Path) -> None:
+    # Only files that fit are offered.
     names = [match.name for match in find_matches(f"{folder}/re", (".onnx",))]
     assert names == ["results", "resnet18.onnx", "resnet50.onnx"]
+    # Completion goes as far as all agree.
+    text = f"{folder}/resn"
+    assert complete(text, find_matches(text)) == f"{folder}/resnet"
+    assert complete(f"{folder}/resu", find_matches(f"{folder}/resu")) == f"{folder}/results/"
+    assert complete("x", []) == "x"
 
 
 async def test_a_new_file_is_what_is_typed_until_another_is_chosen(folder: Path) -> None:
@@ -67,13 +71,6 @@ async def test_enter_on_a_part_of_a_name_opens_the_match_at_the_cursor(folder: P
         await pilot.press("enter")
         await pilot.pause()
         assert app.of(PathInput.Chosen)[-1].path == folder / "resnet18.onnx"
-
-
-def test_completion_goes_as_far_as_all_agree(folder: Path) -> None:
-    text = f"{folder}/resn"
-    assert complete(text, find_matches(text)) == f"{folder}/resnet"
-    assert complete(f"{folder}/resu", find_matches(f"{folder}/resu")) == f"{folder}/results/"
-    assert complete("x", []) == "x"
 
 
 async def test_tab_completes_and_enter_opens(folder: Path) -> None:

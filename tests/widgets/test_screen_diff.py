@@ -144,18 +144,32 @@ def test_no_text_stops_it(paints: list[tuple[int, int, str, str]]) -> None:
         assert len(chars) == len(styles)
 
 
-def test_an_equal_paint_sends_nothing_but_the_cursor() -> None:
+def test_only_what_changed_is_sent() -> None:
+    # An equal paint sends nothing but the cursor.
     diff = ScreenDiff()
     data = "\x1b[1;1H\x1b[1;38;2;1;2;3mabc\x1b[0m\n\x1b[2;1Hdef\x1b[1;1H"
     assert "abc" in diff.reduce(data)
     assert diff.reduce(data) == ""
-
-
-def test_only_the_changed_run_is_sent() -> None:
+    # Only the changed run is sent.
     diff = ScreenDiff()
     diff.reduce("\x1b[3;1HConv     /blk[0]/Conv     [1, 3]\x1b[1;1H")
     assert diff.reduce("\x1b[3;1HConv     /blk[1]/Conv     [1, 3]\x1b[1;1H") == (
         "\x1b[3;15H1\x1b[1;1H"
+    )
+    # Many blanks are erased.
+    diff = ScreenDiff(erase=True)
+    diff.reduce("\x1b[1;1H" + "x" * 60 + "\x1b[1;1H")
+    short = diff.reduce("\x1b[1;1H\x1b[38;2;1;2;3;48;2;4;5;6mx" + " " * 58 + "y\x1b[0m\x1b[1;1H")
+    assert "\x1b[58X\x1b[58C" in short
+    assert "  " not in short
+    # The colour of blanks is not sent.
+    diff = ScreenDiff()
+    diff.reduce("\x1b[1;1H\x1b[31;40ma   b\x1b[0m\x1b[1;1H")
+    assert (
+        diff.reduce(
+            "\x1b[1;1H\x1b[31;40ma\x1b[0m\x1b[1;32;40m   \x1b[0m\x1b[31;40mb\x1b[0m\x1b[1;1H"
+        )
+        == ""
     )
 
 
@@ -170,25 +184,6 @@ def test_foreign_sequences_pass_and_forget_the_screen() -> None:
     assert "abc" in diff.reduce(data)
     assert diff.reduce("\x1b[?1049h") == "\x1b[?1049h"
     assert "abc" in diff.reduce(data)
-
-
-def test_many_blanks_are_erased() -> None:
-    diff = ScreenDiff(erase=True)
-    diff.reduce("\x1b[1;1H" + "x" * 60 + "\x1b[1;1H")
-    short = diff.reduce("\x1b[1;1H\x1b[38;2;1;2;3;48;2;4;5;6mx" + " " * 58 + "y\x1b[0m\x1b[1;1H")
-    assert "\x1b[58X\x1b[58C" in short
-    assert "  " not in short
-
-
-def test_the_colour_of_blanks_is_not_sent() -> None:
-    diff = ScreenDiff()
-    diff.reduce("\x1b[1;1H\x1b[31;40ma   b\x1b[0m\x1b[1;1H")
-    assert (
-        diff.reduce(
-            "\x1b[1;1H\x1b[31;40ma\x1b[0m\x1b[1;32;40m   \x1b[0m\x1b[31;40mb\x1b[0m\x1b[1;1H"
-        )
-        == ""
-    )
 
 
 @pytest.mark.parametrize(

@@ -62,11 +62,6 @@ def test_only_what_is_seen_is_read() -> None:
     assert len(elements.reads) == before
 
 
-def test_the_last_row_of_a_wrapped_tensor_is_short() -> None:
-    view = grid_layout.layout_of((23,)).wrapped_for(10)
-    assert texts(view, range(2, 3), range(5)) == [["20", "21", "22", "", ""]]
-
-
 def test_what_cannot_be_read_is_a_problem() -> None:
     class Broken(Counted):
         def read(self, start: int = 0, count: int | None = None) -> np.ndarray[Any, Any]:
@@ -91,11 +86,10 @@ def test_elements_as_text(value: Any, dtype: str, text: str) -> None:
     assert grid_layout.NumberFormat(3, hexadecimal=True).text(value, dtype) == text
 
 
-def test_long_strings_are_cut() -> None:
+def test_zeros_are_quiet_and_long_strings_cut() -> None:
+    # Long strings are cut.
     assert len(grid_layout.NumberFormat().text(b"x" * 5000, "string")) == 24
-
-
-def test_zeros_are_quiet_and_nan_stands_out() -> None:
+    # Zeros are quiet and nan stands out.
     assert [grid_layout.style_of(value) for value in (0, 0.0, 1.5, float("inf"), b"")] == [
         "faint", "faint", "number", "bad", "",
     ]  # fmt: skip
@@ -137,7 +131,8 @@ def test_every_cell_is_the_element_of_its_index() -> None:
                     assert view.flat(row, column) == FLAT[view.indexes(row, column)]
 
 
-def test_one_dimension_is_wrapped() -> None:
+def test_one_dimension_is_wrapped_and_a_scalar_is_one_cell() -> None:
+    # One dimension is wrapped.
     view = layout_of((23,)).wrapped_for(9)
     assert (view.rows, view.columns) == (3, 8)
     assert view.flat(2, 6) == 22
@@ -145,28 +140,30 @@ def test_one_dimension_is_wrapped() -> None:
     assert (view.row_label(2), view.column_label(3)) == ("16", "+3")
     assert view.indexes(1, 1) == (9,)
     assert view.at((22,)) == (view, 2, 6)
-
-
-def test_a_scalar_is_one_cell_and_no_element_is_none() -> None:
+    # A scalar is one cell and no element is none.
     view = layout_of(())
     assert (view.rows, view.columns, view.flat(0, 0), view.indexes(0, 0)) == (1, 1, 0, ())
     empty = layout_of((0, 4))
     assert (empty.rows, empty.columns) == (0, 0)
+    # The last row of a wrapped tensor is short.
+    view = grid_layout.layout_of((23,)).wrapped_for(10)
+    assert texts(view, range(2, 3), range(5)) == [["20", "21", "22", "", ""]]
 
 
-def test_axes_that_are_in_use_are_exchanged() -> None:
+def test_axes_are_exchanged_and_stepped() -> None:
+    # Axes that are in use are exchanged.
     view = layout_of(SHAPE)
     turned = view.with_axis(rows=3)
     assert (turned.row_axis, turned.column_axis) == (3, 2)
     other = view.with_axis(columns=0)
     assert (other.row_axis, other.column_axis, other.free_axes) == (2, 0, (1, 3))
     assert view.turned() == turned
-
-
-def test_stepping_goes_round() -> None:
-    view = layout_of(SHAPE)
+    # Stepping goes round.
     assert view.stepped(1, -1).fixed == (0, 2, 0, 0)
     assert view.stepped(1, -1).stepped(1, 1) == view
+    # Unravel.
+    assert unravel(119, SHAPE) == (1, 2, 3, 4)
+    assert unravel(0, ()) == ()
 
 
 @pytest.mark.parametrize(
@@ -189,8 +186,3 @@ def test_stepping_goes_round() -> None:
 )
 def test_indexes_are_read(text: str, found: tuple[int, ...] | str) -> None:
     assert parse_index(text, SHAPE) == found
-
-
-def test_unravel() -> None:
-    assert unravel(119, SHAPE) == (1, 2, 3, 4)
-    assert unravel(0, ()) == ()

@@ -46,33 +46,29 @@ def test_nan_and_infinity_are_marked() -> None:
     assert texts(preview)[1] == "values nan, inf, -inf, 1"
 
 
-def test_many_values_are_cut() -> None:
+def test_values_that_have_no_statistics_are_shown_alone() -> None:
+    # Many values are cut.
     shown = texts(previewed(np.arange(1000, dtype=np.int64)))
     assert shown[1].startswith("values 0, 1, 2, ")
     assert shown[1].endswith(", …")
-
-
-def test_strings_have_no_statistics() -> None:
+    # Strings have no statistics.
     shown = texts(previewed(np.array(["a'b", "\x1b["], dtype=object)))
     assert shown[1] == "values 'a\\'b', '\\x1b['"
     assert len(shown) == 2
-
-
-def test_empty_tensor() -> None:
+    # Empty tensor.
     assert texts(previewed(np.zeros((0, 4), np.float32))) == [
         "tensor float32 · 0 B · 0 values · in the model"
     ]
 
 
-def test_an_unreadable_tensor_says_why() -> None:
+def test_what_cannot_or_may_not_be_read_is_said() -> None:
+    # An unreadable tensor says why.
     proto = onnx.TensorProto(name="w", data_type=1, dims=[4], raw_data=b"123")
     preview = TensorPreview(Tensor(proto, None))
     preview.read(lambda: False, lambda done, total: None)
     assert preview.state == "failed"
     assert "raw_data has 3 B" in texts(preview)[-1]
-
-
-def test_a_stopped_reading_can_be_taken_up_again() -> None:
+    # A stopped reading can be taken up again.
     preview = TensorPreview(Tensor(numpy_helper.from_array(np.ones(8, np.float32)), None))
     preview.read(lambda: True, lambda done, total: None)
     assert preview.state == "ask"

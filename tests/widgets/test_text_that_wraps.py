@@ -89,17 +89,14 @@ async def test_a_command_line_is_whole_and_a_dialog_takes_keys() -> None:
         await until(pilot, lambda: "help" in keys())
 
 
-def test_words_are_kept_whole_and_indents_stay() -> None:
+def test_words_are_kept_whole_indented_and_visible() -> None:
+    # Words are kept whole and indents stay.
     assert wrap("one two three", 8) == ["one two", "three"]
     assert wrap("  code that is long", 10) == ["  code", "  that is", "  long"]
     assert wrap("a\nb\n\nc", 10) == ["a", "b", "", "c"]
-
-
-def test_a_long_word_is_cut() -> None:
+    # A long word is cut.
     assert wrap("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
-
-
-def test_control_characters_are_shown() -> None:
+    # Control characters are shown.
     assert wrap("\x1b]0;x\x07", 40) == ["\\x1b]0;x\\x07"]
 
 

@@ -71,15 +71,18 @@ def seen_distance(first: Color, second: Color, kind: str) -> float:
     return math.dist(seen(first), seen(second))
 
 
-def test_the_settings_know_the_themes() -> None:
+def test_themes_are_those_of_the_settings_with_the_same_variables() -> None:
+    # The settings know the themes.
     assert tuple(theme.name for theme in THEMES) == NAMES
-
-
-def test_all_themes_set_the_same_variables() -> None:
+    # All themes set the same variables.
     assert {frozenset(theme.variables) for theme in THEMES} == {frozenset(THEMES[0].variables)} | {
         frozenset(BY_NAME["no-colour"].variables)
     }
     assert set(THEMES[0].variables) <= set(BY_NAME["no-colour"].variables)
+    # No colour uses none.
+    theme = BY_NAME["no-colour"]
+    colours = {value for name, value in theme.variables.items() if not name.endswith("style")}
+    assert colours == {"ansi_default"}
 
 
 @pytest.mark.parametrize("theme", COLOURED, ids=lambda theme: str(theme.name))
@@ -107,9 +110,3 @@ def test_the_colour_blind_heat_gets_lighter_step_by_step() -> None:
     lightness = [lab(linear(variable(theme, f"heat-{step}")))[0] for step in range(6)]
     assert lightness == sorted(lightness)
     assert min(b - a for a, b in itertools.pairwise(lightness)) > 4
-
-
-def test_no_colour_uses_none() -> None:
-    theme = BY_NAME["no-colour"]
-    colours = {value for name, value in theme.variables.items() if not name.endswith("style")}
-    assert colours == {"ansi_default"}

@@ -57,39 +57,32 @@ def drawn(lane: Lane, scale: TimeScale) -> str:
     )
 
 
-def test_spans_and_gaps_take_their_cells() -> None:
+def test_spans_gaps_and_borders_take_their_cells() -> None:
+    # Spans and gaps take their cells.
     one = lane(span(0, 20, 1, 0), span(50, 80, 2, 3))
     assert drawn(one, TimeScale.fit(100, 10)) == "00...333.."
-
-
-def test_a_border_inside_a_cell_is_placed_to_an_eighth() -> None:
+    # A border inside a cell is placed to an eighth.
     one = lane(span(0, 25, 1, 1), span(25, 40, 2, 4))
     cells = lane_cells(one, TimeScale.fit(40, 4))
     assert cells[2] == Cell(4, 1, 4)
-
-
-def test_a_span_shorter_than_an_eighth_is_still_seen() -> None:
+    # A span shorter than an eighth is still seen.
     cells = lane_cells(lane(span(52, 52.01, 1, 2)), TimeScale.fit(100, 10))
     assert cells[5] == Cell(1, 2, GAP)
     assert all(cell == EMPTY for index, cell in enumerate(cells) if index != 5)
+    # Neighbours of one tone are told apart when there is room.
+    one = lane(span(0, 50, 1, 1), span(50, 100, 2, 1))
+    assert lane_cells(one, TimeScale.fit(100, 10))[5] == Cell(1, GAP, 1)
+    # Many short spans in a cell become their two largest tones.
+    exact = lane(*(span(i, i + 1, i, 0 if i % 4 else 2) for i in range(8)))
+    assert lane_cell(exact, 0.0, 8.0) == Cell(2, 2, 0)
+    many = lane(*(span(i, i + 0.5, i, 3) for i in range(100)))
+    assert lane_cell(many, 0.0, 100.0) == Cell(4, 3, GAP)
 
 
 @pytest.mark.parametrize("at", [0.0, 10.0, 55.0, 99.9])
 def test_a_span_of_no_length_is_seen_exactly_once(at: float) -> None:
     cells = lane_cells(lane(span(at, at, 1, 2)), TimeScale.fit(100, 10))
     assert [index for index, cell in enumerate(cells) if cell != EMPTY] == [int(at / 10)]
-
-
-def test_neighbours_of_one_tone_are_told_apart_when_there_is_room() -> None:
-    one = lane(span(0, 50, 1, 1), span(50, 100, 2, 1))
-    assert lane_cells(one, TimeScale.fit(100, 10))[5] == Cell(1, GAP, 1)
-
-
-def test_many_short_spans_in_a_cell_become_their_two_largest_tones() -> None:
-    exact = lane(*(span(i, i + 1, i, 0 if i % 4 else 2) for i in range(8)))
-    assert lane_cell(exact, 0.0, 8.0) == Cell(2, 2, 0)
-    many = lane(*(span(i, i + 0.5, i, 3) for i in range(100)))
-    assert lane_cell(many, 0.0, 100.0) == Cell(4, 3, GAP)
 
 
 def test_sums_agree_with_exact_placing() -> None:
@@ -117,20 +110,17 @@ def test_sums_agree_with_exact_placing() -> None:
         assert abs(cell.eighths / 8 - share) <= 1 / 8
 
 
-def test_children_lie_in_lanes_below_their_parent() -> None:
+def test_children_lie_below_their_parent_and_nothing_else_opens_a_lane() -> None:
+    # Children lie in lanes below their parent.
     spans = [span(0, 100, 1), span(10, 60, 2), span(20, 30, 3), span(70, 80, 4), span(100, 120, 5)]
     lanes = layout([("thread 1", spans), ("thread 2", [span(0, 5, 6)])])
     assert [(each.title, list(each.keys)) for each in lanes] == [
         ("thread 1", [1, 5]), ("", [2, 4]), ("", [3]), ("thread 2", [6]),
     ]  # fmt: skip
-
-
-def test_a_span_of_no_length_makes_no_lane_of_its_own() -> None:
+    # A span of no length makes no lane of its own.
     lanes = layout([("t", [span(5, 10, 2), span(5, 5, 1), span(10, 10, 3)])])
     assert [list(each.keys) for each in lanes] == [[1, 2, 3]]
-
-
-def test_rounding_does_not_open_a_lane() -> None:
+    # Rounding does not open a lane.
     (only,) = layout([("t", [span(0.1, 0.1 + 0.2, 1), span(0.3, 0.7, 2)])])
     assert list(only.keys) == [1, 2]
     assert only.ends[0] <= only.starts[1]
@@ -148,14 +138,13 @@ def test_overlapping_spans_of_a_track_never_share_a_lane() -> None:
         assert all(end <= start for end, start in zip(each.ends, each.starts[1:], strict=False))
 
 
-def test_labels_take_the_longest_text_that_fits() -> None:
+def test_labels_are_the_longest_that_fit_what_is_visible() -> None:
+    # Labels take the longest text that fits.
     one = lane(span(0, 100, 1), span(100, 160, 2), span(160, 180, 3))
     names = {1: ("conv1/Conv", "Conv"), 2: ("maxpool/MaxPool", "Pool"), 3: ("Relu",)}
     found = labels(one, TimeScale.fit(180, 18), names)
     assert [(each.cell, each.text) for each in found] == [(0, "conv1/Conv"), (11, "Pool")]
-
-
-def test_a_label_stays_in_the_visible_part_of_its_bar() -> None:
+    # A label stays in the visible part of its bar.
     one = lane(span(0, 1000, 1))
     scale = TimeScale.fit(1000, 50).zoomed(10, about_us=990)
     (label,) = labels(one, scale, {1: ("MatMul",)})
@@ -196,19 +185,19 @@ def test_the_cursor_is_seen_at_every_zoom() -> None:
     assert with_cursor(lane_cells(one, away), one, 2, away) == lane_cells(one, away)
 
 
-def test_nearest_prefers_what_runs() -> None:
+def test_spans_are_found_by_time_and_by_layer() -> None:
+    # Nearest prefers what runs.
     one = lane(span(0, 10, 1), span(40, 50, 2))
     assert [one.nearest(t) for t in (-5, 5, 12, 39, 45, 99)] == [0, 0, 0, 1, 1, 1]
     assert lane().nearest(3) is None
-
-
-def test_find_returns_the_longest_span_of_a_layer() -> None:
+    # Find returns the longest span of a layer.
     line = Timeline(layout([("t", [span(0, 1, 7), span(5, 9, 7), span(9, 10, 8)])]), 10)
     assert line.find(7) == (0, 1)
     assert line.find(99) is None
 
 
-def test_overview_shows_peaks_of_self_time() -> None:
+def test_peaks_longest_and_measures_of_a_window() -> None:
+    # Overview shows peaks of self time.
     parent = Span(0, 100, 1, 0, 5.0)
     line = Timeline(layout([("t", [parent, span(11, 39, 2), span(82, 89, 3)])]), 100)
     assert line.overview(10) == [5.0, 28.0, 28.0, 28.0, 5.0, 5.0, 5.0, 5.0, 7.0, 5.0]
@@ -216,16 +205,12 @@ def test_overview_shows_peaks_of_self_time() -> None:
     assert max(found or 0 for found in line.overview(5000)) == 28.0
     assert Timeline([], 0).overview(3) == [None, None, None]
     assert line.overview(0) == []
-
-
-def test_longest_are_of_the_window_only() -> None:
+    # Longest are of the window only.
     lanes = layout([("t", [Span(0, 50, 1, 0, 20.0), span(10, 40, 2), span(60, 95, 4)])])
     line = Timeline(lanes, 100)
     assert line.longest(0, 100, 2) == [(35.0, 4), (30.0, 2)]
     assert line.longest(0, 55, 5) == [(30.0, 2), (20.0, 1)]
-
-
-def test_measure_counts_layers_that_lie_inside() -> None:
+    # Measure counts layers that lie inside.
     lanes = layout(
         [("t", [Span(0, 50, 1, 0, 20.0), span(10, 40, 2), span(50, 60, 3), span(60, 95, 4)])]
     )
@@ -257,25 +242,15 @@ def test_a_pass_becomes_lanes_of_its_threads(tmp_path: Path) -> None:
     with Report.open(make_nested_report(tmp_path / "n.dldprof")) as report:
         line = timeline_of(report, 0)
     assert [(lane.title, list(lane.keys)) for lane in line.lanes] == [
-        ("thread 1", [0, 1, 5]),
-        ("", [2, 3, 4]),
-        ("thread 2", [6]),
-    ]
+        ("thread 1", [0, 1, 5]), ("", [2, 3, 4]), ("thread 2", [6]),
+    ]  # fmt: skip
     assert line.total_us == 1000
     assert line.names[1] == ("If_0", "If_0", "Relu")
-
-
-def test_times_are_of_the_pass(tmp_path: Path) -> None:
     with Report.open(make_report(tmp_path / "a.dldprof", passes=3)) as report:
-        for index in range(3):
-            line = timeline_of(report, index)
-            assert line.lanes[0].starts[0] == 0
-            assert len(line.lanes) == 1
-
-
-def test_a_pass_that_is_not_there_is_empty(tmp_path: Path) -> None:
-    with Report.open(make_report(tmp_path / "a.dldprof", passes=0)) as report:
-        assert timeline_of(report, 0).lanes == []
+        for index in range(3):  # times are of the pass
+            (lane,) = timeline_of(report, index).lanes
+            assert lane.starts[0] == 0
+        assert timeline_of(report, 3).lanes == []  # which is not there
 
 
 def test_names_for_bars_and_tracks_are_safe_and_short() -> None:
@@ -306,31 +281,29 @@ def test_a_report_without_memory_has_no_row_of_it(tmp_path: Path) -> None:
         assert memory_rows(report, report.pass_events(report.passes[0].index)) == []
 
 
-def test_fit_shows_everything() -> None:
+def test_zooming_keeps_a_point_and_has_two_ends() -> None:
+    # Fit shows everything.
     scale = TimeScale.fit(1000.0, 100)
     assert scale.us_per_cell == 10.0
     assert scale.end_us == 1000.0
     assert scale.zoom == 1.0
-
-
-def test_zoom_keeps_the_point_under_the_cursor() -> None:
+    # Zoom keeps the point under the cursor.
     scale = TimeScale.fit(1000.0, 100).zoomed(4.0, about_us=700.0)
     assert scale.zoom == pytest.approx(4.0)
     assert scale.cell_of(700.0) == pytest.approx(70.0)
-
-
-def test_zoom_out_stops_at_the_whole() -> None:
+    # Zoom out stops at the whole.
     scale = TimeScale.fit(1000.0, 100).zoomed(8.0).zoomed(1 / 1000)
     assert scale.zoom == pytest.approx(1.0)
     assert scale.offset_us == 0.0
-
-
-def test_zoom_in_has_an_end() -> None:
+    # Zoom in has an end.
     scale = TimeScale.fit(1000.0, 100)
     for _ in range(100):
         scale = scale.zoomed(2.0, about_us=999.0)
     assert 0.0009 < scale.us_per_cell < 0.01
     assert scale.end_us <= 1000.0 + 1e-6
+    # Nothing at all has a scale too.
+    for total in (0.0, float("nan"), float("inf"), -4.0):
+        assert TimeScale.fit(total, 10).us_per_cell > 0
 
 
 @pytest.mark.parametrize("cells", [-500.0, 500.0])
@@ -340,30 +313,22 @@ def test_pan_stays_inside(cells: float) -> None:
     assert scale.zoom == pytest.approx(2.0)
 
 
-def test_resize_keeps_a_whole_view_whole_and_a_zoomed_one_at_its_scale() -> None:
+def test_the_window_moves_only_when_needed() -> None:
+    # Resize keeps a whole view whole and a zoomed one at its scale.
     assert TimeScale.fit(1000.0, 100).resized(50).zoom == 1.0
     near = TimeScale.fit(1000.0, 100).zoomed(10.0, about_us=0.0)
     assert near.resized(200).us_per_cell == near.us_per_cell
-
-
-def test_showing_moves_only_when_needed() -> None:
+    # Showing moves only when needed.
     scale = TimeScale.fit(1000.0, 100).zoomed(10.0, about_us=0.0)
     assert scale.showing(20.0, 30.0) == scale
     moved = scale.showing(500.0, 510.0)
     assert moved.offset_us < 500.0 < 510.0 < moved.end_us
     long = scale.showing(300.0, 900.0)
     assert long.offset_us < 300.0 < long.end_us
-
-
-def test_framing_puts_a_span_in_the_middle() -> None:
+    # Framing puts a span in the middle.
     scale = TimeScale.fit(1000.0, 90).framing(400.0, 430.0)
     assert scale.cell_of(400.0) == pytest.approx(30.0)
     assert scale.cell_of(430.0) == pytest.approx(60.0)
-
-
-def test_nothing_at_all_has_a_scale_too() -> None:
-    for total in (0.0, float("nan"), float("inf"), -4.0):
-        assert TimeScale.fit(total, 10).us_per_cell > 0
 
 
 @pytest.mark.parametrize(
