@@ -25,7 +25,7 @@ from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.results.report_views import BarChart, ChartPane
 from tests.support import models, toy_package
 from tests.support.cli import Dld, Outcome, process
-from tests.support.tui import screen_text
+from tests.support.tui import screen_text, until
 
 
 @pytest.fixture
@@ -180,12 +180,10 @@ def test_a_broken_command_says_whose_it_is(dld: Dld) -> None:
 async def test_the_start_page_tells_what_is_skipped(model: Path) -> None:
     app = DldApp([model])
     async with app.run_test(size=(100, 40)) as pilot:
-        while not any("torn-package" in one.message for one in app._notifications):
-            await pilot.pause(0.05)
+        await until(pilot, lambda: any("torn-package" in one.message for one in app._notifications))
         messages = [one.message for one in app._notifications]
         assert len({*messages}) == len(messages)
-        while "Relu" not in screen_text(app):
-            await pilot.pause(0.05)
+        await until(pilot, lambda: "Relu" in screen_text(app))
 
 
 @pytest.mark.usefixtures("toy")
@@ -208,9 +206,21 @@ def test_a_shell_completes_it(toy: Path) -> None:
 
 @pytest.mark.broad
 @pytest.mark.usefixtures("toy")
-async def test_the_wizard_asks_for_its_settings_and_runs_it(model: Path) -> None:
+async def test_palette_settings_and_wizard_have_it_and_run_it(model: Path) -> None:
     app = DldApp()
     async with app.run_test(size=(100, 40)) as pilot:
+        first = ranked(entries_for(app.screen), "weigh")[0].command
+        assert (first.title, first.parameter) == ("Count bytes", "count_bytes")
+        app.action_settings()
+        await pilot.pause()
+        settings = app.screen.query_one(ParamForm)
+        assert settings.pages[-1] == "Toy"
+        settings.set_values({"toy_unit": 4})
+        await pilot.pause()
+        await pilot.press("f5")
+        await pilot.pause()
+        assert added_value(load_config(), "toy_unit") == 4
+        assert config_path().read_text().strip() == "toy_unit = 4"
         await pilot.press("f4")
         await pilot.pause()
         assert "Count bytes" in screen_text(app)
@@ -222,19 +232,7 @@ async def test_the_wizard_asks_for_its_settings_and_runs_it(model: Path) -> None
         assert form.command_line == f"dld run count-bytes {model} --unit 4"
         await pilot.press("f5")
         said = f"{model.stat().st_size // 4} units of 4"
-        for _ in range(1000):
-            await pilot.pause(0.05)
-            if any(notice.message == said for notice in app._notifications):
-                break
-        assert said in [notice.message for notice in app._notifications]
-
-
-@pytest.mark.usefixtures("toy")
-async def test_the_palette_finds_it_by_other_words() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)):
-        first = ranked(entries_for(app.screen), "weigh")[0].command
-        assert (first.title, first.parameter) == ("Count bytes", "count_bytes")
+        await until(pilot, lambda: said in [notice.message for notice in app._notifications])
 
 
 @pytest.mark.broad
@@ -328,20 +326,3 @@ def test_a_setting_is_read_from_the_file_and_the_environment(dld: Dld) -> None:
     assert added_value(wrong, "toy_unit") == 8
     assert "DLD_TOY_UNIT is 0; the least is 1" in wrong.problems
     assert "settings" in dld("doctor").out
-
-
-@pytest.mark.broad
-@pytest.mark.usefixtures("toy")
-async def test_a_setting_is_on_the_page_of_settings() -> None:
-    app = DldApp()
-    async with app.run_test(size=(100, 40)) as pilot:
-        app.action_settings()
-        await pilot.pause()
-        form = app.screen.query_one(ParamForm)
-        assert form.pages[-1] == "Toy"
-        form.set_values({"toy_unit": 4})
-        await pilot.pause()
-        await pilot.press("f5")
-        await pilot.pause()
-    assert added_value(load_config(), "toy_unit") == 4
-    assert config_path().read_text().strip() == "toy_unit = 4"

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import helper, numpy_helper, parser
+from onnx import numpy_helper, parser
 
 from tests.support.agents import Agent, agent
 
@@ -52,25 +52,6 @@ async def make_faster(one: Agent, model: str, output: str) -> dict[str, Any]:
     assert preview["result"]["rewritten"] == 1
     await one.call("rewrite", model=model, rules=[rule], output=output, verify=True)
     return await one.call("gate", base=model, new=output, runs=6)
-
-
-async def convert_rightly(one: Agent, model: str, wrong: str, output: str) -> dict[str, Any]:
-    """Convert a model whose conversion is wrong, and return the comparison with the original."""
-    compared = await one.call("accuracy", model=model, against=wrong, tensors=True)
-    assert compared["exit_status"] == 1
-    first = compared["result"]["first"]
-    blocked = [row["node"] for row in compared["result"]["tensors"] if row["name"] == first]
-    nodes = (await one.call("inspect", model=model, nodes=True))["result"]["node_list"]
-    settings = {
-        "kind": "fp16", "model": model, "output": output, "overwrite": True, "keep_io_types": True,
-    }  # fmt: skip
-    made = await one.call("convert", **settings, node_block=blocked)
-    if made["exit_status"] == 1:  # the cause is before it: a weight that float16 does not hold
-        lost = {loss["name"] for loss in made["result"]["losses"]}
-        blocked += [node["name"] for node in nodes if lost & {*node["inputs"]}]
-        made = await one.call("convert", **settings, node_block=blocked)
-    assert made["exit_status"] == 0
-    return await one.call("accuracy", model=model, against=output)
 
 
 async def mend(one: Agent, model: str, output: str) -> dict[str, Any]:
@@ -113,41 +94,6 @@ async def test_a_slow_node(tmp_path: Path) -> None:
     assert verdict["exit_status"] == 0
     x = random.standard_normal((1, 1024, 128)).astype(np.float32)
     assert np.allclose(outputs(model, x), outputs(tmp_path / "faster.onnx", x), atol=1e-5)
-
-
-async def test_a_wrong_conversion(tmp_path: Path) -> None:
-    text = """net (float[1,64] x) => (float[1,64] y) {
-                [up] a = Mul(x, k)
-                [down] b = Mul(a, d)
-                [back] y = Mul(b, u)
-              }"""
-    tiny, large = np.array(1e-8, np.float32), np.array(3e4, np.float32)
-    model = saved(tmp_path / "net.onnx", text, k=np.array(1e3, np.float32), d=tiny, u=large)
-    # As a naive converter does it: the smallest number of float16 is 6e-8.
-    half = parser.parse_model(
-        HEAD
-        + """net (float[1,64] x) => (float[1,64] y) {
-               [in] h = Cast<to = 10>(x)
-               [up] a = Mul(h, k)
-               [down] b = Mul(a, d)
-               [back] c = Mul(b, u)
-               [out] y = Cast<to = 1>(c)
-             }"""
-    )
-    for name, value in (("k", 1e3), ("d", 1e-8), ("u", 3e4)):
-        half.graph.initializer.append(
-            numpy_helper.from_array(np.array(value).astype(np.float16), name)
-        )
-    helper.set_model_props(half, {"made": "naively"})
-    onnx.save(half, tmp_path / "half.onnx")
-    x = np.linspace(-1, 1, 64, dtype=np.float32)[None]
-    assert not outputs(tmp_path / "half.onnx", x).any()
-    async with agent(tmp_path, "--allow", tmp_path) as one:
-        compared = await convert_rightly(one, "net.onnx", "half.onnx", "right.onnx")
-    assert compared["exit_status"] == 0
-    assert np.allclose(outputs(model, x), outputs(tmp_path / "right.onnx", x), atol=0.02)
-    kinds = {tensor.data_type for tensor in onnx.load(tmp_path / "right.onnx").graph.initializer}
-    assert onnx.TensorProto.FLOAT16 in kinds
 
 
 async def test_a_broken_model(tmp_path: Path) -> None:

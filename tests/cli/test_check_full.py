@@ -30,21 +30,6 @@ def test_findings_lead_to_the_nodes_of_the_document(tmp_path: Path) -> None:
     assert (finding.level, finding.rule) == ("error", "onnx:checker")
 
 
-@pytest.mark.broad
-def test_the_command(dld: Dld, tmp_path: Path) -> None:
-    path = models.write(tmp_path, UNSORTED)
-    outcome = dld("check", path, "--full", "--json", "--time-limit", 100)
-    assert outcome.status == 1
-    assert {
-        "level": "error",
-        "rule": "onnx:checker",
-        "scope": ["choose:then_branch"],
-        "node": "late",
-    }.items() <= next(f for f in outcome.json["findings"] if "onnx:" in f["rule"]).items()
-    assert dld("check", models.write(tmp_path, models.FUNCTIONS, "f.onnx"), "--full").out == ""
-    assert "time-limit" in dld.fails(2, "check", path, "--full", "--time-limit", 0)
-
-
 def test_what_is_repaired_is_checked_as_it_is_written(dld: Dld, tmp_path: Path) -> None:
     path, out = models.write(tmp_path, UNSORTED), tmp_path / "out.onnx"
     outcome = dld("check", path, "--full", "--fix", "-o", out)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dld_tui.cli import output
 from tests.support import models
 from tests.support.cli import Dld, process
 from tests.support.plans import write_layers
@@ -48,34 +45,15 @@ def test_a_profile_of_onnx_runtime_beside_a_report(
     assert "cannot be told" in outcome.out
 
 
-def test_it_fits_a_terminal(pair: tuple[Path, Path]) -> None:
-    lines = on_terminal(80, "compare", *map(str, pair))
+def test_it_fits_a_terminal(
+    dld: Dld, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "is_terminal", lambda stream: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = dld("compare", *pair).out.splitlines()
     assert any("/stem/conv" in line for line in lines)
     # Only a path or a name that cannot be cut may be longer.
     assert [line for line in lines if len(line) > 80 and "/" not in line] == []
-
-
-def on_terminal(columns: int, *arguments: str) -> list[str]:
-    """Run ``dld`` on a terminal of a width and return its lines."""
-    master, slave = pty.openpty()
-    child = subprocess.Popen(
-        [sys.executable, "-m", "dld_tui", *arguments],
-        stdin=slave,
-        stdout=slave,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "COLUMNS": str(columns), "TERM": "xterm"},
-    )
-    os.close(slave)
-    written = b""
-    try:
-        while part := os.read(master, 65536):
-            written += part
-    except OSError:
-        pass  # how Linux says that the other end was closed
-    finally:
-        os.close(master)
-        child.wait(timeout=60)
-    return written.decode().split("\r\n")
 
 
 @pytest.mark.slow

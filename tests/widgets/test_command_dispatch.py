@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -9,7 +8,6 @@ from textual.binding import Binding
 from textual.widgets import Static
 
 from dld_tui.commands import in_scope
-from dld_tui.core.settings.config import Config
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.shell import command_dispatch as dispatch
 from dld_tui.widgets.shell.command_dispatch import (
@@ -19,9 +17,7 @@ from dld_tui.widgets.shell.command_dispatch import (
     hint,
     same_conditions,
 )
-from tests.support.gpu_reports import make_gpu_report
-from tests.support.report_screen import LARGE, opened, pane
-from tests.support.tui import HostApp, until
+from tests.support.tui import HostApp
 
 
 class Pane(Commands, Static, can_focus=True):
@@ -110,15 +106,3 @@ def test_a_hint_has_the_keys_that_were_told_last() -> None:
     assert hint("{work.stop} stops") == "Esc stops"
     with pytest.raises(KeyError):
         hint("{no.command} does")
-
-
-@pytest.mark.broad
-async def test_a_changed_key_is_named_and_works(tmp_path: Path) -> None:
-    path = make_gpu_report(tmp_path / "g.dldprof", layers=8)
-    async with opened(path, LARGE, Config(keys={"report.group": "f9"})) as (pilot, screen):
-        layers = pane(screen)
-        assert "F9 group" in str(layers.border_title)
-        assert " b group" not in str(layers.border_title)
-        await pilot.press("f9")
-        await until(pilot, lambda: layers.by != "layer")
-    dispatch.use_keys({})
