@@ -412,7 +412,7 @@ async def test_nothing_is_left_of_what_dies(victim: str, tmp_path: Path) -> None
     else:
         killed = anyio.Event()
 
-        async def kill(*_: object) -> None:
+        async def kill(progress: float, total: float | None, message: str | None) -> None:
             os.kill(min(marked("dead")), signal.SIGKILL)  # the command came later
             killed.set()
 

@@ -60,9 +60,9 @@ def test_searches_are_those_of_trtexecs_documentation() -> None:
     ]  # fmt: skip
     assert route_count(TRIED, "fast", KNOBS) == 4
     # The full search has each combination once and the default first.
-    routes = [tuple(route.values()) for route in full_routes(TRIED, KNOBS)]
-    assert routes[0] == ("off", "2")
-    assert sorted(routes) == sorted(itertools.product(("on", "off"), "012"))
+    full = [tuple(route.values()) for route in full_routes(TRIED, KNOBS)]
+    assert full[0] == ("off", "2")
+    assert sorted(full) == sorted(itertools.product(("on", "off"), "012"))
     assert route_count(TRIED, "full", KNOBS) == 6
     other = parse_routes("-opt1=on -opt2=[0|1]", KNOBS)
     assert [route_text(route) for route in full_routes(other, KNOBS)] == [

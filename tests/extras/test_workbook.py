@@ -93,8 +93,8 @@ def test_names_of_sheets_and_odd_contents() -> None:
     sheets = read(content([("Layers", Table(COLUMNS, [("x", 0.1, 10**400)]))], {}))
     assert sheets["Layers"][1][2] == str(10**400)
     # The same tables are the same bytes.
-    sheets = [("Layers", Table(COLUMNS, ROWS))]
-    assert content(sheets, {}) == content(sheets, {})
+    tables = [("Layers", Table(COLUMNS, ROWS))]
+    assert content(tables, {}) == content(tables, {})
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

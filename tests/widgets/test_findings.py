@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.report_charts import distribution_plot
 from dld_tui.widgets.explorer.findings import FindingLines, Findings, NoticeLine, summary_text
-from dld_tui.widgets.results.plan import FindingRows
+from dld_tui.widgets.results.plan import FindingRows, detail_lines
 from dld_tui.widgets.results.plan_summary import PlanCharts
 from tests.support import models
 from tests.support.plans import write_layers, write_profile
@@ -95,6 +96,9 @@ def test_a_short_finding_names_its_layer_where_there_is_room(tmp_path: Path) -> 
         pieces = rows.line(at, width)
         assert sum(cell_width(text) for text, _ in pieces) <= width
         assert (("first", "link") in pieces) == (width >= 78)
+    for name, told in (("first", "first"), ("", "(no name)")):
+        line, _ = detail_lines(replace(plan.layers[0], name=name), None, [], 60)[0]
+        assert line == [(told, "strong")]
 
 
 def test_the_chart_named_after_the_inferences_shows_them() -> None:

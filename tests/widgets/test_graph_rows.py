@@ -128,12 +128,12 @@ def test_overlays_of_times_and_operations(deep: GraphModel, tmp_path: Path) -> N
     assert overlays.cost_overlay(deep, {}, "") is None
     # Times of a report are summed in folds.
     times = {node_of(deep, f"/layers.{n}/gate"): 0.5 for n in range(12)}
-    overlay = overlays.time_overlay(deep, times, "run")
-    assert overlay is not None
-    fold = next(row for row in deep.rows if row.fold is not None and not row.is_open)
-    assert overlay.text(fold.start, fold.end) == "6.000 ms"
-    assert overlay.legend == "6.000 ms in run"
-    assert overlay.shown(0.0) == "fused"
+    timed = overlays.time_overlay(deep, times, "run")
+    assert timed is not None
+    row = next(row for row in deep.rows if row.fold is not None and not row.is_open)
+    assert timed.text(row.start, row.end) == "6.000 ms"
+    assert timed.legend == "6.000 ms in run"
+    assert timed.shown(0.0) == "fused"
     assert overlays.time_overlay(deep, {}, "run") is None
 
 

@@ -96,7 +96,9 @@ async def test_older_versions_can_be_read(palette: OperatorPalette) -> None:
         assert browser.docs.schema.since_version == 19
         before = browser.docs.scroll_offset.y
         await pilot.press("shift+down")
+        await pilot.pause()
         assert browser.docs.scroll_offset.y >= before
+        assert browser.docs.schema.since_version == 19
 
 
 async def test_the_documentation_is_beside_or_below(palette: OperatorPalette) -> None:
