@@ -16,7 +16,7 @@ from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.locations import scope_at
 from dld_tui.core.model.document.serialise import snapshot
 from dld_tui.targets.process import LocalTarget
-from tests.core.model.document import test_labels
+from tests.core.model.document import test_locations
 from tests.support import decoders, models
 from tests.support.conversions import NESTED
 
@@ -149,7 +149,7 @@ def test_what_does_not_fit_together_is_told_of_its_node_and_the_rest_is_inferred
     tmp_path: Path,
 ) -> None:
     path = models.write(
-        tmp_path, test_labels.WRONG.replace("bool c)", "bool c, float[4, 2, 3, 3] w)")
+        tmp_path, test_locations.WRONG.replace("bool c)", "bool c, float[4, 2, 3, 3] w)")
     )
     scopes, errors = inferred(Request(path))
 

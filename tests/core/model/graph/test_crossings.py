@@ -1,13 +1,16 @@
+"""Orders of ranks: counting what crosses, and changing it."""
+
 from __future__ import annotations
 
 import itertools
+import random
 from math import comb
 
 import pytest
 
 from dld_tui.core.model.graph import crossings
-from dld_tui.core.model.graph.crossings import order_lines
-from dld_tui.core.model.graph.edge_routes import Wire, assign_tracks
+from dld_tui.core.model.graph.crossings import Ordering, order_lines, pass_lines
+from dld_tui.core.model.graph.edge_routes import Wire, assign_tracks, join_edges, split_edges
 from dld_tui.core.model.graph.graph import Graph
 from dld_tui.core.model.graph.placement import Layers, linked_targets, make_layers, ranks_of
 from dld_tui.core.model.graph.rails import demand_order
@@ -124,3 +127,178 @@ def test_lines_that_share_a_column_keep_their_order_all_the_same() -> None:
     below = Wire(1, 4, (8,), (8,))
     assert assign_tracks([below, above]) == 2
     assert above.track < below.track  # it leaves where the other one arrives
+
+
+def ordering(seed: int, sizes: tuple[int, ...] = (5, 7, 6, 4)) -> Ordering:
+    chance = random.Random(seed)
+    ranks: list[list[int]] = []
+    for size in sizes:
+        start = sum(map(len, ranks))
+        ranks.append(list(range(start, start + size)))
+    count = sum(sizes)
+    above: list[list[int]] = [[] for _ in range(count)]
+    below: list[list[int]] = [[] for _ in range(count)]
+    for upper, lower in itertools.pairwise(ranks):
+        for one in upper:
+            for other in chance.sample(lower, chance.randint(0, 3)):
+                below[one].append(other)
+                above[other].append(one)
+    return Ordering(ranks, above, below)
+
+
+def pairs(work: Ordering) -> int:
+    """Count the crossings pair by pair."""
+    total = 0
+    for rank, items in enumerate(work.ranks[:-1]):
+        place = {item: at for at, item in enumerate(work.ranks[rank + 1])}
+        ends = [(at, place[other]) for at, item in enumerate(items) for other in work.below[item]]
+        total += sum(a < c and b > d for a, b in ends for c, d in ends)
+    return total
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_what_has_changed_is_counted_again(seed: int) -> None:
+    work = ordering(seed)
+    assert work.crossings() == pairs(work)
+    for sweep in range(6):
+        work.sweep(down=sweep % 2 == 0, turned=sweep % 4 < 2)
+        assert work.crossings() == pairs(work)
+        before = work.crossings()
+        work.swap_neighbours(ties=sweep % 3 == 0)
+        assert work.crossings() == pairs(work) <= before
+        assert [sorted(items) for items in work.ranks] == [
+            sorted(items) for items in ordering(seed).ranks
+        ]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_an_order_with_more_crossings_is_not_taken(seed: int) -> None:
+    work, chance = ordering(seed), random.Random(seed)
+    work.crossings()
+    taken = []
+    for _ in range(60):
+        before, kept, places = sum(work.crossed), work.kept(), list(work.place)
+        first = chance.randrange(4)
+        orders = {
+            rank: chance.sample(work.ranks[rank], len(work.ranks[rank]))
+            for rank in range(first, min(4, first + 2))
+        }
+        taken.append(work.attempt(orders))
+        if taken[-1]:
+            assert [work.ranks[rank] for rank in orders] == list(orders.values())
+            assert sum(work.crossed) <= before
+        else:
+            assert (work.ranks, work.place, sum(work.crossed)) == (kept, places, before)
+        assert sum(work.crossed) == pairs(work)
+    assert set(taken) == {True, False}
+
+
+def test_the_orders_come_back() -> None:
+    work = ordering(3)
+    kept, crossings = work.kept(), work.crossings()
+    work.sweep(down=True)
+    work.sweep(down=False)
+    assert work.ranks != kept
+    work.restore(kept)
+    assert work.ranks == kept
+    assert work.crossings() == crossings
+    assert all(work.place[item] == at for items in kept for at, item in enumerate(items))
+
+
+def two_lines(length: int) -> Ordering:
+    """Return two lines that cross, with a third one beside them; each rank is fine by itself."""
+    ranks = [[3 * rank, 3 * rank + 1, 3 * rank + 2] for rank in range(length)]
+    ranks[-1][:2] = reversed(ranks[-1][:2])
+    count = 3 * length
+    above = [[item - 3] if item >= 3 else [] for item in range(count)]
+    below = [[item + 3] if item + 3 < count else [] for item in range(count)]
+    return Ordering(ranks, above, below)
+
+
+def test_a_line_is_moved_as_a_whole() -> None:
+    work = two_lines(4)
+    assert work.crossings() == 1
+    assert pass_lines(work, 4_000) == 0
+    assert pairs(work) == 0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_it_never_gets_worse_and_counts_what_is_left(seed: int) -> None:
+    work = ordering(seed, (4, 6, 6, 5, 4, 6))
+    before, items = work.crossings(), [sorted(found) for found in work.ranks]
+    passed = pass_lines(work, 20_000)
+    assert passed == pairs(work) < before
+    assert [sorted(found) for found in work.ranks] == items
+
+
+def test_the_effort_is_kept_to() -> None:
+    work = ordering(0, (30, 40, 40, 30))
+    work.crossings()
+    start = work.effort
+    pass_lines(work, 3_000)
+    assert work.effort - start < 3_000 + 500, "one move more, at most"
+
+
+def test_without_crossings_nothing_is_tried() -> None:
+    work = two_lines(3)
+    pass_lines(work, 4_000)
+    before = work.kept()
+    assert pass_lines(work, 1_000) == 0
+    assert work.ranks == before
+
+
+def ends(layers: Layers) -> list[tuple[int, int, int]]:
+    """Return (net, source, target) of each link between vertices, followed along its chain."""
+    found = []
+    for items in layers.ranks:
+        for item in items:
+            if layers.net[item] >= 0:
+                continue
+            waiting = list(zip(layers.nets_below[item], layers.below[item], strict=True))
+            while waiting:
+                net, other = waiting.pop()
+                if layers.net[other] < 0:
+                    found.append((net, item, other))
+                else:
+                    assert layers.net[other] == net
+                    waiting += zip(layers.nets_below[other], layers.below[other], strict=True)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_each_link_has_a_chain_of_its_own(seed: int) -> None:
+    before = layers_of(random_graph(seed))
+    apart = split_edges(before)
+    assert ends(apart) == ends(before)
+    for item, net in enumerate(apart.net):
+        if net >= 0:
+            assert len(apart.below[item]) <= 1
+    for items in apart.ranks:
+        assert all(apart.rank[item] == apart.rank[items[0]] for item in items)
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_lines_side_by_side_become_one(seed: int) -> None:
+    before = layers_of(random_graph(seed))
+    joined, numbers = join_edges(split_edges(before), len(before.rank))
+    known = [(net, numbers[one], numbers[other]) for net, one, other in ends(joined)]
+    assert sorted(known) == ends(before)
+    assert len(joined.rank) <= len(before.rank), "in the order they came in they are side by side"
+
+
+def test_lines_with_something_in_between_stay_apart() -> None:
+    links = [("a", "p"), ("p", "q"), ("q", "r"), ("a", "b"), ("b", "c"), ("c", "d")]
+    before = layers_of(graph_of_links([*links, ("a", "r"), ("a", "d")]))
+    apart = split_edges(before)
+    copies = [item for item, net in enumerate(apart.net) if net >= 0 and apart.rank[item] == 1]
+    copies = [item for item in copies if item in apart.ranks[1]]
+    assert len(copies) == 2
+    vertices = [item for item in apart.ranks[1] if item not in copies]
+    for rank in (1, 2):
+        lines = [item for item in apart.ranks[rank] if apart.net[item] >= 0]
+        boxes = [item for item in apart.ranks[rank] if apart.net[item] < 0]
+        apart.ranks[rank] = [lines[0], *boxes, lines[1]]
+    joined, numbers = join_edges(apart, len(before.rank))
+    assert [len(items) for items in joined.ranks] == [1, 4, 4, 2]
+    assert numbers.count(-1) == 4
+    assert len(vertices) == 2

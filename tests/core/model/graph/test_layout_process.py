@@ -21,7 +21,7 @@ from dld_tui.core.model.graph.layout_exchange import (
     graph_of,
 )
 from dld_tui.core.model.graph.layout_process import LayoutProcess
-from tests.core.model.graph.test_folds import residual_network
+from tests.core.model.graph.test_folding import residual_network
 from tests.support.graphs import random_graph
 
 

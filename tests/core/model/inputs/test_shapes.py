@@ -2,8 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.errors import UsageError
-from dld_tui.core.model.inputs.shapes import InputSpec, check_given, parse_shapes
+from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.model.inputs.shapes import (
+    InputSpec,
+    check_dimensions,
+    check_given,
+    is_extended,
+    numpy_dtype,
+    parse_shapes,
+)
+from dld_tui.core.model.tensors.value_types import ValueType
 
 NAMES = ["x", "a", "b", "input:0", "gpu_0/data_0", "odd,name", "c"]
 
@@ -77,3 +85,29 @@ def test_an_unknown_input_is_answered_in_a_line_however_many_there_are() -> None
     assert hint.startswith("Its inputs: w0, w1, ")
     assert hint.endswith(" and 290 more")
     assert len(hint) < 100
+
+
+def test_sizes_need_a_free_dimension() -> None:
+    types = [ValueType("float32", ("N", 3, None)), None, ValueType("int64", None)]
+
+    check_dimensions({"N": 1}, types)
+    with pytest.raises(UsageError, match="'M', which is not a dynamic dimension") as caught:
+        check_dimensions({"M": 1}, types)
+    assert caught.value.hint == "Dynamic dimensions: N"
+    with pytest.raises(UsageError) as caught:
+        check_dimensions({"M": 1}, [])
+    assert caught.value.hint == "Dynamic dimensions: none"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"), [("float32", 4), ("bool", 1), ("bfloat16", 2), ("float8e5m2fnuz", 1)]
+)
+def test_sizes(dtype: str, size: int) -> None:
+    assert numpy_dtype(dtype).itemsize == size
+
+
+def test_which_types_numpy_lacks() -> None:
+    assert is_extended("bfloat16")
+    assert not is_extended("float16")
+    with pytest.raises(ActivityError, match="int4"):
+        numpy_dtype("int4")

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.model.operators.categories import CATEGORIES, category_of
+from dld_tui.core.model.operators.categories import (
+    CATEGORIES,
+    COLOUR_CLASSES,
+    category_of,
+    colour_class,
+    colour_class_of,
+)
 from dld_tui.core.model.operators.registry import newest_opset, operators
 
 
@@ -48,3 +54,22 @@ def test_every_category_is_used_and_listed() -> None:
     assert newest is not None
     imports = {"": newest, "ai.onnx.ml": 5, "com.microsoft": 1}
     assert {schema.category for schema in operators(imports)} == set(CATEGORIES)
+
+
+@pytest.mark.parametrize(
+    ("operator", "domain", "expected"),
+    [
+        ("Conv", "", "conv"),
+        ("MatMul", "", "matmul"),
+        ("Add", "", "elem"),
+        ("If", "", "control"),
+        ("FusedGemm", "com.microsoft", "matmul"),
+        ("Mine", "my.domain", "other"),
+    ],
+)
+def test_the_class_of_operators(operator: str, domain: str, expected: str) -> None:
+    assert colour_class(operator, domain) == expected
+
+
+def test_every_category_has_a_class() -> None:
+    assert {colour_class_of(category, "X") for category in CATEGORIES} == set(COLOUR_CLASSES)

@@ -1,3 +1,5 @@
+"""A large picture in a real browser, where there is one."""
+
 from __future__ import annotations
 
 import io
@@ -15,8 +17,10 @@ from dld_tui.core.model.graph.pictures import drawing, style
 from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.core.model.graph.pictures.drawing import (
     ascii_of,
+    box_id,
     canvas_text,
     fitting_scale,
+    html_of,
     kind_of,
     picture_of,
     raster_of,
@@ -26,6 +30,7 @@ from dld_tui.core.model.graph.pictures.drawing import (
 )
 from dld_tui.core.model.graph.pictures.scene import Scene, make_scene
 from dld_tui.core.text import cell_width
+from tests.support.browser import browser, dom_of
 from tests.support.graphs import graph_of_links, random_graph
 
 
@@ -320,3 +325,30 @@ def test_a_text_of_other_scripts_takes_the_first_font_that_is_there(
     assert drawing.font_for(9, "Ж") is found
     assert len(set(asked)) == len(asked) == 3
     drawing._font.cache_clear()
+
+
+def test_a_page_says_its_title_as_text_and_offers_times_where_there_are_some() -> None:
+    page = html_of("<svg/>", "<b>&", {3: 0.5})
+    assert "<title>&lt;b&gt;&amp;</title>" in page
+    assert f'const HEATS={{"{box_id(3)}": 0.5}};' in page
+    assert 'id="heat"' in page
+    assert 'id="heat"' not in html_of("<svg/>", "x", {})
+
+
+_SEARCH = """<script>
+const names = ["layer.0/MatMul", "layer.1999/MatMul", "there is none"];
+document.documentElement.setAttribute("data-found", names.map((n) => window.find(n)).join(" "));
+</script></svg>"""
+
+
+def test_two_thousand_nodes_open_and_their_names_are_found(tmp_path: Path) -> None:
+    browser()
+    graph = Graph()
+    for number in range(2_000):
+        graph.add("MatMul", f"layer.{number}/MatMul")
+        if number:
+            graph.link(f"t{number}", number - 1, [number])
+    document = svg_of(make_scene(Content(graph)), style.Look())
+    target = tmp_path / "graph.svg"
+    target.write_text(document.replace("</svg>", _SEARCH), encoding="utf-8")
+    assert 'data-found="true true false"' in dom_of(target, tmp_path)

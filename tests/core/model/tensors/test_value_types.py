@@ -1,0 +1,195 @@
+"""Types are read as they are written, and what is no type is refused with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from dld_tui.core.errors import UsageError
+from dld_tui.core.model.document import Document, DocumentChange
+from dld_tui.core.model.tensors.elements import element_type
+from dld_tui.core.model.tensors.value_types import (
+    ValueType,
+    dtype_of,
+    format_type,
+    parse_type,
+    shown,
+    type_of_proto,
+    type_of_value,
+    types_text,
+    value_type_of,
+)
+from tests.support import models
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("float32[N, 3, 224, ?]", ValueType("float32", ("N", 3, 224, None))),
+        (" int64 [ 1,batch size ] ", ValueType("int64", (1, "batch size"))),
+        ("f16[2]", ValueType("float16", (2,))),
+        ("FLOAT16[-1]", ValueType("float16", (None,))),
+        ("float8e4m3fn[1]", ValueType("float8e4m3fn", (1,))),
+        ("bool", ValueType("bool", ())),
+        ("bool[]", ValueType("bool", ())),
+        ("string[...]", ValueType("string", None)),
+        ("  ", None),
+    ],
+)
+def test_types_that_are_understood(text: str, expected: ValueType | None) -> None:
+    assert parse_type(text) == expected
+    again = format_type(expected)
+    assert parse_type(again) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("float33[1]", "no element type 'float33'"),
+        ("undefined[1]", "no element type"),
+        ("[1, 2]", "not a type"),
+        ("float32[1, 2", "not a type"),
+        ("float32[1,,2]", "missing between two commas"),
+        ("float32[1x]", "'1x' is not a dimension"),
+        ("float32[-2]", "'-2' is not a dimension"),
+        ("float32[9223372036854775808]", "out of range"),
+    ],
+)
+def test_what_is_no_type_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(UsageError, match=reason):
+        parse_type(text)
+
+
+def test_what_is_no_tensor_has_no_text() -> None:
+    assert format_type(None) == ""
+    assert format_type(ValueType("float32", (1,), "sequence")) == ""
+    assert format_type(ValueType(None, (1,))) == ""
+
+
+_FLOAT = helper.make_tensor_type_proto(TensorProto.FLOAT, ["N"])
+_SPARSE = helper.make_sparse_tensor_type_proto(TensorProto.DOUBLE, None)
+_MAP = helper.make_map_type_proto(TensorProto.STRING, _FLOAT)
+_SEQUENCE = helper.make_sequence_type_proto(_FLOAT)
+_NOTHING = helper.make_tensor_type_proto(TensorProto.UNDEFINED, None)
+
+
+@pytest.mark.parametrize(
+    ("proto", "name", "people"),
+    [
+        (_FLOAT, "tensor(float)", "float32"),
+        (_SPARSE, "sparse_tensor(double)", "sparse(float64)"),
+        (_SEQUENCE, "seq(tensor(float))", "seq(float32)"),
+        (
+            helper.make_optional_type_proto(_SEQUENCE),
+            "optional(seq(tensor(float)))",
+            "optional(seq(float32))",
+        ),
+        (_NOTHING, None, ""),
+        (helper.make_sequence_type_proto(_NOTHING), None, ""),
+        (onnx.TypeProto(), None, ""),
+    ],
+)
+def test_declared_and_known_types_have_the_same_names(
+    proto: onnx.TypeProto, name: str | None, people: str
+) -> None:
+    assert type_of_proto(proto) == name
+    assert type_of_value(value_type_of(proto)) == name
+    if name is not None:
+        assert shown(name) == people
+
+
+def test_a_map_is_known_as_declared_only() -> None:
+    assert type_of_proto(_MAP) == "map(string,tensor(float))"
+    assert type_of_value(value_type_of(_MAP)) is None
+    assert type_of_value(ValueType("x", None, "opaque")) is None
+    assert type_of_value(None) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "dtype", "short"),
+    [
+        ("tensor(float)", "float32", "float32"),
+        ("tensor(int8)", "int8", "int8"),
+        ("seq(tensor(double))", None, "seq(float64)"),
+        ("T", None, "T"),
+    ],
+)
+def test_type_names(text: str, dtype: str | None, short: str) -> None:
+    assert dtype_of(text) == dtype
+    assert shown(text) == short
+
+
+def test_accepted_types_as_text() -> None:
+    assert types_text(["tensor(float)", "tensor(int8)"]) == "float32, int8"
+    assert types_text([f"tensor(int{n})" for n in range(9)], most=2) == "int0, int1 and 7 more"
+    assert types_text([]) == "any type"
+
+
+@pytest.mark.parametrize(
+    ("names", "dtype"),
+    [
+        ("int long i64 INT64 int64 tensor(int64)", "int64"), ("float fp32 f32 single", "float32"),
+        ("fp8 f8 e4m3 float8_e4m3fn FLOAT8E4M3FN", "float8e4m3fn"), ("u8 byte uint8", "uint8"),
+        ("bf16 bfloat16", "bfloat16"), ("fp4 float4e2m1", "float4e2m1"), ("short i16", "int16"),
+    ],
+)  # fmt: skip
+def test_one_type_has_all_its_names_everywhere(names: str, dtype: str) -> None:
+    for name in names.split():
+        assert element_type(name) == dtype
+        typed = parse_type(f"{name}[2]") if "(" not in name else None
+        assert typed is None or typed.dtype == dtype
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Iterator[Document]:
+    opened = Document.open(models.write(tmp_path, models.CHAIN))
+    yield opened
+    opened.close()
+
+
+def test_a_type_is_read_once_and_anew_after_each_edit(document: Document) -> None:
+    shown, main = document.shown_types, document.main
+    assert shown.of(main, "x") == (ValueType("float32", ("N", 4)), False)
+    assert shown.of(main, "a") == (None, False)
+    main.inferred = {"a": ValueType("float32", (2, 4))}
+    assert shown.of(main, "a") == (None, False)
+    shown.clear()
+    assert shown.of(main, "a") == (ValueType("float32", (2, 4)), False)
+    main.stale.add("a")
+    document.apply("rename_node", scope=[], node="first", name="stem")
+    assert shown.of(main, "a") == (ValueType("float32", (2, 4)), True)
+    main.stale.clear()
+    assert shown.of(main, "a") == (ValueType("float32", (2, 4)), True)
+
+
+def test_while_edits_are_held_nothing_is_read(
+    document: Document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown, main = document.shown_types, document.main
+    before = shown.of(main, "y")
+    document.hold_changes()
+    with monkeypatch.context() as patch:
+        patch.delattr(type(main), "value_type")  # reading fails
+        assert shown.of(main, "y") == before
+        assert shown.of(main, "w") == (None, False)
+        document.apply("set_value_type", scope=[], value="y", dtype="float16", dims=[1])
+        assert shown.of(main, "y") == before
+    document.tell_changes()
+    assert shown.of(main, "y") == (ValueType("float16", (1,)), False)
+    assert shown.of(main, "w") == (ValueType("float32", (4,)), False)
+
+
+def test_held_edits_are_told_as_one_reset_when_that_is_wanted(document: Document) -> None:
+    told: list[DocumentChange] = []
+    document.on_change.append(told.append)
+    document.hold_changes()
+    held = [document.is_locked]
+    document.apply("rename_node", scope=[], node="first", name="stem")
+    document.tell_changes(as_reset=True)
+    held.append(document.is_locked)
+    assert held == [True, False]
+    assert [change.kind for change in told] == ["reset"]
