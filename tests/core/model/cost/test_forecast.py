@@ -145,10 +145,7 @@ def test_of_what_is_loaded_constants_alone_count(tmp_path: Path) -> None:
     with contextlib.closing(document):
         excess = Forecast(document).beyond(_LIMITS, loading=True)
     assert excess is not None
-    assert (excess.what, excess.node.op_type if excess.node else "") == (
-        "memory",
-        "Neg",
-    )
+    assert (excess.what, excess.node.op_type if excess.node else "") == ("memory", "Neg")
     large = _HEAD.replace("[2,3]", "[2000000000]") + "(float[2000000000] y) { y = Neg (x) }"
     with contextlib.closing(Document(parser.parse_model(large))) as document:
         assert Forecast(document).beyond(_LIMITS, loading=True) is None

@@ -60,10 +60,7 @@ def test_the_index_of_links_is_that_of_node_by_node(document: Document) -> None:
     whole, single = LinkIndex(nodes, NodeTexts(nodes)), LinkIndex([])
     for node in nodes:
         single.add(node)
-    for ours, theirs in (
-        (whole.producers, single.producers),
-        (whole.consumers, single.consumers),
-    ):
+    for ours, theirs in ((whole.producers, single.producers), (whole.consumers, single.consumers)):
         assert {name: list(found) for name, found in ours.items()} == theirs
     assert list(whole.consumers["v1"]) == [nodes[1], nodes[1]]
     for node in nodes:

@@ -128,10 +128,7 @@ def test_input_with_an_initializer_has_a_default(tmp_path: Path) -> None:
     model.graph.input.append(value)
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString())
-    assert [(t.name, t.has_default) for t in summary_of(path).inputs] == [
-        ("x", False),
-        ("w", True),
-    ]
+    assert [(t.name, t.has_default) for t in summary_of(path).inputs] == [("x", False), ("w", True)]
 
 
 def test_external_data_is_counted_without_being_there(tmp_path: Path) -> None:

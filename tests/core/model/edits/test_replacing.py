@@ -136,10 +136,7 @@ def test_plain_attributes_have_the_kind_of_the_operator_or_their_own(tmp_path: P
         document.apply(
             "insert_node", value="a", op_type="LeakyRelu", name="leak", attributes={"alpha": 1}
         )
-        document.apply(
-            "set_attributes",
-            changes=[{"nodes": ["leak"], "attributes": {"alpha": 2}}],
-        )
+        document.apply("set_attributes", changes=[{"nodes": ["leak"], "attributes": {"alpha": 2}}])
         proto = document.main.find("first")
         leak = document.main.find("leak")
         assert proto is not None

@@ -237,9 +237,7 @@ def values_of(document: Document) -> dict[str, tuple[str, tuple[int, ...], bytes
 
 @pytest.mark.broad
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    edits=st.lists(st.one_of(EDITS, EDITS, st.just(("save", {}))), max_size=14),
-)
+@given(edits=st.lists(st.one_of(EDITS, EDITS, st.just(("save", {}))), max_size=14))
 def test_any_sequence_undoes_to_the_same_bytes_and_saves_what_it_shows(
     tmp_path: Path, edits: list[tuple[str, dict[str, Any]]]
 ) -> None:

@@ -217,8 +217,7 @@ def test_what_a_node_does(output: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "text"),
-    [("a", "i8 → f32[2,2]"), ("b", "f16 → Cast"), ("c", ""), ("y", "f16[2,2]")],
+    ("output", "text"), [("a", "i8 → f32[2,2]"), ("b", "f16 → Cast"), ("c", ""), ("y", "f16[2,2]")]
 )
 def test_a_weight_says_what_is_stored_where_it_is_computed(output: str, text: str) -> None:
     document = Document(models.parse(HEAD + STORED))

@@ -317,10 +317,7 @@ def test_ids_are_spread_over_the_table(tmp_path: Path) -> None:
         (["input_ids:2x16"], {"attention_mask": (2, 16), "past_key_values_0_key": (2, 2, 0, 4)}),
         (["past_key_values_0_key:1x2x7x4"], {"attention_mask": (1, 135), "input_ids": (1, 128)}),
         (["attention_mask:1x40"], {"input_ids": (1, 40), "past_key_values_0_key": (1, 2, 0, 4)}),
-        (
-            ["attention_mask:3x40,input_ids:3x1"],
-            {"past_key_values_0_key": (3, 2, 39, 4)},
-        ),
+        (["attention_mask:3x40,input_ids:3x1"], {"past_key_values_0_key": (3, 2, 39, 4)}),
     ],
 )
 @pytest.mark.parametrize("text", [DECODER, SUMS], ids=["names", "sums"])

@@ -84,10 +84,7 @@ def test_what_a_version_changed_in_an_operator(
 
 @pytest.mark.parametrize(
     ("op_type", "version", "change"),
-    [
-        ("Concat", 4, "attribute axis is required"),
-        ("Constant", 11, "attribute value is optional"),
-    ],
+    [("Concat", 4, "attribute axis is required"), ("Constant", 11, "attribute value is optional")],
 )
 def test_a_version_may_require_an_attribute(op_type: str, version: int, change: str) -> None:
     assert change in dict(history_of(op_type))[version]

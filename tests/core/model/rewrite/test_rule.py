@@ -94,10 +94,7 @@ net (float[1, 2, 4, 4] x) => (float[1, 2, 4, 4] y, float[1, 2, 4, 4] z)
             ["Cast<to = 10>(x) => Identity(x)"],
             ["rule: its operators are there, but no place has its links and attributes"],
         ),
-        (
-            ["Cast(x) where x.rank = 2 => x"],
-            ["rule: 1 place like cast, but not: x.rank = 2"],
-        ),
+        (["Cast(x) where x.rank = 2 => x"], ["rule: 1 place like cast, but not: x.rank = 2"]),
     ],
 )
 def test_the_reason_is_what_is_missing(

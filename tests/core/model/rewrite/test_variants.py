@@ -18,13 +18,7 @@ from dld_tui.core.model.rewrite.rule import own_rules, rules_of, text_of_rules
 from dld_tui.core.model.rewrite.views import old_meaning
 from dld_tui.core.model.shapes.inference import infer
 from tests.core.model.rewrite import test_library, test_onnxscript_behaviours
-from tests.core.model.rewrite.rewriting import (
-    copy_of,
-    drawn,
-    operators,
-    rewritten,
-    session_of,
-)
+from tests.core.model.rewrite.rewriting import copy_of, drawn, operators, rewritten, session_of
 from tests.support.models import parse
 from tests.support.tiers import first
 

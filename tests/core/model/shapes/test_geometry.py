@@ -63,11 +63,7 @@ def made(
 
 
 def agree(
-    node: onnx.NodeProto,
-    feeds: dict[str, Array],
-    opset: int = _OPSET,
-    *,
-    is_vague: bool = False,
+    node: onnx.NodeProto, feeds: dict[str, Array], opset: int = _OPSET, *, is_vague: bool = False
 ) -> bool:
     """Hold a rule against a run, with numbers and with names; return whether there was a run.
 

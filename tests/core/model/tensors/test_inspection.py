@@ -153,10 +153,7 @@ def test_what_cannot_be_read_is_told() -> None:
         TensorWindow(Tensor(broken, None))
 
 
-@given(
-    values=st.lists(st.floats(width=32), max_size=50),
-    bins=st.integers(1, 20),
-)
+@given(values=st.lists(st.floats(width=32), max_size=50), bins=st.integers(1, 20))
 def test_everything_is_counted_once(values: list[float], bins: int) -> None:
     array = np.array(values, np.float32)
     histogram = tensor_histogram(tensor_of(array, "float32"), bins)
