@@ -338,7 +338,9 @@ class _Walk:
 
         Where sizes change from one iteration to the next, nothing is known of what it makes.
         """
-        body = next(a.g for a in node.attribute if a.HasField("g"))
+        body = next((a.g for a in node.attribute if a.HasField("g")), None)
+        if body is None:
+            raise ActivityError(f"{self._label(node)} has no body")
         captured = [self.known.get(name) for name in _used(body)]
         if not depend([*inputs, *captured]):
             return

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 import random
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import onnx
@@ -31,12 +31,169 @@ from dld_tui.core.model.edits.folding import plan_fold
 from dld_tui.core.model.edits.links import exposed_type
 from dld_tui.core.model.edits.restore import inverse_arguments
 from dld_tui.core.model.edits.tensors import belongs_inside
+from dld_tui.core.model.tensors.tensor import Tensor
 from tests.oracles.edited_models import with_text
 from tests.support.sessions import bytes_of
 
 Arguments: TypeAlias = "dict[str, Any]"
-Draw: TypeAlias = "Callable[[Document, random.Random, int], Arguments | None]"
-"""Draws arguments for a selection of so many nodes; None where the model has nothing for it."""
+_Item = TypeVar("_Item")
+
+
+class NothingError(Exception):
+    """A model has nothing that an edit could be made of."""
+
+
+def path(scope: Scope) -> list[str]:
+    return list(scope.path)
+
+
+def at(node: Node) -> Arguments:
+    return {"scope": path(node.scope), "node": node.ref}
+
+
+def refs(nodes: Iterable[Node]) -> list[str]:
+    return [node.ref for node in nodes]
+
+
+def places(nodes: Iterable[Node]) -> list[Any]:
+    return [[path(node.scope), node.ref] for node in nodes]
+
+
+def defined(scope: Scope) -> list[str]:
+    """Return the values that a scope defines."""
+    names = [*scope.inputs, *scope.links.producers, *scope.named("initializer")]
+    return [name for name in dict.fromkeys(names) if name]
+
+
+def raw(data: bytes) -> Arguments:
+    return {"raw": b64encode(data).decode("ascii")}
+
+
+def payload_of(tensor: Tensor) -> bytes:
+    payload = tensor.payload() if tensor.nbytes else b""
+    return payload if isinstance(payload, bytes) else payload.read()
+
+
+def listed(values: Any) -> list[Any]:
+    """Return numbers as JSON has them."""
+    return [v if math.isfinite(v) else str(v) for v in values.reshape(-1).tolist()]
+
+
+class Drawing:
+    """Chooses something of a document by dice; for a selection of so many nodes."""
+
+    def __init__(self, document: Document, dice: random.Random, size: int) -> None:
+        self.document, self.main, self.dice, self.size = document, document.main, dice, size
+
+    def flip(self) -> bool:
+        return self.dice.random() < 0.5
+
+    def one(self, items: Iterable[_Item]) -> _Item:
+        found = list(items)
+        if not found:
+            raise NothingError
+        return self.dice.choice(found)
+
+    def some(self, items: Iterable[_Item]) -> list[_Item]:
+        """Return as many as a selection has."""
+        found = list(items)
+        if not found:
+            raise NothingError
+        return self.dice.sample(found, min(self.size, len(found)))
+
+    def fresh(self) -> str:
+        return f"fresh {self.dice.random()}"
+
+    def scope(self, kind: str = "") -> Scope:
+        """Return a scope that has nodes, every now and then the main graph."""
+        scopes = [s for s in self.document.scopes() if s.nodes and (not kind or s.kind == kind)]
+        if self.main in scopes and self.dice.random() < 0.4:
+            return self.main
+        return self.one(scopes)
+
+    def body(self) -> Scope:
+        return self.one(s for s in self.document.scopes() if s.nodes and s.parent is not None)
+
+    def node(self) -> Node:
+        return self.one(self.scope().nodes)
+
+    def nodes_of_type(self, op_type: str) -> list[Node]:
+        found = [n for scope in self.document.scopes() for n in scope.nodes_of_type(op_type)]
+        return [node for node in found if not node.domain]
+
+    def function(self) -> Scope:
+        return self.one(self.document.functions)
+
+    def marked(self, scope: Scope | None = None) -> list[Node]:
+        """Return nodes of a scope: a run of them, a connected part, or scattered ones."""
+        nodes = list((scope or self.scope()).nodes)
+        size, how = min(self.size, len(nodes)), self.dice.random()
+        if size == len(nodes):
+            return nodes
+        if how < 0.45:
+            first = self.dice.randint(0, len(nodes) - size)
+            return nodes[first : first + size]
+        if how < 0.55:
+            return self.dice.sample(nodes, size)
+        chosen = [self.one(nodes)]
+        while len(chosen) < size:
+            rest = [node for node in nodes if node not in chosen]
+            made = {name for node in chosen for name in node.outputs}
+            taken = {name for node in chosen for name in node.inputs}
+            near = [n for n in rest if made & {*n.inputs} or taken & {*n.outputs}]
+            chosen.append(self.one(near or rest))
+        self.dice.shuffle(chosen)
+        return chosen
+
+    def identities(self) -> list[Node]:
+        """Return the Identity nodes of one scope whose input a node there makes."""
+        found = [
+            node
+            for node in self.nodes_of_type("Identity")
+            if node.inputs and (made := node.scope.definition(node.inputs[0])) and made.node
+        ]
+        scope = self.one(found).scope
+        return [node for node in found if node.scope is scope]
+
+    def tensor_value(self, scope: Scope) -> str:
+        """Return a value that Identity takes: of old operator sets it takes tensors alone."""
+        types = ((name, scope.value_type(name)) for name in defined(scope))
+        return self.one(name for name, known in types if known is None or not known.container)
+
+    def floating_output(self) -> str:
+        types = ((n, self.main.value_type(n)) for n in self.main.outputs if self.main.producer(n))
+        return self.one(n for n, t in types if t and t.dtype == "float32" and not t.container)
+
+    def attribute(self) -> tuple[Node, Any]:
+        nodes = [node for scope in self.document.scopes() for node in scope.nodes]
+        return self.one(
+            (node, attribute)
+            for node in nodes
+            for attribute in node.attributes()
+            if attribute.kind in ("int", "float", "ints", "floats") and attribute.reference is None
+        )
+
+    def holder(self) -> Arguments:
+        """Return a body by the node that has it."""
+        node = self.one(n for scope in self.document.scopes() for n in scope.control_flow)
+        return at(node) | {"attribute": self.one(node.children)}
+
+    def stored(self, fits: Callable[[Tensor], bool] = lambda tensor: True) -> tuple[Scope, Any]:
+        """Return a graph with initializers and some of their names."""
+        home = self.one(s for s in self.document.scopes() if s.records.get("initializer"))
+        names = [n for n in sorted(home.named("initializer")) if fits(home.initializer(n))]  # type: ignore[arg-type]
+        self.one(names)
+        return home, self.dice.sample(names, self.dice.randint(1, len(names)))
+
+    def weights(self) -> tuple[Scope, list[str]]:
+        """Return a graph and some weights: ONNX Runtime reads no shapes from data files."""
+        return self.stored(lambda tensor: not belongs_inside(tensor))
+
+    def tensor(self, fits: Callable[[Tensor], bool] = lambda t: True) -> tuple[Arguments, Tensor]:
+        home, (name, *_) = self.stored(fits)
+        found = home.initializer(name)
+        assert found is not None
+        return {"scope": path(home), "tensor": {"initializer": name}}, found
 
 
 @dataclass(frozen=True)
@@ -44,7 +201,7 @@ class Property:
     """What must hold for one edit, for arguments of one kind."""
 
     edit: str
-    draw: Draw
+    drawn: Callable[[Drawing], Arguments]
     keeps: bool = False
     """The outputs that the model had stay bit-equal, in their order."""
     negates: bool = False
@@ -52,7 +209,7 @@ class Property:
     expected: Callable[[onnx.ModelProto, Arguments], onnx.ModelProto] | None = None
     undone: Callable[[onnx.ModelProto, Arguments], onnx.ModelProto] | None = None
     """The other way round: makes the model as it was of what it is."""
-    touches: frozenset[str] | None = None
+    touches: Collection[str] | None = None
     """Kinds of records that may differ: fields of graphs, functions and the model."""
     may_break: bool = False
     """The model may be refused afterwards: that is what the edit is for."""
@@ -65,1020 +222,551 @@ class Property:
     refusable: bool = True
     """It may be refused where it does not fit; else a refusal is a failure."""
 
-
-PROPERTIES: list[Property] = []
-
-
-def holds(
-    edit: str, *, touches: Sequence[str] | None = None, **about: Any
-) -> Callable[[Draw], Draw]:
-    """Enter a function that draws arguments into the table of properties."""
-
-    def enter(draw: Draw) -> Draw:
-        kinds = None if touches is None else frozenset(touches)
-        PROPERTIES.append(Property(edit, draw, touches=kinds, **about))
-        return draw
-
-    return enter
+    def draw(self, document: Document, dice: random.Random, size: int) -> Arguments | None:
+        """Return arguments; None where the model has nothing for the edit."""
+        try:
+            return self.drawn(Drawing(document, dice, size))
+        except NothingError:
+            return None
 
 
-def scope_of(document: Document, dice: random.Random, kind: str = "") -> Scope:
-    """Return a scope that has nodes, every now and then the main graph."""
-    scopes = [s for s in document.scopes() if s.nodes and (not kind or s.kind == kind)]
-    if not scopes:
-        return document.main
-    return document.main if document.main in scopes and dice.random() < 0.4 else dice.choice(scopes)
+def changed(
+    change: Callable[[onnx.ModelProto, Arguments], object],
+) -> Callable[[onnx.ModelProto, Arguments], onnx.ModelProto]:
+    """Return what makes a model with a change of its messages."""
+
+    def made(model: onnx.ModelProto, about: Arguments) -> onnx.ModelProto:
+        copy = onnx.ModelProto.FromString(model.SerializeToString())
+        change(copy, about)
+        return copy
+
+    return made
 
 
-def any_node(document: Document, dice: random.Random) -> Node:
-    """Return a node of any scope."""
-    return dice.choice(scope_of(document, dice).nodes)
+def _set_outputs(model: onnx.ModelProto, outputs: Sequence[onnx.ValueInfoProto]) -> None:
+    kept = [onnx.ValueInfoProto.FromString(info.SerializeToString()) for info in outputs]
+    del model.graph.output[:]
+    model.graph.output.extend(kept)
 
 
-def marked(scope: Scope, dice: random.Random, size: int) -> list[Node]:
-    """Return nodes of a scope: a run of them, a connected part, or scattered ones."""
-    nodes = list(scope.nodes)
-    size = min(size, len(nodes))
-    if size == len(nodes):
-        return nodes
-    how = dice.random()
-    if how < 0.45:
-        first = dice.randint(0, len(nodes) - size)
-        return nodes[first : first + size]
-    if how < 0.75:
-        chosen = [dice.choice(nodes)]
-        while len(chosen) < size:
-            near = [
-                node
-                for node in nodes
-                if node not in chosen
-                and any(set(node.inputs) & set(c.outputs) or set(node.outputs) & set(c.inputs)
-                        for c in chosen)
-            ]  # fmt: skip
-            rest = [node for node in nodes if node not in chosen]
-            chosen.append(dice.choice(near or rest))
-        dice.shuffle(chosen)
-        return chosen
-    return dice.sample(nodes, size)
+def _move_output(model: onnx.ModelProto, about: Arguments) -> None:
+    records = list(model.graph.output)
+    place = [info.name for info in records].index(about["name"])
+    records.insert(about["to"], records.pop(place))
+    _set_outputs(model, records)
 
 
-def values_of(scope: Scope) -> list[str]:
-    """Return the values that a scope defines."""
-    names = [*scope.inputs, *scope.links.producers, *scope.named("initializer")]
-    return [name for name in dict.fromkeys(names) if name]
-
-
-def values_of_identity(scope: Scope) -> list[str]:
-    """Return the values that Identity takes: of old operator sets it takes tensors alone."""
-    types = ((name, scope.value_type(name)) for name in values_of(scope))
-    return [name for name, known in types if known is None or not known.container]
-
-
-def path(scope: Scope) -> Any:
-    return list(scope.path)
-
-
-def places(nodes: Sequence[Node]) -> list[Any]:
-    return [[path(node.scope), node.ref] for node in nodes]
-
-
-def stored(document: Document, dice: random.Random, list_name: str = "initializer") -> Any:
-    """Return a graph with initializers and some of their names."""
-    homes = [s for s in document.scopes() if s.records.get(list_name)]
-    if not homes:
-        return None
-    home = dice.choice(homes)
-    names = sorted(home.named(list_name))
-    return home, dice.sample(names, dice.randint(1, len(names)))
-
-
-def identities(document: Document) -> list[Node]:
-    """Return the Identity nodes whose input a node of the same scope makes."""
-    return [
-        node
-        for scope in document.scopes()
-        for node in scope.nodes_of_type("Identity")
-        if not node.domain and node.inputs
-        if (made := scope.definition(node.inputs[0])) and made.node
-    ]
-
-
-def copied(model: onnx.ModelProto) -> onnx.ModelProto:
-    return onnx.ModelProto.FromString(model.SerializeToString())
-
-
-@holds("rename_node", keeps=True, touches=["node"], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    node = any_node(document, dice)
-    return {"scope": path(node.scope), "node": node.ref, "name": f"fresh {dice.random()}"}
-
-
-@holds("rename_value", keeps=True, refusable=False,
-       undone=lambda model, about: with_text(model, about["name"], about["value"]))  # fmt: skip
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    value = dice.choice([v for v in values_of(scope) if v not in document.main.inputs])
-    return {"scope": path(scope), "value": value, "name": f"fresh {dice.random()}"}
-
-
-@holds("rename_matches", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    kinds = [kind for kind in ("nodes", "tensors") if dice.random() < 0.8]
+def _names(d: Drawing) -> Arguments:
+    kinds = [kind for kind in ("nodes", "tensors") if d.dice.random() < 0.8]
     how: list[Arguments] = [
-        {"prefix": "p/", "suffix": ".s"},
-        {"pattern": ".*", "replacement": "{op}_{n}"},
+        {"prefix": "p/", "suffix": ".s"}, {"pattern": ".*", "replacement": "{op}_{n}"},
         {"pattern": "^(.)(.*)$", "replacement": r"\2\1_x"},
         {"pattern": "[aeiou_/]", "replacement": "-", "suffix": "{n}"},
-    ]
-    nodes = places(marked(scope_of(document, dice), dice, size)) if dice.random() < 0.5 else None
-    return {"kinds": kinds or ["tensors"], "nodes": nodes, **dice.choice(how)}
+    ]  # fmt: skip
+    nodes = places(d.marked()) if d.flip() else None
+    return {"kinds": kinds or ["tensors"], "nodes": nodes, **d.one(how)}
 
 
-@holds("clean", keeps=True, full_check=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    names = [name for name in PASSES if dice.random() < 0.5]
+def _renamed(d: Drawing) -> Arguments:
+    scope = d.scope()
+    value = d.one(name for name in defined(scope) if name not in d.main.inputs)
+    return {"scope": path(scope), "value": value, "name": d.fresh()}
+
+
+def _positions(d: Drawing) -> Arguments:
+    scope = d.scope()
+    return {"scope": path(scope), "positions": {ref: [1, 2] for ref in refs(d.marked(scope))}}
+
+
+def _passes(d: Drawing) -> Arguments:
+    names = [name for name in PASSES if d.flip()]
     both = {"constants-to-initializers", "initializers-to-constants"}
-    if both <= set(names):
-        names.remove(dice.choice(sorted(both)))
+    if both <= {*names}:
+        names.remove(d.one(sorted(both)))
     return {"passes": names or ["remove-unused"]}
 
 
-@holds("fold_nodes", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    constant = []
-    for scope in document.scopes():
+def _constant_nodes(d: Drawing) -> Arguments:
+    constant: list[Node] = []
+    for scope in d.document.scopes():
         for node in scope.nodes:
             with suppress(EditError):
-                constant.append(plan_fold(document, [node]).nodes[0])
-    if not constant:
-        return None
-    home = dice.choice(constant).scope
-    mine = [node for node in constant if node.scope is home]
-    return {"nodes": places(dice.sample(mine, min(len(mine), size)))}
+                constant.append(plan_fold(d.document, [node]).nodes[0])
+    home = d.one(constant).scope
+    return {"nodes": places(d.some(node for node in constant if node.scope is home))}
 
 
-def _named(model: onnx.ModelProto, about: Arguments) -> onnx.ModelProto:
-    changed = copied(model)
-    changed.graph.name = about["name"]
-    return changed
+def _text_of(d: Drawing, **about: Any) -> Arguments:
+    scope = d.scope()
+    return {"scope": path(scope), "nodes": d.one([None, refs(d.marked(scope))]), **about}
 
 
-@holds("name_graph", keeps=True, expected=_named, refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    return {"scope": [], "name": "another"}
-
-
-@holds("set_doc_string", keeps=True, touches=["doc_string", "node"], refusable=False, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    nodes = [node.ref for node in marked(scope, dice, size)]
-    return {"scope": path(scope), "text": "a\nb", "nodes": dice.choice([None, nodes])}
-
-
-@holds(
-    "set_metadata", keeps=True, touches=["metadata_props", "node"], refusable=False, selects=True
-)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    nodes = [node.ref for node in marked(scope, dice, size)]
-    return {"key": "k", "value": "v", "scope": path(scope), "nodes": dice.choice([None, nodes])}
-
-
-@holds("set_model_field", keeps=True, touches=["producer_name", "model_version"], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    return dice.choice([{"field": "producer_name", "value": "us"},
-                        {"field": "model_version", "value": 7}])  # fmt: skip
-
-
-def _imported(model: onnx.ModelProto, about: Arguments) -> onnx.ModelProto:
-    changed = copied(model)
-    changed.opset_import.append(helper.make_opsetid(about["domain"], about["version"]))
-    return changed
-
-
-@holds("set_opset", keeps=True, expected=_imported, refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    return {"domain": "nobody.knows", "version": 3}
-
-
-@holds("set_precision", keeps=True, touches=["node"], refusable=False, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    chosen = marked(scope_of(document, dice), dice, size)
-    return {"nodes": places(chosen), "precision": dice.choice(["fp16", "int8"])}
-
-
-@holds("set_positions", keeps=True, touches=["node"], refusable=False, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    return {"scope": path(scope), "positions": {n.ref: [1, 2] for n in marked(scope, dice, size)}}
-
-
-@holds("set_profiles", keeps=True, touches=["metadata_props"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    main = document.main
+def _ranges(d: Drawing) -> Arguments:
     ranges = {}
-    for name in main.inputs:
-        known = main.value_type(name)
-        if name in main.named("initializer") or known is None or known.dims is None:
-            continue
-        dims = [dim if isinstance(dim, int) and dim > 0 else 2 for dim in known.dims]
-        ranges[name] = dict.fromkeys(("min", "opt", "max"), dims)
-    return {"profiles": [ranges]} if ranges else None
+    for name in d.main.inputs:
+        known = d.main.value_type(name)
+        if name not in d.main.named("initializer") and known and known.dims is not None:
+            dims = [dim if isinstance(dim, int) and dim > 0 else 2 for dim in known.dims]
+            ranges[name] = dict.fromkeys(("min", "opt", "max"), dims)
+    d.one(ranges)
+    return {"profiles": [ranges]}
 
 
-@holds("sort_nodes", keeps=True, touches=[], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    return {"scope": path(scope_of(document, dice))}
-
-
-@holds("rename_duplicate_nodes", keeps=True, touches=["node"], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    return {"scope": path(scope_of(document, dice))}
-
-
-@holds("remove_unused", keeps=True, refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    return {"scope": path(scope_of(document, dice))}
-
-
-@holds("trim_links", keeps=True, touches=["node"], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    node = any_node(document, dice)
-    return {"scope": path(node.scope), "node": node.ref}
-
-
-@holds("remove_value_info", keeps=True, touches=["value_info"], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    scope = scope_of(document, dice)
+def _declared(d: Drawing) -> Arguments:
+    scope = d.scope()
     known = list(scope.named("value_info"))
-    return (
-        {"scope": path(scope), "values": dice.sample(known, len(known) // 2 + 1)[:9]}
-        if known
-        else None
-    )
+    d.one(known)
+    return {"scope": path(scope), "values": d.dice.sample(known, len(known) // 2 + 1)[:9]}
 
 
-@holds("remove_repeated_initializers", keeps=True, touches=["initializer"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    return {"scope": path(found[0]), "names": found[1]} if found else None
+def _repairs(d: Drawing) -> Arguments:
+    node = d.node()
+    return {"steps": [
+        ["trim_links", at(node)], ["rename_duplicate_nodes", {"scope": path(node.scope)}],
+        ["rename_node", at(node) | {"name": "fresh"}],
+        ["delete_nodes", {"scope": [], "nodes": ["nobody"]}],
+    ]}  # fmt: skip
 
 
-@holds(
-    "rename_shadowing", keeps=True, touches=["node", "input", "output", "value_info", "initializer"]
-)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    scope = scope_of(document, dice, "subgraph")
-    if scope.parent is None:
-        return None
-    return {"scope": path(scope), "value": dice.choice(values_of(scope))}
-
-
-@holds("own_outputs", keeps=True, touches=["node", "output"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    scope = scope_of(document, dice, "subgraph")
-    return {"scope": path(scope), "values": list(scope.outputs)} if scope.parent else None
-
-
-@holds("repair", keeps=True, touches=["node"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    node = any_node(document, dice)
-    steps = [["trim_links", {"scope": path(node.scope), "node": node.ref}],
-             ["rename_duplicate_nodes", {"scope": path(node.scope)}],
-             ["rename_node", {"scope": path(node.scope), "node": node.ref, "name": "fresh"}],
-             ["delete_nodes", {"scope": [], "nodes": ["nobody"]}]]  # fmt: skip
-    return {"steps": steps}
-
-
-@holds("restore", touches=["node"], keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    node = any_node(document, dice)
-    transaction = document.apply(
-        "rename_node", scope=path(node.scope), node=node.ref, name=f"fresh {dice.random()}"
-    )
-    arguments = inverse_arguments(document, transaction)  # which takes it back
-    document.history.done.pop()
+def _inverse(d: Drawing) -> Arguments:
+    transaction = d.document.apply("rename_node", **at(d.node()), name=d.fresh())
+    arguments = inverse_arguments(d.document, transaction)  # which takes it back
+    d.document.history.done.pop()
     transaction.repeat()
     return arguments
 
 
-@holds("replace_model", keeps=True, touches=[], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    data = bytes_of(document)
-    if len(data) > 1 << 20:
-        return None
-    return {"model": {"raw": b64encode(data).decode("ascii")}}
+def _whole(d: Drawing) -> Arguments:
+    data = bytes_of(d.document)
+    d.one([data] if len(data) <= 1 << 20 else [])
+    return {"model": raw(data)}
 
 
-@holds("merge_models", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    outputs = document.main.records["output"]
-    if not outputs:
-        return None
-    output = dice.choice(outputs)
+def _appended(d: Drawing) -> Arguments:
+    output = d.one(d.main.records["output"])
     graph = onnx.GraphProto(name="added", input=[output])
     graph.node.append(helper.make_node("Identity", [output.name], ["fresh output"]))
     graph.output.append(onnx.ValueInfoProto(name="fresh output", type=output.type))
-    model = onnx.ModelProto(ir_version=document.model.ir_version, graph=graph)
-    model.opset_import.extend(document.model.opset_import)
-    return {"models": [{"raw": b64encode(model.SerializeToString()).decode("ascii")}]}
+    model = onnx.ModelProto(ir_version=d.document.model.ir_version, graph=graph)
+    model.opset_import.extend(d.document.model.opset_import)
+    return {"models": [raw(model.SerializeToString())]}
 
 
-@holds("convert_terminals", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    name = dice.choice([*document.main.inputs, *document.main.outputs])
-    return {"types": {name: dice.choice(["float16", "float64", "int32"])}, "side": "both"}
-
-
-@holds("prepend_processing", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    return {"input": dice.choice(document.main.inputs), "scale": 0.5}
-
-
-@holds("append_processing", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    step = dice.choice(["softmax", "argmax"])
-    return {"output": dice.choice(document.main.outputs), "step": step, "keep": True}
-
-
-@holds("change_dimensions", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
+def _dimension(d: Drawing) -> Arguments:
+    types = ((name, d.main.value_type(name)) for name in d.main.inputs)
     sized = [
-        f"{name}:{axis}"
-        for name in document.main.inputs
-        if (known := document.main.value_type(name)) is not None and not known.container
-        for axis in range(len(known.dims or ()))
+        f"{n}:{at}" for n, t in types if t and not t.container for at in range(len(t.dims or ()))
     ]
-    return {"dims": {dice.choice(sized): f"new_{size}"}} if sized else None
+    return {"dims": {d.one(sized): f"new_{d.size}"}}
 
 
-@holds("merge_transposes", keeps=True, touches=["node"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = [
-        node
-        for scope in document.scopes()
-        for node in scope.nodes_of_type("Transpose")
-        if (before := scope.producer(node.inputs[0])) and before.op_type == "Transpose"
-    ]
-    if not found:
-        return None
-    node = dice.choice(found)
-    return {"scope": path(node.scope), "node": node.ref}
+def _transposes(d: Drawing) -> Iterator[Node]:
+    for node in d.nodes_of_type("Transpose"):
+        before = node.scope.producer(node.inputs[0])
+        if before and before.op_type == "Transpose":
+            yield node
 
 
-@holds("make_function", keeps=True, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    nodes = [node.ref for node in marked(scope, dice, size)]
-    return {"scope": path(scope), "nodes": nodes, "name": "Made",
-            "constants": dice.random() < 0.5}  # fmt: skip
+def _calls(d: Drawing) -> Iterator[Node]:
+    keys = {f.step.removeprefix("function ") for f in d.document.functions}
+    for scope in d.document.scopes():
+        yield from (n for n in scope.nodes if f"{n.domain}:{n.op_type}" in keys)
 
 
-@holds("inline_function", keeps=True, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    keys = {f.step.removeprefix("function ") for f in document.functions}
-    calls = [n for s in document.scopes() for n in s.nodes if f"{n.domain}:{n.op_type}" in keys]
-    return {"nodes": places(dice.sample(calls, min(size, len(calls))))} if calls else None
-
-
-@holds("add_function", keeps=True, refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    return {"name": "fresh", "domain": "fresh"}
-
-
-def _function(document: Document, dice: random.Random) -> Scope | None:
-    return dice.choice(document.functions) if document.functions else None
-
-
-@holds("duplicate_function", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    function = _function(document, dice)
-    return None if function is None else {"scope": path(function), "name": "copied"}
-
-
-@holds("rename_function", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    function = _function(document, dice)
-    if function is None:
-        return None
-    return {"scope": path(function), "name": "renamed", "domain": dice.choice([None, "other"])}
-
-
-@holds("delete_function", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    function = _function(document, dice)
-    return None if function is None else {"scope": path(function)}
-
-
-@holds("set_function_attribute", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    function = _function(document, dice)
-    if function is None:
-        return None
-    return {"scope": path(function), "attribute": "fresh", "kind": "float", "value": 1.5}
-
-
-@holds("remove_function_attribute", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    function = _function(document, dice)
-    if function is None:
-        return None
-    document.apply("set_function_attribute", scope=path(function), attribute="fresh")
+def _declare(d: Drawing, function: Scope, **default: Any) -> Arguments:
+    """Give a function an attribute."""
+    d.document.apply("set_function_attribute", scope=path(function), attribute="fresh", **default)  # type: ignore[arg-type]
     return {"scope": path(function), "attribute": "fresh"}
 
 
-@holds("set_attribute_reference", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = [
+def _referring(d: Drawing) -> Arguments:
+    function, node, attribute = d.one(
         (function, node, attribute)
-        for function in document.functions
+        for function in d.document.functions
         for scope in function.walk()
         for node in scope.nodes
         for attribute in node.attributes()
         if attribute.kind == "float" and attribute.reference is None
-    ]
-    if not found:
-        return None
-    function, node, attribute = dice.choice(found)
-    document.apply("set_function_attribute", scope=path(function), attribute="fresh",
-                   kind="float", value=attribute.value)  # fmt: skip
-    return {"scope": path(node.scope), "node": node.ref, "attribute": attribute.name,
-            "reference": "fresh"}  # fmt: skip
+    )
+    _declare(d, function, kind="float", value=attribute.value)
+    return at(node) | {"attribute": attribute.name, "reference": "fresh"}
 
 
-@holds("bypass_nodes", keeps=True, touches=["node", "value_info", "output"], selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = identities(document)
-    if not found:
-        return None
-    scope = dice.choice(found).scope
-    same = [node for node in found if node.scope is scope]
-    return {"scope": path(scope), "nodes": [n.ref for n in dice.sample(same, min(size, len(same)))]}
+def _of_identities(d: Drawing) -> Arguments:
+    nodes = d.identities()
+    return {"scope": path(nodes[0].scope), "nodes": refs(d.some(nodes))}
 
 
-@holds("rewrite", keeps=True, touches=["node", "value_info"], selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    sums = [
-        [path(scope), node.ref]
-        for scope in document.scopes()
-        for node in scope.nodes_of_type("Add")
-        if not node.domain
-    ]
-    if not sums:
-        return None
-    at = dice.sample(sums, min(size, len(sums)))
-    return {"rules": "Add(x, y) => Sub(x, Neg(y))", "at": at}  # the same bits by IEEE 754
+def _inserted(d: Drawing) -> Arguments:
+    scope = d.scope()
+    return {"scope": path(scope), "value": d.tensor_value(scope), "op_type": "Identity"}
 
 
-@holds("delete_nodes", keeps=True, touches=["node", "value_info", "output"], selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = identities(document)
-    if not found:
-        return None
-    scope = dice.choice(found).scope
-    same = [node for node in found if node.scope is scope]
-    chosen = dice.sample(same, min(size, len(same)))
-    return {"scope": path(scope), "nodes": [n.ref for n in chosen], "reconnect": True}
-
-
-@holds("delete_nodes", may_break=True, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    return {"scope": path(scope), "nodes": [n.ref for n in marked(scope, dice, size)]}
-
-
-@holds("delete_many", keeps=True, touches=["node", "value_info", "output"], selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = identities(document)
-    chosen = dice.sample(found, min(size, len(found)))
-    return {"nodes": places(chosen), "reconnect": True} if chosen else None
-
-
-@holds("insert_node", keeps=True, refusable=False,
-       touches=["node", "output", "value_info", "opset_import"])  # fmt: skip
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    value = dice.choice(values_of_identity(scope))
-    return {"scope": path(scope), "value": value, "op_type": "Identity"}
-
-
-@holds("add_node", keeps=True, touches=["node", "opset_import"], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    return {"scope": path(scope), "op_type": "Identity",
-            "inputs": [dice.choice(values_of_identity(scope))]}  # fmt: skip
-
-
-@holds(
-    "add_operator",
-    keeps=True,
-    refusable=False,
-    touches=["node", "output", "value_info", "initializer", "input", "opset_import"],
-)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    value = dice.choice(values_of_identity(scope))
-    more: Arguments = {}
-    if not scope.is_function:
-        more = {"initializers": [{"name": "fresh", "dtype": "float32", "dims": [2],
-                                  "fill": {"kind": "zeros"}}]}  # fmt: skip
+def _added_operator(d: Drawing) -> Arguments:
+    scope = d.scope()
+    value = d.tensor_value(scope)
+    new = {"name": "fresh", "dtype": "float32", "dims": [2], "fill": {"kind": "zeros"}}
+    more = {} if scope.is_function else {"initializers": [new]}
     return {"scope": path(scope), "op_type": "Identity", "inputs": [value],
-            "behind": dice.choice(["", value]), **more}  # fmt: skip
+            "behind": d.one(["", value]), **more}  # fmt: skip
 
 
-def floating_output(main: Scope, dice: random.Random) -> str | None:
-    made = [
-        name
-        for name in main.outputs
-        if main.producer(name) and (known := main.value_type(name))
-        and known.dtype == "float32" and not known.container
-    ]  # fmt: skip
-    return dice.choice(made) if made else None
+def _of_marked(d: Drawing, **about: Any) -> Arguments:
+    scope = d.scope()
+    return {"scope": path(scope), "nodes": refs(d.marked(scope)), **about}
 
 
-@holds("insert_node", refusable=False, negates=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    main = document.main
-    value = floating_output(main, dice)
-    if value is None:
-        return None
-    return {"scope": [], "value": value, "op_type": "Neg"}
+def _cast(d: Drawing) -> Arguments:
+    node = d.node()
+    index = d.one(at for at, name in enumerate(node.inputs) if name)
+    return at(node) | {"index": index, "dtype": d.one(["float32", "int64", "bool"])}
 
 
-@holds("add_operator", refusable=False, negates=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    main = document.main
-    value = floating_output(main, dice)
-    if value is None:
-        return None
-    return {"scope": [], "inputs": [value], "behind": value, "op_type": "Neg"}
+def _pasted(d: Drawing) -> Arguments:
+    scope = d.scope()
+    fragment = fragment_of(d.marked(scope))
+    return {"scope": path(scope), "fragment": fragment.to_json(d.document, scope)}
 
 
-@holds("replace_nodes", may_break=True, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    nodes = [node.ref for node in marked(scope, dice, size)]
-    return {"scope": path(scope), "nodes": nodes, "op_type": "Plugin", "domain": "fresh"}
+def _other_number(d: Drawing) -> Arguments:
+    node, one = d.attribute()
+    value = [v + 1 for v in one.value] if one.kind[-1] == "s" else one.value + 1
+    return at(node) | {"attribute": one.name, "kind": one.kind, "value": value}
 
 
-@holds("cast_input", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    node = any_node(document, dice)
-    places = [at for at, name in enumerate(node.inputs) if name]
-    if not places:
-        return None
-    return {"scope": path(node.scope), "node": node.ref, "index": dice.choice(places),
-            "dtype": dice.choice(["float32", "int64", "bool"])}  # fmt: skip
-
-
-@holds("set_operator", may_break=True, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    return {
-        "scope": path(scope), "nodes": [node.ref for node in marked(scope, dice, size)],
-        "op_type": dice.choice(["Relu", "Plugin"]), "domain": dice.choice(["", "fresh"]),
-        "attributes": dice.choice(["known", "all", "none"]),
-    }  # fmt: skip
-
-
-@holds("cast_nodes", touches=["node", "value_info"], selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    return {"nodes": places(marked(scope_of(document, dice), dice, size)), "precision": "fp16"}
-
-
-@holds("paste_nodes", keeps=True, selects=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    fragment = fragment_of(marked(scope, dice, size))
-    return {"scope": path(scope), "fragment": fragment.to_json(document, scope)}
-
-
-def _an_attribute(document: Document, dice: random.Random) -> Any:
-    kinds = ("int", "float", "ints", "floats")
-    found = [
-        (node, attribute)
-        for scope in document.scopes()
-        for node in scope.nodes
-        for attribute in node.attributes()
-        if attribute.kind in kinds and attribute.reference is None
-    ]
-    return dice.choice(found) if found else None
-
-
-@holds("set_attribute", touches=["node"], may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = _an_attribute(document, dice)
-    if found is None:
-        return None
-    node, attribute = found
-    value = [v + 1 for v in attribute.value] if attribute.kind[-1] == "s" else attribute.value + 1
-    return {"scope": path(node.scope), "node": node.ref, "attribute": attribute.name,
-            "kind": attribute.kind, "value": value}  # fmt: skip
-
-
-@holds("set_attributes", touches=["node"], keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = _an_attribute(document, dice)
-    if found is None:
-        return None
-    node, attribute = found
-    about = {attribute.name: {"kind": attribute.kind, "value": attribute.value}}
+def _same_number(d: Drawing) -> Arguments:
+    node, one = d.attribute()
+    about = {one.name: {"kind": one.kind, "value": one.value}}
     return {"changes": [{"nodes": places([node]), "attributes": about}]}
 
 
-@holds("remove_attribute", touches=["node"], may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = _an_attribute(document, dice)
-    if found is None:
-        return None
-    node, attribute = found
-    return {"scope": path(node.scope), "node": node.ref, "attribute": attribute.name}
+def _less_attribute(d: Drawing) -> Arguments:
+    node, one = d.attribute()
+    return at(node) | {"attribute": one.name}
 
 
-def _behind_identity(document: Document, dice: random.Random) -> Any:
-    """Return an Identity node and one that uses what goes into it."""
-    found = [
-        (node, user, user.inputs.index(node.inputs[0]))
-        for node in identities(document)
+def _behind_identity(d: Drawing) -> Arguments:
+    """Let a user of what goes into an Identity node take what comes out of it."""
+    node, user = d.one(
+        (node, user)
+        for node in d.identities()
         for user in node.scope.consumers(node.inputs[0])
         if user is not node
-    ]
-    return dice.choice(found) if found else None
+    )
+    index = user.inputs.index(node.inputs[0])
+    return at(user) | {"index": index, "value": node.outputs[0], "sort": True}
 
 
-@holds("set_input", keeps=True, touches=["node"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = _behind_identity(document, dice)
-    if found is None:
-        return None
-    node, user, index = found
-    return {"scope": path(node.scope), "node": user.ref, "index": index,
-            "value": node.outputs[0], "sort": True}  # fmt: skip
-
-
-@holds("replace_uses", keeps=True, touches=["node"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = identities(document)
-    if not found:
-        return None
-    node = dice.choice(found)
+def _around_identity(d: Drawing) -> Arguments:
+    node = d.one(d.identities())
     return {"scope": path(node.scope), "value": node.outputs[0], "by": node.inputs[0]}
 
 
-@holds("set_output", may_break=True, touches=["node"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    node = any_node(document, dice)
-    return {"scope": path(node.scope), "node": node.ref, "index": 0, "value": "fresh"}
+def _terminal(d: Drawing) -> Arguments:
+    node, side = d.node(), d.one(["input", "output"])
+    index = d.one(range(len(node.inputs if side == "input" else node.outputs)))
+    return at(node) | {"side": side, "index": index}
 
 
-@holds("remove_terminal", may_break=True, touches=["node"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    node = any_node(document, dice)
-    side = dice.choice(["input", "output"])
-    names = node.inputs if side == "input" else node.outputs
-    if not names:
-        return None
-    index = dice.randrange(len(names))
-    return {"scope": path(node.scope), "node": node.ref, "side": side, "index": index}
+def _in_scope(d: Drawing, scope: Scope | None = None) -> Arguments:
+    scope = scope or d.scope()
+    return {"scope": path(scope), "value": d.one(defined(scope))}
 
 
-@holds("disconnect_value", may_break=True, touches=["node"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    scope = scope_of(document, dice)
-    return {"scope": path(scope), "value": dice.choice(values_of(scope))}
+def _inner_value(d: Drawing) -> str:
+    types = ((n, d.main.value_type(n)) for n in d.main.links.producers if n not in d.main.outputs)
+    return d.one(name for name, known in types if name and known and known.dims is not None)
 
 
-@holds("add_output", keeps=True, touches=["output", "value_info"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    main = document.main
-    inner = [
-        value
-        for value in main.links.producers
-        if value and value not in main.outputs
-        and (known := main.value_type(value)) and known.dims is not None
-    ]  # fmt: skip
-    return {"scope": [], "name": dice.choice(inner)} if inner else None
+def _given_default(d: Drawing) -> Arguments:
+    """Take an initializer out of the inputs, which is one or is made one."""
+    names = list(d.main.named("initializer"))
+    given = [name for name in names if name in d.main.inputs]
+    if not given:
+        given = [d.one(names)]
+        d.document.apply("add_input", scope=[], name=given[0])
+    return {"scope": [], "name": d.one(given)}
 
 
-@holds("add_input", keeps=True, touches=["input", "value_info"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    names = [n for n in document.main.named("initializer") if n not in document.main.inputs]
-    return {"scope": [], "name": dice.choice(names)} if names else None
-
-
-@holds("remove_input", keeps=True, touches=["input"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    names = [n for n in document.main.named("initializer") if n in document.main.inputs]
-    if not names and document.main.records["initializer"]:
-        names = [dice.choice(list(document.main.named("initializer")))]
-        document.apply("add_input", scope=[], name=names[0])
-    return {"scope": [], "name": dice.choice(names)} if names else None
-
-
-def _less_output(model: onnx.ModelProto, about: Arguments) -> onnx.ModelProto:
-    changed = copied(model)
-    kept = [info for info in model.graph.output if info.name != about["name"]]
-    del changed.graph.output[:]
-    changed.graph.output.extend(kept)
-    return changed
-
-
-@holds("remove_output", expected=_less_output, refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    if len(document.main.outputs) < 2:
-        return None
-    return {"scope": [], "name": dice.choice(document.main.outputs)}
-
-
-@holds("expose_input", touches=["input", "node", "value_info"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    nodes = [n for n in document.main.nodes if n.inputs and n.inputs[0]]
-    if not nodes:
-        return None
-    node = dice.choice(nodes)
+def _exposed(d: Drawing) -> Arguments:
+    node = d.one(n for n in d.main.nodes if n.inputs and n.inputs[0])
     known = exposed_type(node, 0)
-    return {"scope": [], "node": node.ref, "index": 0, "dtype": known.dtype or "float32",
-            "dims": list(known.dims or ())}  # fmt: skip
+    return at(node) | {
+        "index": 0,
+        "dtype": known.dtype or "float32",
+        "dims": list(known.dims or ()),
+    }
 
 
-@holds("replace_output", touches=["output", "value_info"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    scope = scope_of(document, dice, dice.choice(["graph", "subgraph"]))
-    inner = [
-        value
-        for value in scope.links.producers
-        if value and value not in scope.outputs
-        and scope.value_type(value) == scope.value_type(scope.outputs[-1])
-    ]  # fmt: skip
-    if not inner:
-        return None
-    return {"scope": path(scope), "name": scope.outputs[-1], "by": dice.choice(inner)}
+def _other_output(d: Drawing) -> Arguments:
+    scope = d.scope(d.one(["graph", "subgraph"]))
+    last = scope.outputs[-1]
+    inner = [v for v in scope.links.producers if v and v not in scope.outputs]
+    fits = (v for v in inner if scope.value_type(v) == scope.value_type(last))
+    return {"scope": path(scope), "name": last, "by": d.one(fits)}
 
 
-def _moved(model: onnx.ModelProto, about: Arguments) -> onnx.ModelProto:
-    changed = copied(model)
-    records = [copy for copy in model.graph.output]
-    at = [info.name for info in records].index(about["name"])
-    records.insert(about["to"], records.pop(at))
-    del changed.graph.output[:]
-    changed.graph.output.extend(records)
-    return changed
+def _known_type(d: Drawing) -> Arguments:
+    types = ((n, d.main.value_type(n)) for n in d.main.links.producers if n)
+    name, known = d.one((n, t) for n, t in types if t and t.dtype and not t.container)
+    dims = known.dims if name in d.main.outputs or known.dims is None else [None] * len(known.dims)
+    return {"scope": [], "value": name, "dtype": known.dtype, "dims": dims and list(dims)}
 
 
-@holds("move_terminal", expected=_moved, refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    names = document.main.outputs
-    return {"scope": [], "side": "output", "name": dice.choice(names),
-            "to": dice.randrange(len(names))}  # fmt: skip
+def _new_initializer(d: Drawing) -> Arguments:
+    fills = [{"kind": "zeros"}, {"kind": "normal"}, {"kind": "values", "values": [1, 2]}]
+    return {"scope": [], "name": "fresh", "dtype": d.one(["float32", "int64", "float16"]),
+            "dims": [2], "fill": d.one(fills)}  # fmt: skip
 
 
-@holds("set_value_type", keeps=True, touches=["value_info", "output"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    main = document.main
-    typed = [
-        (name, known)
-        for name in main.links.producers
-        if name and (known := main.value_type(name)) and known.dtype and not known.container
-    ]
-    if not typed:
-        return None
-    name, known = dice.choice(typed)
-    dims: Any = None if known.dims is None else [None] * len(known.dims)
-    if name in main.outputs:
-        dims = None if known.dims is None else list(known.dims)
-    return {"scope": [], "value": name, "dtype": known.dtype, "dims": dims}
+def _is_plain(tensor: Tensor) -> bool:
+    return tensor.dtype in ("float32", "int64") and 0 < tensor.element_count <= 4000
 
 
-@holds("add_initializer", keeps=True, touches=["initializer", "input"], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    fill = dice.choice(
-        [{"kind": "zeros"}, {"kind": "normal"}, {"kind": "values", "values": [1, 2]}]
-    )
-    return {"scope": [], "name": "fresh", "dtype": dice.choice(["float32", "int64", "float16"]),
-            "dims": [2], "fill": fill}  # fmt: skip
+def _same_elements(d: Drawing) -> Arguments:
+    about, tensor = d.tensor(_is_plain)
+    start = d.dice.randrange(tensor.element_count)
+    values = tensor.read(start, min(5, tensor.element_count - start))
+    return about | {"start": start, "values": listed(values)}
 
 
-@holds("delete_initializers", touches=["initializer", "node", "value_info"], may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    return {"scope": path(found[0]), "names": found[1], "disconnect": True} if found else None
+def _same_row(d: Drawing) -> Arguments:
+    about, tensor = d.tensor(lambda tensor: _is_plain(tensor) and bool(tensor.shape))
+    axis = d.dice.randrange(len(tensor.shape))
+    start = d.dice.randrange(tensor.shape[axis])
+    row = tensor.read().reshape(tensor.shape).take(start, axis)
+    return about | {"axis": axis, "start": start, "delete": 1, "insert": 1, "values": listed(row)}
 
 
-@holds("convert_tensor", touches=["initializer", "input", "value_info"], may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    if not found:
-        return None
-    return {"scope": path(found[0]), "tensor": {"initializer": found[1][0]}, "dtype": "float16"}
+def _same_payload(d: Drawing) -> Arguments:
+    about, tensor = d.tensor(lambda one: one.element_count <= 4000 and one.dtype != "string")
+    return about | {"dtype": tensor.dtype, "dims": list(tensor.shape),
+                    "payload": raw(payload_of(tensor))}  # fmt: skip
 
 
-@holds("set_elements", keeps=True, touches=[])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    if not found:
-        return None
-    tensor = found[0].initializer(found[1][0])
-    if not tensor.element_count or tensor.dtype not in ("float32", "int64"):
-        return None
-    start = dice.randrange(tensor.element_count)
-    values = tensor.read(start, min(5, tensor.element_count - start)).tolist()
-    return {"scope": path(found[0]), "tensor": {"initializer": found[1][0]}, "start": start,
-            "values": [v if math.isfinite(v) else str(v) for v in values]}  # fmt: skip
+def _named_tensors(d: Drawing, found: tuple[Scope, list[str]], **about: Any) -> Arguments:
+    return {"scope": path(found[0]), "names": found[1], **about}
 
 
-@holds("splice_tensor", keeps=True, touches=[])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    if not found:
-        return None
-    tensor = found[0].initializer(found[1][0])
-    if not tensor.shape or not 0 < tensor.element_count <= 4000:
-        return None
-    if tensor.dtype not in ("float32", "int64"):
-        return None
-    axis = dice.randrange(len(tensor.shape))
-    start = dice.randrange(tensor.shape[axis])
-    row = tensor.read().reshape(tensor.shape).take(start, axis).reshape(-1).tolist()
-    return {"scope": path(found[0]), "tensor": {"initializer": found[1][0]}, "axis": axis,
-            "start": start, "delete": 1, "insert": 1,
-            "values": [v if math.isfinite(v) else str(v) for v in row]}  # fmt: skip
-
-
-@holds("replace_tensor", keeps=True, touches=[])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    if not found:
-        return None
-    tensor = found[0].initializer(found[1][0])
-    if tensor.element_count > 4000 or tensor.dtype == "string":
-        return None
-    data = tensor.payload() if tensor.nbytes else b""
-    raw = data if isinstance(data, bytes) else data.read()
-    return {"scope": path(found[0]), "tensor": {"initializer": found[1][0]},
-            "dtype": tensor.dtype, "dims": list(tensor.shape),
-            "payload": {"raw": b64encode(raw).decode("ascii")}}  # fmt: skip
-
-
-def weights(document: Document, dice: random.Random) -> Any:
-    """Return a graph and some of its weights: ONNX Runtime reads no shapes from data files."""
-    found = stored(document, dice)
-    names = [n for n in found[1] if not belongs_inside(found[0].initializer(n))] if found else []
-    return (found[0], names) if names else None
-
-
-@holds("set_external", keeps=True, touches=["initializer"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = weights(document, dice)
-    return {"scope": path(found[0]), "names": found[1]} if found else None
-
-
-@holds("set_external_entries", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = weights(document, dice)
-    if not found or document.path is None:
-        return None
-    home, names = found
-    tensor = home.initializer(names[0])
-    if not tensor.nbytes or tensor.nbytes > 1 << 20:
-        return None
-    payload = tensor.payload()
-    data = payload if isinstance(payload, bytes) else payload.read()
-    for name, before in (("one.data", b"wrong"), ("two.data", bytes(64))):
-        (document.path.parent / name).write_bytes(before + data)
-    proto = tensor.proto
-    old = onnx.TensorProto.FromString(proto.SerializeToString())
+def _moved_data(d: Drawing) -> Arguments:
+    """Put the data of a weight into two files, of which the model names the one."""
+    home, (name, *_) = d.weights()
+    tensor = home.initializer(name)
+    folder = d.one([d.document.path]).parent if d.document.path else d.one([])
+    assert tensor is not None
+    data = payload_of(d.one([tensor] if 0 < tensor.nbytes <= 1 << 20 else []))  # type: ignore[operator]
+    for file, before in (("one.data", b"wrong"), ("two.data", bytes(64))):
+        (folder / file).write_bytes(before + data)
+    old = tensor.proto
     moved = onnx.TensorProto(name=old.name, data_type=old.data_type, dims=old.dims)
     moved.data_location = onnx.TensorProto.EXTERNAL
-    moved.external_data.add(key="location", value="one.data")
-    moved.external_data.add(key="offset", value="0")
-    moved.external_data.add(key="length", value=str(len(data)))
-    place = next(i for i, other in enumerate(home.records["initializer"]) if other is proto)
-    transaction = Transaction("raw", {})
-    transaction.do(Splice(home, "initializer", place, [proto], [moved]))
-    return {"scope": path(home), "name": names[0], "location": "two.data", "offset": 64}
+    for key, value in (("location", "one.data"), ("offset", "0"), ("length", str(len(data)))):
+        moved.external_data.add(key=key, value=value)
+    place = next(i for i, other in enumerate(home.records["initializer"]) if other is old)
+    Transaction("raw", {}).do(Splice(home, "initializer", place, [old], [moved]))
+    return {"scope": path(home), "name": name, "location": "two.data", "offset": 64}
 
 
-@holds("set_inline", keeps=True, touches=[], refusable=False)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = weights(document, dice)
-    if not found:
-        return None
-    document.apply("set_external", scope=path(found[0]), names=found[1])
-    return {"scope": path(found[0]), "names": found[1]}
+def _applied_first(d: Drawing, edit: str, found: tuple[Scope, list[str]]) -> Arguments:
+    arguments = _named_tensors(d, found)
+    d.document.apply(edit, **arguments)
+    return arguments
 
 
-@holds("to_sparse", keeps=True, full_check=False, touches=["initializer", "sparse_initializer"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    return {"scope": path(found[0]), "names": found[1]} if found else None
+def _sparse_kind(tensor: Tensor) -> bool:
+    return bool(tensor.shape) and tensor.dtype == "float32" and tensor.element_count <= 1 << 16
 
 
-@holds("to_dense", keeps=True, touches=["initializer", "sparse_initializer"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    if not found:
-        return None
-    names = [n for n in found[1] if (t := found[0].initializer(n)).shape and t.dtype == "float32"]
-    if not names:
-        return None
-    document.apply("to_sparse", scope=path(found[0]), names=names)
-    return {"scope": path(found[0]), "names": names}
+def _same_sparse(d: Drawing) -> Arguments:
+    home, (name, *_) = d.stored(_sparse_kind)
+    tensor = home.initializer(name)
+    assert tensor is not None
+    array = tensor.read().reshape(tensor.shape)
+    places = [i for i in np.ndindex(array.shape) if array[i].tobytes() != bytes(4)
+              or d.dice.random() < 0.1]  # fmt: skip
+    d.dice.shuffle(places)
+    d.document.apply("to_sparse", scope=path(home), names=[name])  # type: ignore[arg-type]
+    flat = d.flip()
+    indices = [int(np.ravel_multi_index(i, array.shape)) if flat else list(i) for i in places]
+    return {"scope": path(home), "name": name, "dims": list(array.shape), "indices": indices,
+            "values": [float(array[i]) for i in places]}  # fmt: skip
 
 
-@holds("set_sparse", keeps=True, full_check=False, touches=["sparse_initializer"])
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    found = stored(document, dice)
-    if not found:
-        return None
-    home, names = found
-    names = [n for n in names if (t := home.initializer(n)).shape and t.dtype == "float32"]
-    if not names or home.initializer(names[0]).element_count > 1 << 16:
-        return None
-    array = home.initializer(names[0]).read().reshape(home.initializer(names[0]).shape)
-    zero = bytes(4)
-    places = [
-        index for index in np.ndindex(array.shape)
-        if array[index].tobytes() != zero or dice.random() < 0.1
-    ]  # fmt: skip
-    dice.shuffle(places)
-    document.apply("to_sparse", scope=path(home), names=names[:1])
-    flat = dice.random() < 0.5
-    indices = [
-        int(np.ravel_multi_index(index, array.shape)) if flat else list(index) for index in places
-    ]
-    return {"scope": path(home), "name": names[0], "dims": list(array.shape), "indices": indices,
-            "values": [float(array[index]) for index in places]}  # fmt: skip
+def _copied_body(d: Drawing) -> Arguments:
+    about = d.holder()
+    node = d.document.scope_at(about["scope"]).find(about["node"])
+    assert node is not None
+    body = node.children[about["attribute"]][0]
+    return about | {"source": path(body), "replace": True}
 
 
-def _holder(document: Document, dice: random.Random) -> Any:
-    found = [node for scope in document.scopes() for node in scope.control_flow]
-    return dice.choice(found) if found else None
-
-
-@holds("add_subgraph", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    node = _holder(document, dice)
-    if node is None:
-        return None
-    attribute = dice.choice(list(node.children))
-    return {"scope": path(node.scope), "node": node.ref, "attribute": attribute, "replace": True}
-
-
-@holds("copy_subgraph", keeps=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    node = _holder(document, dice)
-    if node is None:
-        return None
-    attribute = dice.choice(list(node.children))
-    (body,) = node.children[attribute]
-    return {"scope": path(node.scope), "node": node.ref, "attribute": attribute,
-            "source": path(body), "replace": True}  # fmt: skip
-
-
-@holds("delete_subgraph", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    node = _holder(document, dice)
-    if node is None:
-        return None
-    attribute = dice.choice(list(node.children))
-    return {"scope": path(node.scope), "node": node.ref, "attribute": attribute}
-
-
-@holds("move_subgraph", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments:
-    node = document.main.nodes[-1]
-    names: Arguments = {
-        "scope": [],
-        "node": node.ref,
-        "attribute": "cases",
-        "inputs": [],
-        "outputs": [],
-    }
+def _moved_body(d: Drawing) -> Arguments:
+    about = {"scope": [], "node": d.main.nodes[-1].ref, "attribute": "cases"}
     for _number in range(3):
-        document.apply("add_subgraph", **names, many=True)
-    return {"scope": [], "node": document.main.nodes[-1].ref, "attribute": "cases",
-            "index": 0, "to": 2}  # fmt: skip
+        d.document.apply("add_subgraph", **about, inputs=[], outputs=[], many=True)  # type: ignore[arg-type]
+    return about | {"node": d.main.nodes[-1].ref, "index": 0, "to": 2}
 
 
-@holds("cut_off", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    nodes = document.main.nodes
-    return {"nodes": [dice.choice(nodes).ref]} if nodes else None
+def _cut_out(d: Drawing) -> Arguments:
+    scope = d.scope()
+    nodes = d.some(scope.nodes)
+    if d.flip():
+        return {"scope": path(scope), "nodes": refs(nodes)}
+    return {"scope": path(scope), "inputs": list(nodes[0].inputs[:1]),
+            "outputs": {name: f"{name} new" for name in nodes[-1].outputs if name}}  # fmt: skip
 
 
-@holds("extract", keeps=True, drops=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    return {"outputs": [*dict.fromkeys(document.main.outputs)]}
-
-
-@holds("extract", may_break=True)
-def _(document: Document, dice: random.Random, size: int) -> Arguments | None:
-    scope = dice.choice([*document.scopes()])
-    nodes = dice.sample(scope.nodes, min(len(scope.nodes), size))
-    if not nodes:
-        return None
-    if dice.random() < 0.5:
-        return {"scope": [*scope.path], "nodes": [node.ref for node in nodes]}
-    ends = [name for name in nodes[-1].outputs if name]
-    return {"scope": [*scope.path], "inputs": [nodes[0].inputs[0]] if nodes[0].inputs else [],
-            "outputs": {name: f"{name} new" for name in ends}}  # fmt: skip
+ADDED = {"node", "output", "value_info", "opset_import"}
+TAKEN = {"node", "value_info", "output"}
+PROPERTIES: list[Property] = [
+    Property("rename_node", lambda d: at(d.node()) | {"name": d.fresh()},
+             keeps=True, touches={"node"}, refusable=False),
+    Property("rename_value", _renamed, keeps=True, refusable=False,
+             undone=lambda model, about: with_text(model, about["name"], about["value"])),
+    Property("rename_matches", _names, keeps=True),
+    Property("clean", _passes, keeps=True, full_check=False),
+    Property("fold_nodes", _constant_nodes, keeps=True),
+    Property("name_graph", lambda d: {"scope": [], "name": "another"}, keeps=True, refusable=False,
+             expected=changed(lambda model, about: setattr(model.graph, "name", about["name"]))),
+    Property("set_doc_string", lambda d: _text_of(d, text="a\nb"),
+             keeps=True, touches={"doc_string", "node"}, refusable=False, selects=True),
+    Property("set_metadata", lambda d: _text_of(d, key="k", value="v"),
+             keeps=True, touches={"metadata_props", "node"}, refusable=False, selects=True),
+    Property("set_model_field", lambda d: d.one([{"field": "producer_name", "value": "us"},
+                                                 {"field": "model_version", "value": 7}]),
+             keeps=True, touches={"producer_name", "model_version"}, refusable=False),
+    Property("set_opset", lambda d: {"domain": "nobody.knows", "version": 3}, keeps=True,
+             expected=changed(lambda model, about: model.opset_import.add(**about)),
+             refusable=False),
+    Property("set_precision",
+             lambda d: {"nodes": places(d.marked()), "precision": d.one(["fp16", "int8"])},
+             keeps=True, touches={"node"}, refusable=False, selects=True),
+    Property("set_positions", _positions,
+             keeps=True, touches={"node"}, refusable=False, selects=True),
+    Property("set_profiles", _ranges, keeps=True, touches={"metadata_props"}),
+    Property("sort_nodes", lambda d: {"scope": path(d.scope())},
+             keeps=True, touches=frozenset(), refusable=False),
+    Property("rename_duplicate_nodes", lambda d: {"scope": path(d.scope())},
+             keeps=True, touches={"node"}, refusable=False),
+    Property("remove_unused", lambda d: {"scope": path(d.scope())}, keeps=True, refusable=False),
+    Property("trim_links", lambda d: at(d.node()), keeps=True, touches={"node"}, refusable=False),
+    Property("remove_value_info", _declared, keeps=True, touches={"value_info"}, refusable=False),
+    Property("remove_repeated_initializers", lambda d: _named_tensors(d, d.stored()),
+             keeps=True, touches={"initializer"}),
+    Property("rename_shadowing", lambda d: _in_scope(d, d.body()),
+             keeps=True, touches={"node", "input", "output", "value_info", "initializer"}),
+    Property("own_outputs", lambda d: (
+        lambda body: {"scope": path(body), "values": list(body.outputs)})(d.body()),
+             keeps=True, touches={"node", "output"}),
+    Property("repair", _repairs, keeps=True, touches={"node"}),
+    Property("restore", _inverse, keeps=True, touches={"node"}),
+    Property("replace_model", _whole, keeps=True, touches=frozenset(), refusable=False),
+    Property("merge_models", _appended, may_break=True),
+    Property("convert_terminals", lambda d: {"side": "both", "types": {
+        d.one([*d.main.inputs, *d.main.outputs]): d.one(["float16", "float64", "int32"])}},
+             may_break=True),
+    Property("prepend_processing", lambda d: {"input": d.one(d.main.inputs), "scale": 0.5},
+             may_break=True),
+    Property("append_processing", lambda d: {"output": d.one(d.main.outputs), "keep": True,
+                                             "step": d.one(["softmax", "argmax"])},
+             may_break=True),
+    Property("change_dimensions", _dimension, keeps=True),
+    Property("merge_transposes", lambda d: at(d.one(_transposes(d))), keeps=True, touches={"node"}),
+    Property("make_function", lambda d: _of_marked(d, name="Made", constants=d.flip()),
+             keeps=True, selects=True),
+    Property("inline_function", lambda d: {"nodes": places(d.some(_calls(d)))},
+             keeps=True, selects=True),
+    Property("add_function", lambda d: {"name": "fresh", "domain": "fresh"},
+             keeps=True, refusable=False),
+    Property("duplicate_function", lambda d: {"scope": path(d.function()), "name": "copied"},
+             keeps=True),
+    Property("rename_function", lambda d: {"scope": path(d.function()), "name": "renamed",
+                                           "domain": d.one([None, "other"])}, keeps=True),
+    Property("delete_function", lambda d: {"scope": path(d.function())}, may_break=True),
+    Property("set_function_attribute", lambda d: {
+        "scope": path(d.function()), "attribute": "fresh", "kind": "float", "value": 1.5},
+             keeps=True),
+    Property("remove_function_attribute", lambda d: _declare(d, d.function()), keeps=True),
+    Property("set_attribute_reference", _referring, keeps=True),
+    Property("bypass_nodes", _of_identities, keeps=True, touches=TAKEN, selects=True),
+    Property("rewrite", lambda d: {  # the same bits by IEEE 754
+        "rules": "Add(x, y) => Sub(x, Neg(y))", "at": places(d.some(d.nodes_of_type("Add")))},
+             keeps=True, touches={"node", "value_info"}, selects=True),
+    Property("delete_nodes", lambda d: _of_identities(d) | {"reconnect": True},
+             keeps=True, touches=TAKEN, selects=True),
+    Property("delete_nodes", _of_marked, may_break=True, selects=True),
+    Property("delete_many", lambda d: {"nodes": places(d.some(d.identities())), "reconnect": True},
+             keeps=True, touches=TAKEN, selects=True),
+    Property("insert_node", _inserted, keeps=True, touches=ADDED, refusable=False),
+    Property("add_node", lambda d: (lambda scope: {
+        "scope": path(scope), "op_type": "Identity", "inputs": [d.tensor_value(scope)]})(d.scope()),
+             keeps=True, touches={"node", "opset_import"}, refusable=False),
+    Property("add_operator", _added_operator, keeps=True, touches=ADDED | {"initializer", "input"},
+             refusable=False),
+    Property("insert_node", lambda d: {"scope": [], "value": d.floating_output(),
+                                       "op_type": "Neg"}, negates=True, refusable=False),
+    Property("add_operator", lambda d: (lambda value: {
+        "scope": [], "inputs": [value], "behind": value, "op_type": "Neg"})(d.floating_output()),
+             negates=True, refusable=False),
+    Property("replace_nodes", lambda d: _of_marked(d, op_type="Plugin", domain="fresh"),
+             may_break=True, selects=True),
+    Property("cast_input", _cast, may_break=True),
+    Property("set_operator", lambda d: _of_marked(
+        d, op_type=d.one(["Relu", "Plugin"]), domain=d.one(["", "fresh"]),
+        attributes=d.one(["known", "all", "none"])), may_break=True, selects=True),
+    Property("cast_nodes", lambda d: {"nodes": places(d.marked()), "precision": "fp16"},
+             touches={"node", "value_info"}, selects=True),
+    Property("paste_nodes", _pasted, keeps=True, selects=True),
+    Property("set_attribute", _other_number, touches={"node"}, may_break=True),
+    Property("set_attributes", _same_number, touches={"node"}, keeps=True),
+    Property("remove_attribute", _less_attribute, touches={"node"}, may_break=True),
+    Property("set_input", _behind_identity, keeps=True, touches={"node"}),
+    Property("replace_uses", _around_identity, keeps=True, touches={"node"}),
+    Property("set_output", lambda d: at(d.node()) | {"index": 0, "value": "fresh"},
+             may_break=True, touches={"node"}),
+    Property("remove_terminal", _terminal, may_break=True, touches={"node"}),
+    Property("disconnect_value", _in_scope, may_break=True, touches={"node"}),
+    Property("add_output", lambda d: {"scope": [], "name": _inner_value(d)},
+             keeps=True, touches={"output", "value_info"}),
+    Property("add_input", lambda d: {"scope": [], "name": d.one(
+        n for n in d.main.named("initializer") if n not in d.main.inputs)},
+             keeps=True, touches={"input", "value_info"}),
+    Property("remove_input", _given_default, keeps=True, touches={"input"}),
+    Property("remove_output", lambda d: {"scope": [], "name": d.one(d.main.outputs[1:])},
+             refusable=False, expected=changed(lambda model, about: _set_outputs(
+                 model, [info for info in model.graph.output if info.name != about["name"]]))),
+    Property("expose_input", _exposed, touches={"input", "node", "value_info"}),
+    Property("replace_output", _other_output, touches={"output", "value_info"}),
+    Property("move_terminal", lambda d: {
+        "scope": [], "side": "output", "name": d.one(d.main.outputs),
+        "to": d.one(range(len(d.main.outputs)))}, expected=changed(_move_output), refusable=False),
+    Property("set_value_type", _known_type, keeps=True, touches={"value_info", "output"}),
+    Property("add_initializer", _new_initializer, keeps=True, touches={"initializer", "input"},
+             refusable=False),
+    Property("delete_initializers", lambda d: _named_tensors(d, d.stored(), disconnect=True),
+             touches={"initializer", "node", "value_info"}, may_break=True),
+    Property("convert_tensor", lambda d: d.tensor()[0] | {"dtype": "float16"},
+             touches={"initializer", "input", "value_info"}, may_break=True),
+    Property("set_elements", _same_elements, keeps=True, touches=frozenset()),
+    Property("splice_tensor", _same_row, keeps=True, touches=frozenset()),
+    Property("replace_tensor", _same_payload, keeps=True, touches=frozenset()),
+    Property("set_external", lambda d: _named_tensors(d, d.weights()),
+             keeps=True, touches={"initializer"}),
+    Property("set_external_entries", _moved_data, keeps=True),
+    Property("set_inline", lambda d: _applied_first(d, "set_external", d.weights()),
+             keeps=True, touches=frozenset(), refusable=False),
+    Property("to_sparse", lambda d: _named_tensors(d, d.stored()), keeps=True, full_check=False,
+             touches={"initializer", "sparse_initializer"}),
+    Property("to_dense", lambda d: _applied_first(d, "to_sparse", d.stored(_sparse_kind)),
+             keeps=True, touches={"initializer", "sparse_initializer"}),
+    Property("set_sparse", _same_sparse, keeps=True, full_check=False,
+             touches={"sparse_initializer"}),
+    Property("add_subgraph", lambda d: d.holder() | {"replace": True}, may_break=True),
+    Property("copy_subgraph", _copied_body, keeps=True),
+    Property("delete_subgraph", lambda d: d.holder(), may_break=True),
+    Property("move_subgraph", _moved_body, may_break=True),
+    Property("cut_off", lambda d: {"nodes": [d.one(d.main.nodes).ref]}, may_break=True),
+    Property("extract", lambda d: {"outputs": [*dict.fromkeys(d.main.outputs)]},
+             keeps=True, drops=True),
+    Property("extract", _cut_out, may_break=True),
+]  # fmt: skip

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document, DocumentChange
@@ -191,86 +189,6 @@ def test_listeners_hear_what_changed(tmp_path: Path) -> None:
     assert transaction is not None
     assert transaction.nodes == (document.main.nodes[0],)
     assert transaction.title == "rename node 'first' to 'other'"
-
-
-NAMES = ["first", "second", "third", "a", "b", "h", "t", "z1", "z2", "choose", "inner"]
-SCOPES: list[list[str]] = [[], ["choose:then_branch"], ["choose:else_branch"]]
-EDIT = st.one_of(
-    st.tuples(
-        st.just("rename_node"),
-        st.fixed_dictionaries({"node": st.sampled_from(NAMES), "name": st.sampled_from(NAMES)}),
-    ),
-    st.tuples(
-        st.just("rename_value"),
-        st.fixed_dictionaries({"value": st.sampled_from(NAMES), "name": st.sampled_from(NAMES)}),
-    ),
-    st.tuples(
-        st.just("set_attribute"),
-        st.fixed_dictionaries(
-            {
-                "node": st.sampled_from(NAMES),
-                "attribute": st.sampled_from(["p", "q"]),
-                "kind": st.just("ints"),
-                "value": st.lists(st.integers(0, 9), max_size=2),
-            }
-        ),
-    ),
-    st.tuples(
-        st.just("remove_attribute"),
-        st.fixed_dictionaries(
-            {
-                "node": st.sampled_from(NAMES),
-                "attribute": st.sampled_from(["p", "q", "then_branch"]),
-            }
-        ),
-    ),
-    st.tuples(
-        st.just("delete_nodes"),
-        st.fixed_dictionaries(
-            {
-                "nodes": st.lists(st.sampled_from(NAMES), min_size=1, max_size=2),
-                "reconnect": st.booleans(),
-            }
-        ),
-    ),
-)
-
-
-@pytest.mark.broad
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    edits=st.lists(st.tuples(st.sampled_from(SCOPES), EDIT), max_size=12),
-    text=st.sampled_from([models.CHAIN, models.BRANCHES]),
-)
-def test_any_sequence_undoes_and_redoes_to_the_same_bytes(
-    tmp_path: Path, edits: list[tuple[list[str], tuple[str, dict[str, object]]]], text: str
-) -> None:
-    document = opened(tmp_path, text)
-    states = [bytes_of(document)]
-    for scope, (edit, arguments) in edits:
-        try:
-            transaction = document.apply(edit, scope=scope, **arguments)  # type: ignore[arg-type]
-        except EditError:
-            assert bytes_of(document) == states[-1], "a refused edit leaves no trace"
-            continue
-        if transaction.primitives:
-            states.append(bytes_of(document))
-    for state in reversed(states[:-1]):
-        document.undo()
-        assert bytes_of(document) == state
-    assert not document.dirty
-    indexed = document.main.links.producers, document.main.links.consumers
-    fresh = Document.open(document.path or "").main.links
-    assert {name: len(nodes) for name, nodes in indexed[0].items()} == {
-        name: len(nodes) for name, nodes in fresh.producers.items()
-    }
-    assert {name: len(nodes) for name, nodes in indexed[1].items()} == {
-        name: len(nodes) for name, nodes in fresh.consumers.items()
-    }
-    for state in states[1:]:
-        document.redo()
-        assert bytes_of(document) == state
-    document.close()
 
 
 def test_sparse_tensors_are_attributes_of_any_operator() -> None:

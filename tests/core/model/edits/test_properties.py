@@ -1,8 +1,13 @@
-"""Every edit holds what :mod:`.properties` says of it, on random models and on real ones."""
+"""Every edit holds what :mod:`.properties` says of it, on random models and on real ones.
+
+Its inverse, as data, brings a saved file back to the very bytes before it.
+"""
 
 from __future__ import annotations
 
+import json
 import random
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,9 +20,13 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.edit_registry import known_edits
 from dld_tui.core.model.document.serialise import save
+from dld_tui.core.model.document.transactions import Transaction
+from dld_tui.core.model.edits.restore import inverse_arguments
 from dld_tui.core.model.shapes.inference import infer_types, store_types
+from dld_tui.core.types import JSON
 from tests.core.model.edits.properties import PROPERTIES, Property
 from tests.oracles import edited_models as oracle
+from tests.support import models
 from tests.support.drawn_models import drawn_model
 from tests.support.sessions import bytes_of
 from tests.support.tiers import first
@@ -85,11 +94,22 @@ def check(prop: Property, subject: Subject, dice: random.Random, size: int, fold
         made = bytes_of(document)
         _check_files(prop, subject, arguments, start, made, document, folder, about)
         if transaction.primitives:
-            document.undo()
-            assert bytes_of(document) == start, about
+            _check_inverse(document, transaction, start, folder, about)
         return True
     finally:
         document.close()
+
+
+def _check_inverse(
+    document: Document, transaction: Transaction, start: bytes, folder: Path, about: str
+) -> None:
+    """Undo an edit, and restore a file that has it as the journal says."""
+    save(document, folder / "saved.onnx", overwrite=True)
+    inverse = json.loads(json.dumps(inverse_arguments(document, transaction)))
+    assert bytes_of(document) == start, about
+    with closing(Document.open(folder / "saved.onnx")) as fresh:
+        fresh.apply("restore", **inverse)
+        assert bytes_of(fresh) == start, about
 
 
 def _check_files(
@@ -164,6 +184,18 @@ def _compare_with_diff(
 
 def test_every_edit_has_a_property() -> None:
     assert {prop.edit for prop in PROPERTIES} == set(known_edits())
+
+
+def test_steps_that_do_not_fit_are_refused_and_leave_no_trace() -> None:
+    document = Document(models.parse(models.CHAIN))
+    before = bytes_of(document)
+    steps: list[JSON] = [
+        {"scope": [], "step": "links", "index": 0, "side": "input", "names": ["y"]},
+        {"scope": [], "step": "links", "index": 99, "side": "input", "names": []},
+    ]
+    with pytest.raises(EditError, match="does not fit"):
+        document.apply("restore", steps=steps, title="x")
+    assert bytes_of(document) == before
 
 
 ONCE, SELECTING = 4, 10

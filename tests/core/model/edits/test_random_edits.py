@@ -1,27 +1,24 @@
-"""Any sequence of any edits undoes and redoes to the same bytes, and leaves a file that opens.
-
-The arguments come from the cases of :mod:`test_restore`, of which every edit has one, with scopes,
-nodes, values and names replaced by others of the model as it is then.
-"""
+"""Any sequence of any edits undoes and redoes to the same bytes, and leaves a file that opens."""
 
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, note, settings
-from hypothesis import strategies as st
 
-from dld_tui.core.errors import EditError
-from dld_tui.core.model.document import Document, Scope
+from dld_tui.core.errors import DldError
+from dld_tui.core.model.document import Document, DocumentChange
 from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.edits.restore import inverse_arguments
-from tests.core.model.edits.test_restore import CASES
+from tests.core.model.edits.properties import PROPERTIES, defined, path
 from tests.support import body_models
+from tests.support.drawn_models import drawn_model
 from tests.support.sessions import bytes_of
+from tests.support.tiers import first
 
 
 @pytest.fixture
@@ -29,58 +26,57 @@ def edits_leave_no_trace() -> None:
     """It is looked at here, edit by edit."""
 
 
-TEXTS = ["CHAIN", "WEIGHTS", "BRANCHES", "FUNCTIONS", "LOOP", "SHAPES", "SWITCH"]
-NEW_NAMES = ["z1", "z2", "local", "leaky", "choose", "a"]
-MORE: list[tuple[str, str, dict[str, Any]]] = [
-    ("CHAIN", "sort_nodes", {"scope": []}),
-    ("CHAIN", "rename_duplicate_nodes", {"scope": []}),
-]
+TEXTS = ["WEIGHTS", "BRANCHES", "LOOP", "SHAPES", "SWITCH", "SHADY"]
+EDITS = [prop for prop in PROPERTIES if prop.edit not in ("restore", "set_external_entries")]
+NAMES = ["z1", "z2", "local", "leaky", "choose", "a"]
 
 
-def value_names(scope: Scope) -> list[str]:
-    names = {*scope.links.producers, *scope.links.consumers, *scope.inputs, *scope.outputs}
-    names.update(scope.named("initializer"))
-    return sorted(names)
+def opened(folder: Path, seed: int) -> Document:
+    """Open a small model of some kind, or a drawn one; one of them has a data file."""
+    if seed % 2:
+        onnx.save(drawn_model(seed), folder / "drawn.onnx")
+        return Document.open(folder / "drawn.onnx")
+    name = TEXTS[seed // 2 % len(TEXTS)]
+    document = Document.open(body_models.write(folder, name))
+    if name != "WEIGHTS":
+        return document
+    document.apply("set_external", scope=[], names=["w"], location="moved.data")
+    save(document)
+    document.close()
+    return Document.open(document.path or "")
 
 
-class Draw:
-    """Draws the arguments of one edit for a document as it is."""
+def varied(document: Document, arguments: dict[str, Any], dice: random.Random) -> dict[str, Any]:
+    """Return arguments of which one is another of the model, which may not fit."""
+    scope = dice.choice([*document.scopes()])
+    refs = [node.ref for node in scope.nodes] or ["nobody"]
+    key, value = dice.choice([*arguments.items()])
+    other: Any = value
+    if key in ("scope", "source"):
+        other = path(scope)
+    elif key in ("name", "domain", "attribute", "reference", "value", "by") and value:
+        other = dice.choice([*NAMES, *defined(scope)]) if isinstance(value, str) else value
+    elif key == "node":
+        other = dice.choice(refs)
+    elif isinstance(value, bool):
+        other = not value
+    elif isinstance(value, int):
+        other = dice.randint(0, 3)
+    elif key == "nodes" and value and isinstance(value[0], str):
+        other = dice.sample(refs, min(3, len(refs)))
+    elif key == "nodes" and value:
+        other = [*value, [path(scope), dice.choice(refs)]]
+    return {**arguments, key: other}
 
-    def __init__(self, data: st.DataObject, document: Document) -> None:
-        self._data = data
-        self._document = document
 
-    def one(self, items: list[Any]) -> Any:
-        return self._data.draw(st.sampled_from(items))
-
-    def arguments(self, template: dict[str, Any]) -> dict[str, Any]:
-        scopes = list(self._document.scopes())
-        scope = self.one(scopes)
-        made = dict(template)
-        for key, value in template.items():
-            if key in ("scope", "source") and isinstance(value, list):
-                made[key] = list(scope.path if key == "scope" else self.one(scopes).path)
-            elif key in ("name", "domain", "attribute", "reference") and value:
-                made[key] = self.one([value, *NEW_NAMES, *value_names(scope)])
-            elif key in ("value", "by") and isinstance(value, str):
-                made[key] = self.one([value, *value_names(scope)])
-            elif key in ("index", "to") and isinstance(value, int):
-                made[key] = self._data.draw(st.integers(0, 3))
-            elif isinstance(value, bool):
-                made[key] = self._data.draw(st.booleans())
-            elif scope.nodes and key == "node":
-                node = self.one(scope.nodes)
-                made[key] = node.ref
-                if "attribute" in template and node.proto.attribute:
-                    names = [attribute.name for attribute in node.attributes()]
-                    made["attribute"] = self.one([template["attribute"], *names])
-            elif scope.nodes and key == "nodes" and all(isinstance(v, str) for v in value or [1]):
-                refs = [node.ref for node in scope.nodes]
-                made[key] = self._data.draw(st.lists(st.sampled_from(refs), min_size=1, max_size=3))
-            elif key == "nodes" and all(isinstance(v, list) for v in value):
-                pairs = [[list(s.path), node.ref] for s in scopes for node in s.nodes]
-                made[key] = [self.one([*value, *pairs]) for _ in value]
-        return made
+def values_of(document: Document) -> dict[Any, tuple[str, tuple[int, ...], bytes]]:
+    return {
+        (scope.path, one.name): (one.dtype, one.shape, one.read().tobytes())
+        for scope in document.scopes()
+        if not scope.is_function
+        for one in scope.initializers
+        if one.problem is None
+    }
 
 
 def check_indexes(document: Document, fresh: Document) -> None:
@@ -96,58 +92,57 @@ def check_indexes(document: Document, fresh: Document) -> None:
         assert set(one.captured()) == set(other.captured())
 
 
-def with_data_file(document: Document, path: Path) -> Document:
-    """Return a model with a weight in a data file, opened from a file."""
-    path.with_name("moved.data").unlink(missing_ok=True)  # of the example before
-    document.apply("set_external", scope=[], names=["w"], location="moved.data")
-    save(document, path, overwrite=True)
-    document.close()
-    return Document.open(path)
-
-
 @pytest.mark.broad
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(data=st.data(), text=st.sampled_from(TEXTS), count=st.integers(1, 14))
-def test_any_sequence_of_edits(tmp_path: Path, data: st.DataObject, text: str, count: int) -> None:
-    document = Document.open(body_models.write(tmp_path, text))
-    if text == "WEIGHTS":
-        document = with_data_file(document, tmp_path / "external.onnx")
-    states = [bytes_of(document)]
-    draw = Draw(data, document)
-    for _ in range(count):
-        _, edit, template = draw.one([*CASES, *MORE])
-        arguments = draw.arguments(template)
-        json.dumps(arguments)
-        try:
-            transaction = document.apply(edit, **arguments)
-        except EditError:
-            assert bytes_of(document) == states[-1], "a refused edit leaves no trace"
+@pytest.mark.parametrize("seed", first(36, range(300)))
+def test_any_sequence_of_edits(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    document = opened(tmp_path, seed)
+    states = [(bytes_of(document), values_of(document))]
+    was_saved = False
+
+    def seen(change: DocumentChange) -> None:
+        if change.kind == "edit" and len(document.history.done) == len(states):
+            states.append((bytes_of(document), values_of(document)))
+
+    document.on_change.append(seen)
+    for _ in range(dice.randint(4, 24)):
+        if seed % 3 == 0 and dice.random() < 0.15:
+            save(document)
+            was_saved = True
+            with_file = Document.open(document.path or "")
+            assert values_of(with_file) == values_of(document) == states[-1][1]
+            assert not document.changed_on_disk()
+            with_file.close()
+        prop = dice.choice(EDITS)
+        arguments = prop.draw(document, dice, dice.choice([1, 2, 3, 9]))
+        if not arguments:
             continue
-        note(f"{edit} {arguments}")
-        if transaction.primitives:
-            states.append(bytes_of(document))
+        if dice.random() < 0.4:
+            arguments = varied(document, arguments, dice)
+        try:
+            document.apply(prop.edit, **json.loads(json.dumps(arguments)))
+        except DldError:
+            assert bytes_of(document) == states[-1][0], "a refused edit leaves no trace"
+    document.on_change.remove(seen)
     for state in reversed(states[:-1]):
         document.undo()
-        assert bytes_of(document) == state
-    assert not document.dirty
+        assert (bytes_of(document), values_of(document)) == state
+    assert was_saved or not document.dirty
     for state in states[1:]:
         document.redo()
-        assert bytes_of(document) == state
+        assert (bytes_of(document), values_of(document)) == state
 
-    saved = tmp_path / "saved.onnx"
-    save(document, saved, overwrite=True)
-    onnx.load(saved, load_external_data=False)
-    fresh = Document.open(saved)
+    save(document, tmp_path / "saved.onnx", overwrite=True)
+    onnx.load(tmp_path / "saved.onnx", load_external_data=False)
+    fresh = Document.open(tmp_path / "saved.onnx")
     check_indexes(document, fresh)
-    if b"dld.pending" in states[-1]:
+    assert values_of(fresh) == states[-1][1]
+    if b"dld.pending" in states[-1][0] or was_saved:
         return  # saving has moved payloads to another file: where they are is not what it was
-    assert bytes_of(fresh) == states[-1]
-    for transaction, state in zip(
+    for transaction, (state, _) in zip(
         reversed(document.history.done), reversed(states[:-1]), strict=True
     ):
         inverse = inverse_arguments(document, transaction)
         assert bytes_of(document) == state
         fresh.apply("restore", **json.loads(json.dumps(inverse)))
         assert bytes_of(fresh) == state, "the journal's inverse does the same as the undo"
-    fresh.close()
-    document.close()

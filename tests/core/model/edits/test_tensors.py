@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.blobs import PATCH_LIMIT, PatchedBlob
@@ -173,99 +171,3 @@ def test_many_cell_edits_stay_patches_until_they_are_many(tmp_path: Path) -> Non
     assert float(flat.read(0, 3).sum()) == 3
     document.undo()
     assert read(document, "big")[5 * 997] == 5
-
-
-DTYPES = st.sampled_from(["float32", "float16", "bfloat16", "int4", "uint8", "float8e5m2", "bool"])
-NAMES = st.sampled_from(["w", "unused", "big", "halves", "out", "new", "x"])
-TENSORS = st.one_of(NAMES.map(lambda name: {"initializer": name}), st.just(VALUE))
-VALUES = st.lists(st.sampled_from([0, 1, 3, -2, 0.5, "nan"]), min_size=1, max_size=3)
-FILLS = st.sampled_from(
-    [{"kind": "zeros"}, {"kind": "normal", "seed": 1}, {"kind": "uniform", "low": 0, "high": 1}]
-)
-DIMS = st.sampled_from([[2], [3, 3], [3000], [0], [1500, 2]])
-EDITS = st.one_of(
-    st.tuples(
-        st.just("add_initializer"),
-        st.fixed_dictionaries({"name": NAMES, "dtype": DTYPES, "dims": DIMS, "fill": FILLS}),
-    ),
-    st.tuples(
-        st.just("delete_initializers"),
-        st.fixed_dictionaries(
-            {"names": st.lists(NAMES, min_size=1, max_size=2), "disconnect": st.booleans()}
-        ),
-    ),
-    st.tuples(
-        st.just("convert_tensor"), st.fixed_dictionaries({"tensor": TENSORS, "dtype": DTYPES})
-    ),
-    st.tuples(
-        st.just("set_elements"),
-        st.fixed_dictionaries({"tensor": TENSORS, "start": st.integers(0, 8), "values": VALUES}),
-    ),
-    st.tuples(
-        st.just("replace_tensor"),
-        st.fixed_dictionaries(
-            {
-                "tensor": TENSORS,
-                "dtype": DTYPES,
-                "dims": DIMS,
-                "payload": st.sampled_from([None, {"values": [1, 2]}, {"raw": "AAAAAA=="}]),
-            }
-        ),
-    ),
-    *(
-        st.tuples(st.just(edit), st.fixed_dictionaries({"names": st.lists(NAMES, min_size=1)}))
-        for edit in ("set_inline", "to_sparse", "to_dense")
-    ),
-    st.tuples(
-        st.just("set_external"),
-        st.fixed_dictionaries(
-            {
-                "names": st.lists(NAMES, min_size=1, max_size=3),
-                "location": st.sampled_from(["", "a.data", "old.data"]),
-            }
-        ),
-    ),
-)
-
-
-def values_of(document: Document) -> dict[str, tuple[str, tuple[int, ...], bytes]]:
-    return {
-        tensor.name: (tensor.dtype, tensor.shape, tensor.read().tobytes())
-        for tensor in document.main.initializers
-    }
-
-
-@pytest.mark.broad
-@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(edits=st.lists(st.one_of(EDITS, EDITS, st.just(("save", {}))), max_size=14))
-def test_any_sequence_undoes_to_the_same_bytes_and_saves_what_it_shows(
-    tmp_path: Path, edits: list[tuple[str, dict[str, Any]]]
-) -> None:
-    for file in tmp_path.glob("*.data"):
-        file.unlink()
-    document = opened(tmp_path)
-    states = [(bytes_of(document), values_of(document))]
-    for edit, arguments in edits:
-        if edit == "save":
-            save(document)
-            fresh = Document.open(document.path or "")
-            assert values_of(fresh) == values_of(document) == states[-1][1]
-            fresh.close()
-            assert not document.changed_on_disk()
-            continue
-        try:
-            transaction = document.apply(edit, scope=[], **arguments)
-        except EditError:
-            assert bytes_of(document) == states[-1][0], "a refused edit leaves no trace"
-            continue
-        if transaction.primitives:
-            states.append((bytes_of(document), values_of(document)))
-    for data, values in reversed(states[:-1]):
-        document.undo()
-        assert bytes_of(document) == data
-        assert values_of(document) == values
-    for data, values in states[1:]:
-        document.redo()
-        assert bytes_of(document) == data
-        assert values_of(document) == values
-    document.close()

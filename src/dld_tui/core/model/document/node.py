@@ -288,7 +288,9 @@ class Node:
         if scopes:
             name = text_of(attribute.name)
             bodies = self.children.get(name, [])
-            self.children = {**self.children, name: bodies}
+            known = {**self.children, name: bodies}
+            names = dict.fromkeys(text_of(one.name) for one in self.proto.attribute)
+            self.children = {one: known[one] for one in names if one in known}
             at = self._bodies_before(attribute)
             bodies[at:at] = scopes
 
