@@ -473,7 +473,7 @@ def counted_einsum(terms: list[str], output: str, sizes: dict[str, int]) -> tupl
     return products, others
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_einsum_sums_over_one_operand_before_it_multiplies(seed: int) -> None:
     """As ONNX Runtime: ``ij,jk->i`` of 700 x 700 takes 2 % of the time of ``ij,jk->ik``."""
     random = np.random.default_rng(seed)

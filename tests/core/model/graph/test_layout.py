@@ -96,7 +96,7 @@ def overlapping(layout: Layout) -> list[tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(40))
 def test_nothing_is_drawn_on_top_of_anything(seed: int) -> None:
     graph = random_graph(seed)
     layout = boxed(graph)
@@ -109,7 +109,7 @@ def test_nothing_is_drawn_on_top_of_anything(seed: int) -> None:
     assert sorted(box.vertex for boxes in layout.ranks for box in boxes) == list(range(len(graph)))
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_every_line_arrives(seed: int) -> None:
     """Following the wires from a vertex down leads to each target that has no stub."""
     graph = random_graph(seed, cycles=False)
@@ -125,7 +125,7 @@ def test_every_line_arrives(seed: int) -> None:
         assert set(net.targets) - stubbed <= arrived
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_same_graph_is_drawn_the_same_way(seed: int) -> None:
     first, second = picture(random_graph(seed)), picture(random_graph(seed))
     assert first == second
@@ -215,7 +215,7 @@ def check(graph: Graph, layout: Layout) -> None:
     assert drawn_links(layout, text_of(layout, graph.labels)) == expected(graph, layout)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(16))
 def test_every_tensor_has_cells_of_its_own(seed: int) -> None:
     graph = random_graph(seed, most=30 + seed)
     check(graph, laid_out(graph, 3, heights=1 + seed % 3))
@@ -256,7 +256,7 @@ def test_links_lead_away_first() -> None:
     assert [link.source for link in links_at(graph, 3)] == [1, 2]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_line_is_one_way_from_box_to_box_in_cells_of_its_tensor(seed: int) -> None:
     graph = random_graph(seed, most=30 + seed)
     size = lambda vertex, stubs: (len(graph.labels[vertex]) + 4, 3 + vertex % 3)  # noqa: E731
@@ -335,7 +335,7 @@ def test_a_kind_of_block_is_arranged_once(monkeypatch: pytest.MonkeyPatch) -> No
     assert len(arranged) <= 3, "the first, those in the middle, the last"
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(20))
 def test_the_parts_make_one_drawing(seed: int) -> None:
     graph = random_graph(seed)
     layers = layers_of(graph)
@@ -438,7 +438,7 @@ def test_a_box_goes_where_it_is_put_and_its_lines_follow(name: str, move: tuple[
     check_moved(graph, lay_out(graph, size, moves=moves), lay_out(graph, size), moves)
 
 
-@pytest.mark.parametrize("seed", first(8, range(25), pytest.mark.broad))
+@pytest.mark.parametrize("seed", first(5, range(25)))
 def test_whatever_is_moved(seed: int) -> None:
     graph = random_graph(seed)
     moves = {

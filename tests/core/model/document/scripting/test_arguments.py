@@ -103,7 +103,7 @@ def try_wrong_arguments(seed: int, count: int) -> int:
 
 
 def test_wrong_arguments_are_refused_and_leave_no_trace() -> None:
-    assert try_wrong_arguments(seed=1, count=400) > 160
+    assert try_wrong_arguments(seed=1, count=200) > 80
 
 
 @pytest.mark.slow
