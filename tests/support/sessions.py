@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from dld_tui.core.files.wire import splice
-from dld_tui.core.model.document import Document, Scope
+from dld_tui.core.model.document import Document, Node, Scope
 from dld_tui.core.model.document.serialise import skeleton_bytes
+from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import models
 
 
@@ -23,6 +25,27 @@ def document_of(scope: Scope) -> Document:
     """Return the document that a scope is of."""
     assert isinstance(scope.document, Document)
     return scope.document
+
+
+def tensor_in(document: Document, name: str) -> Tensor:
+    """Return an initializer of the main graph, which must be there."""
+    tensor = document.main.initializer(name)
+    assert tensor is not None
+    return tensor
+
+
+def type_in(document: Document, name: str) -> ValueType:
+    """Return the type of a value of the main graph, which must be known."""
+    known = document.main.value_type(name)
+    assert known is not None
+    return known
+
+
+def node_in(document: Document, ref: str) -> Node:
+    """Return a node of the main graph, which must be there."""
+    node = document.main.find(ref)
+    assert node is not None
+    return node
 
 
 def bytes_of(document: Document) -> bytes:

@@ -16,7 +16,7 @@ from dld_tui.core.model.document.scope import visible_values
 from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.document.transactions import SetAttribute, Transaction
 from tests.support import models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, tensor_in
 
 
 @pytest.mark.parametrize("text", [models.CHAIN, models.BRANCHES, models.FUNCTIONS])
@@ -46,8 +46,7 @@ def test_every_field_of_a_rich_model_comes_back(tmp_path: Path) -> None:
     document = Document.open(path)
     assert len(document.blobs) == 1
     assert bytes_of(document) == path.read_bytes()
-    tensor = document.main.initializer("big")
-    assert tensor is not None
+    tensor = tensor_in(document, "big")
     np.testing.assert_array_equal(tensor.read(), weights)
     np.testing.assert_array_equal(tensor.read(4000, 10), weights[4000:4010])
 
@@ -153,8 +152,7 @@ def test_saving_streams_payloads_and_re_points_them(tmp_path: Path) -> None:
     assert (document.dirty, document.changed_on_disk()) == (False, False)
     saved = onnx.load(path)
     assert saved.graph.node[0].name == "a much longer name than before"
-    tensor = document.main.initializer("big")
-    assert tensor is not None
+    tensor = tensor_in(document, "big")
     np.testing.assert_array_equal(tensor.read(), weights)
     document.undo()
     save(document)

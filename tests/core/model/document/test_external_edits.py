@@ -22,6 +22,7 @@ from dld_tui.core.model.document.summary import summarise
 from dld_tui.core.model.tensors.tensor import Tensor, tensor_statistics
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import tensor_in
 
 SIZE = 20_000
 A: JSON = {"initializer": "wa"}
@@ -43,8 +44,7 @@ def document(tmp_path: Path) -> Document:
 
 
 def tensor(document: Document, name: str) -> Tensor:
-    found = document.main.initializer(name)
-    assert found is not None
+    found = tensor_in(document, name)
     return found
 
 

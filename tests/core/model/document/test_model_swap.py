@@ -23,7 +23,7 @@ from dld_tui.core.model.shapes.staleness import Staleness
 from dld_tui.core.model.tensors.payloads import payload_dir, sweep
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, node_in, tensor_in
 
 SIZE = 40_000
 
@@ -44,8 +44,7 @@ def weighted(folder: Path, name: str, *, value: float, external: bool = False) -
 
 
 def big(document: Document) -> float:
-    tensor = document.main.initializer("big")
-    assert tensor is not None
+    tensor = tensor_in(document, "big")
     return float(tensor.read()[-1])
 
 
@@ -90,7 +89,7 @@ def test_scopes_functions_and_subgraphs_follow(tmp_path: Path) -> None:
     document.apply("replace_model", model=keep_model(document, other))
     assert document.functions == []
     assert {scope.title for scope in document.scopes()} == {"main", "then_branch", "else_branch"}
-    (then, _) = document.main.find("choose").subgraphs()  # type: ignore[union-attr]
+    (then, _) = node_in(document, "choose").subgraphs()
     assert then.parent is document.main
     assert then.resolve("a").node is document.main.find("pre")  # type: ignore[union-attr]
     document.apply("rename_value", scope=[], value="a", name="renamed")
@@ -202,8 +201,7 @@ def test_large_results_are_moved_and_payloads_stay_in_the_file(tmp_path: Path) -
     assert isinstance(described, dict)
     assert not result.exists()
     document.apply("replace_model", model=described)
-    tensor = document.main.initializer("big")
-    assert tensor is not None
+    tensor = tensor_in(document, "big")
     assert tensor.payload is not None
     assert [str(path) for path in kept_files()] == [described["file"]]
     document.close()

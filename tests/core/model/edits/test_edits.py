@@ -14,7 +14,7 @@ from dld_tui.core.model.document import Document, DocumentChange
 from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import bytes_of, opened
+from tests.support.sessions import bytes_of, node_in, opened
 
 
 def reloaded(document: Document) -> onnx.ModelProto:
@@ -141,9 +141,9 @@ def test_delete_leaves_users_without_a_source(tmp_path: Path) -> None:
 def test_delete_and_reconnect_inside_and_at_an_output(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
     document.apply("delete_nodes", scope=[], nodes=["second"], reconnect=True)
-    assert document.main.find("third").inputs == ("a", "a")  # type: ignore[union-attr]
+    assert node_in(document, "third").inputs == ("a", "a")
     document.apply("delete_nodes", scope=[], nodes=["last"], reconnect=True)
-    assert document.main.find("third").outputs == ("y",)  # type: ignore[union-attr]
+    assert node_in(document, "third").outputs == ("y",)
     onnx.checker.check_model(reloaded(document), full_check=True)
 
 
@@ -201,8 +201,7 @@ def test_sparse_tensors_are_attributes_of_any_operator() -> None:
         "values": [5, 6],
     }
     document.apply("set_attribute", **about, kind="sparse_tensor", value=first)
-    third = document.main.find("third")
-    assert third is not None
+    third = node_in(document, "third")
     attribute = third.attribute("weights")
     assert attribute is not None
     assert sparse_lines(document, attribute.value) == "float32 [3, 4]\n0, 3 = 6.0\n2, 1 = 5.0"

@@ -13,7 +13,7 @@ from dld_tui.core.errors import DldError
 from dld_tui.core.model.document import Document
 from tests.oracles import edited_models as oracle
 from tests.support import models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, node_in, tensor_in
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17, "local" : 1]>
@@ -65,8 +65,7 @@ def test_a_chain_becomes_what_others_use_of_it() -> None:
         assert document.main.find("sum") is document.main.find("narrow") is None
         # `a` is still used, and so is `shared`; `b` by TopK.
         assert weights(document) == ["a", "b", "shared", "s", "c"]
-        c = document.main.initializer("c")
-        assert c is not None
+        c = tensor_in(document, "c")
         assert c.dtype == "bfloat16"
         expected = np.array([5 * 7, 7 * 8, 9 * 9], ml_dtypes.bfloat16)
         assert np.array_equal(c.read(), expected)
@@ -81,8 +80,7 @@ def test_sources_that_nothing_else_uses_go_and_outputs_stay() -> None:
         assert document.main.find("square") is None, "only `wide` was computed from it"
         assert document.main.find("sum") is not None, "the subgraph and the output use it"
         fold(document, "out")
-        out = document.main.find("out")
-        assert out is not None
+        out = node_in(document, "out")
         assert (out.op_type, out.outputs) == ("Constant", ("z",))
         fold(document, "parts")
         assert weights(document) == ["a", "b", "shared", "d", "q"], "nothing uses the first output"
@@ -133,8 +131,7 @@ def test_what_is_no_constant_is_refused(node: str, why: str) -> None:
 def test_strings_are_kept() -> None:
     with closing(opened()) as document:
         fold(document, "words")
-        tensor = document.main.initializer("e")
-        assert tensor is not None
+        tensor = tensor_in(document, "e")
         assert list(tensor.proto.string_data) == [b"b", b"a"]
 
 

@@ -15,7 +15,7 @@ from dld_tui.core.model.document.local_functions import calls_itself, instances,
 from dld_tui.core.model.edits.subgraphs import Names
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
-from tests.support.sessions import bytes_of, opened, run
+from tests.support.sessions import bytes_of, node_in, opened, run
 
 LEAKY: list[JSON] = ["function local:leaky"]
 FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.float32)}
@@ -121,7 +121,7 @@ def test_rename_takes_instances_and_imports_along(tmp_path: Path) -> None:
     assert document.opset_imports == {"": 18, "other": 1}, "nothing needs local any more"
     document.apply("rename_function", scope=["function other:soft"], overload="b")
     assert {key_of(f)[2] for f in document.functions} == {"", "b"}
-    assert document.main.find("first").overload == "b"  # type: ignore[union-attr]
+    assert node_in(document, "first").overload == "b"
 
 
 def test_rename_is_refused_where_operators_would_become_instances(tmp_path: Path) -> None:
@@ -159,10 +159,10 @@ def test_duplicate_and_delete(tmp_path: Path) -> None:
 def test_taking_an_input_of_a_function_away_takes_it_from_the_instances(tmp_path: Path) -> None:
     document = opened(tmp_path, body_models.SHAPES)
     document.apply("remove_input", scope=LEAKY, name="x")
-    assert document.main.find("second").inputs == ("a",)  # type: ignore[union-attr]
+    assert node_in(document, "second").inputs == ("a",)
     assert document.scope_at(["function local:outer"]).find("inner").inputs == ("f",)  # type: ignore[union-attr]
     document.apply("remove_output", scope=LEAKY, name="r")
-    assert document.main.find("first").outputs == ()  # type: ignore[union-attr]
+    assert node_in(document, "first").outputs == ()
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -14,6 +14,7 @@ from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import tensor_in
 
 ZEROS: JSON = {"kind": "zeros"}
 THEN: list[JSON] = ["choose:then_branch"]
@@ -86,8 +87,7 @@ def test_an_initializer_in_a_data_file_that_is_there(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(bytes(8) + np.array([1, 2], np.float32).tobytes())
     fill: dict[str, JSON] = {"kind": "external", "location": "w.bin", "offset": 8, "length": 8}
     add(document, "out", fill=fill)
-    tensor = document.main.initializer("out")
-    assert tensor is not None
+    tensor = tensor_in(document, "out")
     assert tensor.read().tolist() == [1, 2]
     cases: list[tuple[dict[str, JSON], str]] = [
         ({"offset": 12}, "Invalid offset/length"),
@@ -116,8 +116,7 @@ def test_sparse_and_back_keeps_every_bit(tmp_path: Path, dtype: str, count: int)
     document.apply("replace_tensor", scope=[], **reshaped)
     if count:
         document.apply("set_elements", scope=[], tensor={"initializer": "s"}, start=1, values=[0])
-    tensor = document.main.initializer("s")
-    assert tensor is not None
+    tensor = tensor_in(document, "s")
     values = tensor.read().tobytes()
     document.apply("to_sparse", scope=[], names=["s"])
     assert document.main.initializer("s") is None
@@ -127,8 +126,7 @@ def test_sparse_and_back_keeps_every_bit(tmp_path: Path, dtype: str, count: int)
     again = Document.open(tmp_path / "sparse.onnx")
     for reader in (document, again):
         reader.apply("to_dense", scope=[], names=["s"])
-        dense = reader.main.initializer("s")
-        assert dense is not None
+        dense = tensor_in(reader, "s")
         assert dense.shape == (1, count)
         assert dense.read().tobytes() == values
 
@@ -149,8 +147,7 @@ def test_indices_of_several_dimensions_and_wrong_ones(tmp_path: Path) -> None:
     path.write_bytes(sparse_model([0, 1, 1, 0], [2, 2], rank=2).SerializeToString())
     document = Document.open(path)
     document.apply("to_dense", scope=[], names=["s"])
-    tensor = document.main.initializer("s")
-    assert tensor is not None
+    tensor = tensor_in(document, "s")
     assert tensor.read().tolist() == [0, 1.5, 2.5, 0]
     for places, rank in [([1, 0], 1), ([0, 4], 1), ([-1, 0], 1), ([0, 0, 0, 2], 2), ([0, 0], 1)]:
         path.write_bytes(sparse_model(places, [2, 2], rank=rank).SerializeToString())
@@ -172,8 +169,7 @@ def test_elements_of_a_sparse_one_are_set(tmp_path: Path, rank: int) -> None:
     (record,) = document.main.records["sparse_initializer"]
     assert len(record.indices.dims) == rank
     document.apply("to_dense", scope=[], names=["s"])
-    tensor = document.main.initializer("s")
-    assert tensor is not None
+    tensor = tensor_in(document, "s")
     assert tensor.shape == (2, 3)
     assert tensor.read().tolist() == [-np.inf, 1.5, 0, 2.5, 0, 0]
 
@@ -183,8 +179,7 @@ def test_a_sparse_one_is_made_of_indices_and_values(tmp_path: Path) -> None:
     entries: dict[str, JSON] = {"dims": [2, 3], "indices": [[1, 2], 0], "values": [7, 1]}
     document.apply("set_sparse", scope=[], name="new", dtype="int64", **entries)
     document.apply("to_dense", scope=[], names=["new"])
-    tensor = document.main.initializer("new")
-    assert tensor is not None
+    tensor = tensor_in(document, "new")
     assert tensor.read().tolist() == [1, 0, 0, 0, 0, 7]
     wrong: list[tuple[dict[str, JSON], str]] = [
         ({"indices": [0, 0]}, "twice"),

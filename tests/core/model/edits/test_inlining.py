@@ -14,7 +14,7 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.local_functions import instances
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
-from tests.support.sessions import bytes_of, opened, run
+from tests.support.sessions import bytes_of, opened, run, type_in
 
 FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.float32)}
 HEAD = '<ir_version: 10, opset_import: ["" : 18, "local" : 1]>'
@@ -153,7 +153,7 @@ def test_types_come_along_without_their_symbols(tmp_path: Path) -> None:
     document = Document.open(path)
     document.apply("inline_function", nodes=[[[], "second"]])
     made = next(node for node in document.main.nodes if node.op_type == "LeakyRelu").outputs[0]
-    assert document.main.value_type(made).text == "float32[?, 3]"  # type: ignore[union-attr]
+    assert type_in(document, made).text == "float32[?, 3]"
 
 
 @pytest.mark.parametrize(

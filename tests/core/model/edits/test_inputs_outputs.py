@@ -11,7 +11,7 @@ from dld_tui.core.checks import check
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from tests.support import models
-from tests.support.sessions import bytes_of, opened
+from tests.support.sessions import bytes_of, opened, type_in
 
 
 def model_of(document: Document) -> onnx.ModelProto:
@@ -25,7 +25,7 @@ def test_outputs_and_inputs(tmp_path: Path) -> None:
     document.apply("add_input", scope=[], name="z", dtype="int64", dims=[2, None])
     document.apply("add_input", scope=[], name="w")
     assert (document.main.outputs, document.main.inputs) == (("y", "b"), ("x", "z", "w"))
-    assert document.main.value_type("w").text == "float32[4]"  # type: ignore[union-attr]
+    assert type_in(document, "w").text == "float32[4]"
     onnx.checker.check_model(model_of(document), full_check=True)
     document.apply("remove_output", scope=[], name="b")
     document.apply("remove_input", scope=[], name="z")
@@ -63,7 +63,7 @@ def test_value_types(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
     for value in ("a", "x"):
         document.apply("set_value_type", scope=[], value=value, dtype="float16", dims=["M", 8])
-        assert document.main.value_type(value).text == "float16[M, 8]"  # type: ignore[union-attr]
+        assert type_in(document, value).text == "float16[M, 8]"
     document.apply("set_value_type", scope=[], value="a", dtype=None, dims=None)
     assert document.main.value_type("a") is None
 

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from tests.support import models
-from tests.support.sessions import bytes_of, opened
+from tests.support.sessions import bytes_of, node_in, opened
 
 
 def valid(document: Document) -> onnx.ModelProto:
@@ -21,8 +21,7 @@ def valid(document: Document) -> onnx.ModelProto:
 
 
 def inputs(document: Document, ref: str) -> tuple[str, ...]:
-    node = document.main.find(ref)
-    assert node is not None
+    node = node_in(document, ref)
     return node.inputs
 
 
@@ -108,8 +107,8 @@ def test_bypass_keeps_the_node(tmp_path: Path) -> None:
     assert inputs(document, "third") == ("a", "a")
     assert document.main.find("second") is not None
     document.apply("bypass_nodes", scope=[], nodes=["last"])
-    assert document.main.find("last").outputs == ("y_bypassed",)  # type: ignore[union-attr]
-    assert document.main.find("third").outputs == ("y",)  # type: ignore[union-attr]
+    assert node_in(document, "last").outputs == ("y_bypassed",)
+    assert node_in(document, "third").outputs == ("y",)
     valid(document)
 
 

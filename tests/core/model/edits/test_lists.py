@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
+from tests.support.sessions import tensor_in
 
 MODEL = """<ir_version: 8, opset_import: ["": 17, "my": 1]>
 g (float[2,3] x) => (float[2,3] y) {
@@ -124,12 +125,10 @@ def test_rows_are_spliced_as_numpy_does(
         )  # fmt: skip
         expected = np.delete(expected, range(start, start + delete), axis)
         expected = np.insert(expected, [start] * insert, 9, axis)
-    tensor = document.main.initializer("w")
-    assert tensor is not None
+    tensor = tensor_in(document, "w")
     assert np.array_equal(tensor.read().reshape(tensor.shape), expected)
     document.apply(
         "splice_tensor", scope=[], tensor={"initializer": "s"}, axis=0, start=1, insert=1
     )
-    words = document.main.initializer("s")
-    assert words is not None
+    words = tensor_in(document, "s")
     assert words.read().tolist() == [b"one", b"", b"two"]

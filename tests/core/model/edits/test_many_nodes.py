@@ -10,6 +10,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import node_in
 
 THEN: list[JSON] = ["choose:then_branch"]
 ELSE: list[JSON] = ["choose:else_branch"]
@@ -36,8 +37,7 @@ def test_node_inside_a_deleted_one_goes_with_it(document: Document) -> None:
 def test_delete_and_reconnect_a_chain(tmp_path: Path) -> None:
     document = Document.open(models.write(tmp_path, models.CHAIN))
     document.apply("delete_many", nodes=[[[], "third"], [[], "second"]], reconnect=True)
-    last = document.main.find("last")
-    assert last is not None
+    last = node_in(document, "last")
     assert last.inputs == ("a",)
 
 

@@ -12,6 +12,7 @@ from dld_tui.core.model.document.new_model import NewModel, opsets_of
 from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.edits.new_document import new_document
 from dld_tui.core.model.operators.registry import DEFAULT_OPSET
+from tests.support.sessions import type_in
 
 
 def test_operator_sets() -> None:
@@ -31,8 +32,7 @@ def test_inputs_and_outputs_are_declared(tmp_path: Path) -> None:
     )
     document = new_document(request)
     assert document.main.inputs == ("x", "a[0]/b:c", "bare")
-    known = document.main.value_type("x")
-    assert known is not None
+    known = type_in(document, "x")
     assert (known.dtype, known.dims) == ("float32", ("N", 3, None))
     save(document, tmp_path / "new.onnx")
     document.close()

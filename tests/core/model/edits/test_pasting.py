@@ -15,7 +15,7 @@ from dld_tui.core.model.document.parts.fragment import Fragment, fragment_of
 from dld_tui.core.model.document.serialise import save
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, node_in, tensor_in
 
 INNER = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -99,16 +99,14 @@ def test_pasting_does_not_close_a_cycle(tmp_path: Path) -> None:
     fragment = copied(document.main, "second")
     document.apply("delete_nodes", scope=[], nodes=["second"])
     paste(document, fragment, connect={"a": "c"})
-    pasted = document.main.find("second")
-    assert pasted is not None
+    pasted = node_in(document, "second")
     assert pasted.outputs == ("b_1",), "c is computed from b: it must not become b's source"
 
 
 def test_captures_follow_and_inner_names_stay_apart(tmp_path: Path) -> None:
     document = opened(tmp_path, INNER)
     paste(document, copied(document.main, "pre", "choose"))
-    copy = document.main.find("choose_1")
-    assert copy is not None
+    copy = node_in(document, "choose_1")
     then = copy.subgraphs()[0]
     assert set(then.captured()) == {"a_1", "t"}
     checked(document)
@@ -140,8 +138,7 @@ def test_other_model_gets_initializers_and_says_what_has_no_source(tmp_path: Pat
     bare = opened(tmp_path, models.FUNCTIONS, "bare.onnx")
     assert paste(bare, fragment) == "paste 2 nodes, 1 input without a source"
     assert bare.main.nodes[-2].inputs == ("a", "w")
-    tensor = bare.main.initializer("w")
-    assert tensor is not None
+    tensor = tensor_in(bare, "w")
     assert list(tensor.read()) == [1, 2, 3, 4]
 
 
@@ -150,8 +147,7 @@ def test_same_name_with_other_values_is_another_initializer(tmp_path: Path) -> N
     target = opened(tmp_path, models.CHAIN)
     paste(target, copied(source.main, "second"))
     assert target.main.nodes[-1].inputs == ("a", "w_1")
-    tensor = target.main.initializer("w_1")
-    assert tensor is not None
+    tensor = tensor_in(target, "w_1")
     assert tensor.read()[0] == 9
 
 
@@ -258,8 +254,7 @@ def test_external_data_is_taken_in(tmp_path: Path) -> None:
     source = Document.open(tmp_path / "e.onnx")
     target = opened(tmp_path, models.FUNCTIONS)
     paste(target, copied(source.main, "second"))
-    tensor = target.main.initializer("w")
-    assert tensor is not None
+    tensor = tensor_in(target, "w")
     assert not tensor.is_external
     np.testing.assert_array_equal(tensor.read(), weights)
 

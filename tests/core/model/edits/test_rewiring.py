@@ -12,7 +12,7 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import bytes_of, opened
+from tests.support.sessions import bytes_of, node_in, opened, type_in
 
 JOIN = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -27,8 +27,7 @@ TWICE: list[JSON] = ["function local:twice"]
 
 
 def inputs(document: Document, ref: str) -> tuple[str, ...]:
-    node = document.main.find(ref)
-    assert node is not None
+    node = node_in(document, ref)
     return node.inputs
 
 
@@ -59,8 +58,7 @@ def test_a_terminal_is_taken_out_and_those_after_it_move_up(tmp_path: Path) -> N
     document.apply("remove_terminal", scope=[], node="join", side="input", index=1)
     assert inputs(document, "join") == ("part", "z")
     document.apply("remove_terminal", scope=[], node="cut", side="output", index=0)
-    cut = document.main.find("cut")
-    assert cut is not None
+    cut = node_in(document, "cut")
     assert cut.outputs == ("second",)
 
 
@@ -107,8 +105,7 @@ def test_a_graph_input_is_made_for_a_terminal(tmp_path: Path) -> None:
     assert inputs(document, "third") == ("b", "b_input")
     document.apply("set_value_type", scope=[], value="a", dtype="float32", dims=["N", 4])
     document.apply("expose_input", scope=[], node="second", index=0, name="fed")
-    known = document.main.value_type("fed")
-    assert known is not None
+    known = type_in(document, "fed")
     assert known.text == "float32[N, 4]"
 
 
@@ -126,8 +123,7 @@ def test_an_output_is_replaced_in_its_place(tmp_path: Path) -> None:
     document = opened(tmp_path, JOIN)
     document.apply("replace_output", scope=[], name="y", by="x")
     assert document.main.outputs == ("x", "part")
-    known = document.main.value_type("x")
-    assert known is not None
+    known = type_in(document, "x")
     assert known.text == "float32[N, 4]"
     functions = opened(tmp_path, models.FUNCTIONS)
     functions.apply("replace_output", scope=TWICE, name="r", by="v")

@@ -12,7 +12,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
-from tests.support.sessions import bytes_of, opened, run
+from tests.support.sessions import bytes_of, node_in, opened, run
 
 
 def without_body(folder: Path, node: str, attribute: str) -> Document:
@@ -23,7 +23,7 @@ def without_body(folder: Path, node: str, attribute: str) -> Document:
 
 def test_a_new_loop_body_passes_its_state_on_and_runs(tmp_path: Path) -> None:
     document = without_body(tmp_path, "repeat", "body")
-    assert document.main.find("repeat").children == {}  # type: ignore[union-attr]
+    assert node_in(document, "repeat").children == {}
     document.apply("add_subgraph", scope=[], node="repeat", attribute="body")
     body = document.scope_at(["repeat:body"])
     assert body.inputs == ("iteration", "condition", "state_0")
@@ -127,7 +127,7 @@ def test_a_copy_is_refused_where_a_captured_value_is_not_the_same(
     arguments = {"attribute": "extra", "source": ["choose:then_branch"], **setup}
     if reason is None:
         document.apply("copy_subgraph", **arguments)  # type: ignore[arg-type]
-        assert "extra" in document.main.find("late").children  # type: ignore[union-attr]
+        assert "extra" in node_in(document, "late").children
         return
     with pytest.raises(EditError, match=reason):
         document.apply("copy_subgraph", **arguments)  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from dld_tui.core.conversion.copies import infer
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.edits.casting import add_switches
 from tests.support import models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, type_in
 
 
 def opened(folder: Path, text: str) -> Document:
@@ -33,8 +33,7 @@ def test_each_node_gets_its_own_choice_of_a_value(tmp_path: Path) -> None:
     assert counts["If"] == 4 + 4, "what each takes and makes"
     assert counts["Where"] == 1, "the four elements of w"
     assert [*document.main.inputs] == ["x", *(f"s_{node.name}" for node in nodes)]
-    known = document.main.value_type("s_first")
-    assert known is not None
+    known = type_in(document, "s_first")
     assert (known.dtype, known.dims) == ("bool", ())
 
 

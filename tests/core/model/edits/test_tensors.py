@@ -17,7 +17,7 @@ from dld_tui.core.model.tensors.payloads import reference
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, node_in, tensor_in, type_in
 
 BIG: JSON = {"initializer": "big"}
 VALUE: JSON = {"node": "const", "attribute": "value"}
@@ -47,8 +47,7 @@ def opened(tmp_path: Path) -> Document:
 
 
 def read(document: Document, name: str) -> np.ndarray[Any, Any]:
-    tensor = document.main.initializer(name)
-    assert tensor is not None
+    tensor = tensor_in(document, name)
     return tensor.read()
 
 
@@ -66,8 +65,7 @@ def test_cells_of_every_kind_of_storage(tmp_path: Path) -> None:
         found = read(document, name).astype(np.float64)
         assert np.array_equal(found, expected, equal_nan=True)
     document.apply("set_elements", scope=[], tensor=VALUE, start=0, values=[2**62])
-    attribute = document.main.find("const")
-    assert attribute is not None
+    attribute = node_in(document, "const")
     tensor = attribute.attributes()[0].value
     assert isinstance(tensor, Tensor)
     assert tensor.read().tolist() == [2**62, 2, 3]
@@ -117,12 +115,10 @@ def test_an_edit_that_changes_nothing_is_none(tmp_path: Path) -> None:
 def test_declared_types_follow(tmp_path: Path) -> None:
     document = opened(tmp_path)
     document.apply("convert_tensor", scope=[], tensor=BIG, dtype="float16")
-    declared = document.main.value_type("big")
-    assert declared is not None
+    declared = type_in(document, "big")
     assert declared.text == "float16[30, m]"
     document.apply("replace_tensor", scope=[], tensor=BIG, dtype="float16", dims=[3000])
-    declared = document.main.value_type("big")
-    assert declared is not None
+    declared = type_in(document, "big")
     assert declared.text == "float16[3000]"
 
 
@@ -139,8 +135,7 @@ def test_replacing_by_reference_and_by_values(tmp_path: Path) -> None:
         payload={"values": ["a", "b"]},
     )  # fmt: skip
     document.apply("set_elements", scope=[], tensor=VALUE, start=1, values=["\udcff"])
-    node = document.main.find("const")
-    assert node is not None
+    node = node_in(document, "const")
     assert node.attributes()[0].value.read().tolist() == [b"a", b"\xff"]
     save(document)
     loaded = onnx.load(tmp_path / "model.onnx")
@@ -158,16 +153,14 @@ def test_many_cell_edits_stay_patches_until_they_are_many(tmp_path: Path) -> Non
     )  # fmt: skip
     for place in range(200):
         document.apply("set_elements", scope=[], tensor=BIG, start=place * 997, values=[place])
-    tensor = document.main.initializer("big")
-    assert tensor is not None
+    tensor = tensor_in(document, "big")
     payload = tensor.payload()
     assert isinstance(payload, PatchedBlob)
     assert payload.patch_size < 200 * 200
     assert tensor.read(5 * 997, 1).tolist() == [5]
     values: list[JSON] = [1.0] * (PATCH_LIMIT // 4 + 1)
     document.apply("set_elements", scope=[], tensor=BIG, start=0, values=values)
-    flat = document.main.initializer("big")
-    assert flat is not None
+    flat = tensor_in(document, "big")
     assert type(flat.payload()).__name__ == "Blob"
     assert float(flat.read(0, 3).sum()) == 3
     document.undo()

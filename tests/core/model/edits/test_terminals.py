@@ -20,6 +20,7 @@ from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.drawn_models import drawn_model
 from tests.support.runtime import session_of
+from tests.support.sessions import type_in
 
 DTYPES = {
     f"tensor({name})": np.dtype(dtype)
@@ -184,8 +185,7 @@ def test_refused_and_nothing_changed(tmp_path: Path, wanted: dict[str, Any], say
             document.apply("convert_terminals", **wanted)
         assert says in str(caught.value)
         assert (len(document.main.nodes), len(document.history.done)) == (5, 0)
-        known = document.main.value_type("x")
-        assert known is not None
+        known = type_in(document, "x")
         assert known.text == "float32[batch, 3, 4, 5]"
 
 

@@ -13,7 +13,7 @@ from dld_tui.core.model.document.summary import opset_imports
 from dld_tui.core.model.edits.wiring import NewInitializer, NodeWiring, Setting, parse_initializer
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import document_of
+from tests.support.sessions import document_of, tensor_in
 
 
 def wiring(
@@ -118,8 +118,7 @@ def test_a_new_initializer_comes_with_it(tmp_path: Path) -> None:
     assert add.why_not(1, add.inputs[1]) is None
     document = document_of(add.scope)
     document.apply(add.edit())
-    tensor = document.main.initializer("Add_B")
-    assert tensor is not None
+    tensor = tensor_in(document, "Add_B")
     assert (tensor.dtype, tensor.shape) == ("float32", (4,))
     assert document.main.nodes[1].inputs == ("a", "Add_B")
     document.undo()

@@ -18,6 +18,7 @@ from dld_tui.core.model.graph.build import (
 from dld_tui.core.model.graph.graph import Graph, Kind
 from dld_tui.core.model.graph.rails import demand_order, lay_rails
 from tests.support import models
+from tests.support.sessions import node_in
 
 
 def opened(text: str) -> Document:
@@ -147,8 +148,7 @@ def test_broken_graphs_are_drawn_as_far_as_they_go() -> None:
 def test_vertices_and_nodes_find_each_other(what: str) -> None:
     document = opened(models.CHAIN)
     drawn = graph_of(document.main)
-    node = document.main.find(what)
-    assert node is not None
+    node = node_in(document, what)
     vertex = drawn.vertex(node)
     assert vertex is not None
     assert drawn.subjects[vertex] is node

@@ -25,7 +25,7 @@ from dld_tui.core.model.shapes.inference import (
 )
 from dld_tui.core.model.tensors.value_types import ValueType, value_type_of
 from tests.support import body_models, models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, type_in
 
 NESTED = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
@@ -239,16 +239,14 @@ def test_inference_goes_on_without_it(size: int) -> None:
 def test_what_is_made_with_it_can_become_an_output(tmp_path: Path) -> None:
     with closing(opened(tmp_path, NEGATIVE)) as document:
         document.apply("add_output", scope=[], name="m")
-        known = document.main.value_type("m")
-        assert known is not None
+        known = type_in(document, "m")
         assert known.dims == (None, 4)
         assert extract_nodes(document, document.main.nodes[:1]).document.main.outputs == ("m",)
 
 
 def test_sizes_that_follow_from_it_are_not_folded(tmp_path: Path) -> None:
     with closing(opened(tmp_path, OF_ITS_SIZE)) as document:
-        known = document.main.value_type("y")
-        assert known is not None
+        known = type_in(document, "y")
         assert known.dims is not None
         assert not isinstance(known.dims[0], int)
         macs = next(iter(ModelCosts(document).nodes.values()))

@@ -38,6 +38,7 @@ from dld_tui.core.model.tensors.elements import (
 from dld_tui.core.model.tensors.tensor import Tensor
 from tests.support import models
 from tests.support.elements import DTYPES, tensor_of
+from tests.support.sessions import tensor_in
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -244,8 +245,7 @@ def test_progress_cancelling_and_preparing(tmp_path: Path) -> None:
         "add_initializer", scope=[], name="n", dtype="float32", dims=[size],
         fill={"kind": "normal", "seed": 5},
     )  # fmt: skip
-    tensor = document.main.initializer("n")
-    assert tensor is not None
+    tensor = tensor_in(document, "n")
     heard: list[tuple[int, int]] = []
     report = prepare_conversion(tensor, "bfloat16", progress=lambda *done: heard.append(done))
     assert heard[-1] == (size, size)
@@ -256,8 +256,7 @@ def test_progress_cancelling_and_preparing(tmp_path: Path) -> None:
     assert len(document.prepared) == 1
     document.apply("convert_tensor", scope=[], tensor={"initializer": "n"}, dtype="bfloat16")
     assert document.prepared == {}
-    after = document.main.initializer("n")
-    assert after is not None
+    after = tensor_in(document, "n")
     assert np.array_equal(after.read(), before.astype(ml_dtypes.bfloat16))
 
 

@@ -17,6 +17,7 @@ from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.elements import DTYPES
+from tests.support.sessions import tensor_in
 
 
 @pytest.fixture
@@ -26,8 +27,7 @@ def document(tmp_path: Path) -> Document:
 
 def added(document: Document, dtype: str, dims: list[int], **fill: JSON) -> Tensor:
     document.apply("add_initializer", scope=[], name="new", dtype=dtype, dims=list(dims), fill=fill)
-    tensor = document.main.initializer("new")
-    assert tensor is not None
+    tensor = tensor_in(document, "new")
     assert tensor.problem is None
     assert tensor.shape == tuple(dims)
     return tensor

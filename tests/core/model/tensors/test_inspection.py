@@ -20,6 +20,7 @@ from dld_tui.core.model.tensors.inspection import TensorWindow, tensor_histogram
 from dld_tui.core.model.tensors.tensor import Tensor, tensor_statistics
 from tests.support import models
 from tests.support.elements import tensor_of
+from tests.support.sessions import tensor_in
 
 T = onnx.TensorProto
 
@@ -109,8 +110,7 @@ def test_whatever_field_holds_the_values(
     path = tmp_path / "m.onnx"
     path.write_bytes(model.SerializeToString())
     document = Document.open(path)
-    tensor = document.main.initializer("t")
-    assert tensor is not None
+    tensor = tensor_in(document, "t")
     window = TensorWindow(tensor)
     last = len(expected) * (times - 1)
     found = window.values(last, len(expected)).astype(np.longdouble)
@@ -119,8 +119,7 @@ def test_whatever_field_holds_the_values(
     if times > 1 and field in ("int32_data", "int64_data", "uint64_data"):
         assert len(document.fixed_forms) == 1
     document.apply("set_elements", scope=[], tensor={"initializer": "t"}, start=last, values=[1])
-    changed = document.main.initializer("t")
-    assert changed is not None
+    changed = tensor_in(document, "t")
     assert [float(v) for v in changed.read(last, 3)] == [1.0, *map(float, expected[1:3])]
     document.close()
 

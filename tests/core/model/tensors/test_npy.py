@@ -20,6 +20,7 @@ from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.elements import DTYPES
+from tests.support.sessions import tensor_in
 
 
 @pytest.fixture
@@ -40,8 +41,7 @@ def imported(document: Document, path: Path, **wanted: Any) -> Tensor:
     document.apply(
         "add_initializer", scope=[], name="in", dtype=found.dtype, dims=list(found.dims), fill=fill
     )
-    tensor = document.main.initializer("in")
-    assert tensor is not None
+    tensor = tensor_in(document, "in")
     return tensor
 
 

@@ -32,6 +32,7 @@ from dld_tui.core.model.tensors.payloads import (
 )
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.sessions import tensor_in
 
 LARGE = os.urandom(INLINE_LIMIT + 1)
 
@@ -197,8 +198,7 @@ def test_a_journal_with_payloads_is_replayed_after_a_crash(tmp_path: Path, steps
     result = replay(document, left.lines)
     assert result.refused == []
     forget_journal(left)
-    tensor = document.main.initializer("big")
-    assert tensor is not None
+    tensor = tensor_in(document, "big")
     expected = np.arange(50_000, dtype=np.float32)
     expected[3:5] = [7, 8]
     assert np.array_equal(tensor.read(), expected)

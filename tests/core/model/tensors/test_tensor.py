@@ -14,6 +14,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.tensors.tensor import Tensor, tensor_statistics
 from tests.support import models
+from tests.support.sessions import tensor_in
 
 TYPED_FIELDS = {
     "float_data": ["FLOAT", "COMPLEX64"],
@@ -49,8 +50,7 @@ def opened(folder: Path, *tensors: TensorProto) -> Document:
 
 
 def read(document: Document, name: str) -> Tensor:
-    tensor = document.main.initializer(name)
-    assert tensor is not None
+    tensor = tensor_in(document, name)
     return tensor
 
 
