@@ -67,18 +67,6 @@ def test_what_an_operator_takes_decides(node: str, precision: str, text: str) ->
     assert told.startswith(text) if text else not told
 
 
-def test_the_edit_refuses_what_it_cannot_do_as_a_whole(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    for node, precision, reason in (
-        ("second", "fp16", "is not known"),  # no inference has run
-        ("first", "int8", "needs a scale"),
-        ("first", "fp17", "no precision"),
-    ):
-        nodes: list[JSON] = [[[], "first"], [[], node]]
-        with pytest.raises(EditError, match=reason):
-            document.apply("cast_nodes", nodes=nodes, precision=precision)
-
-
 @pytest.mark.parametrize(
     "node",
     [

@@ -5,13 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 
 import onnx
-import pytest
 
 from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import safe
-from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
-from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import bytes_of
 
@@ -103,19 +100,3 @@ def test_findings_offer_what_they_are_about() -> None:
             document.apply(fix)
         assert document.main.inputs == ("x", "choice")
         assert not {"initializer-is-input", "unused-function"} & {f.rule for f in check(document)}
-
-
-@pytest.mark.parametrize(
-    ("passes", "problem"),
-    [
-        ([], "no pass is given"),
-        (["gone"], "no pass 'gone'"),
-        (["constants-to-initializers", "initializers-to-constants"], "exclude each other"),
-    ],
-)
-def test_wrong_passes_are_refused(passes: list[JSON], problem: str) -> None:
-    with (
-        closing(Document(models.parse(MODEL))) as document,
-        pytest.raises(EditError, match=problem),
-    ):
-        document.apply("clean", passes=passes)

@@ -55,25 +55,6 @@ def test_rename_of_graph_input_output_and_initializer(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "name", "reason"),
-    [
-        ("a", "choice", "already a value"),
-        ("a", "h", "means another value inside 'then_branch'"),
-        ("choice", "h", "means another value inside 'then_branch'"),  # which does not use it
-        ("a", "", "needs a name"),
-        ("nothing", "z", "no value 'nothing'"),
-    ],
-)
-def test_rename_value_refuses_what_would_change_the_meaning(
-    tmp_path: Path, value: str, name: str, reason: str
-) -> None:
-    document = opened(tmp_path, models.BRANCHES)
-    with pytest.raises(EditError, match=reason):
-        document.apply("rename_value", scope=[], value=value, name=name)
-    assert not document.history.done
-
-
-@pytest.mark.parametrize(
     ("kind", "value", "read"),
     [
         ("int", 3, 3),
@@ -110,25 +91,6 @@ def test_set_tensor_attribute(tmp_path: Path) -> None:
     attribute = document.main.nodes[0].attribute("value")
     assert attribute is not None
     np.testing.assert_array_equal(attribute.value.read(), [1, 2])
-
-
-@pytest.mark.parametrize(
-    ("kind", "value"),
-    [("int", 1.5), ("int", 2**63), ("ints", [True]), ("string", 1), ("graph", 1), ("tensor", [])],
-)
-def test_set_attribute_refuses_values_of_another_kind(
-    tmp_path: Path, kind: str, value: object
-) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    with pytest.raises(EditError):
-        document.apply(
-            "set_attribute",
-            scope=[],
-            node="first",
-            attribute="p",
-            kind=kind,
-            value=value,  # type: ignore[arg-type]
-        )
 
 
 def test_delete_leaves_users_without_a_source(tmp_path: Path) -> None:

@@ -52,31 +52,6 @@ def test_a_default_is_what_instances_without_a_value_use(document: Document) -> 
     onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)))
 
 
-def test_what_is_used_or_contradicts_is_refused(document: Document) -> None:
-    cases: list[tuple[str, dict[str, JSON], str]] = [
-        ("remove_function_attribute", {"scope": LEAKY, "attribute": "slope"},
-         "1 attribute inside refer to 'slope', one of 'act'"),
-        ("remove_function_attribute", {"scope": LEAKY, "attribute": "no"}, "declares no attribute"),
-        ("set_function_attribute",
-         {"scope": LEAKY, "attribute": "slope", "kind": "int", "value": 1},
-         "'slope' is of kind float inside"),
-        ("set_function_attribute", {"scope": LEAKY, "attribute": ""}, "needs a name"),
-        ("set_attribute_reference",
-         {"scope": [], "node": "pre", "attribute": "a", "reference": "slope"}, "only inside"),
-        ("set_attribute_reference",
-         {"scope": LEAKY, "node": "sub", "attribute": "a", "reference": "no"}, "Declare it first"),
-        ("set_attribute_reference",
-         {"scope": LEAKY, "node": "sub", "attribute": "a", "reference": "slope", "kind": "ints"},
-         "'slope' is of kind float"),
-        ("set_attribute_reference",
-         {"scope": LEAKY, "node": "sub", "attribute": "a", "reference": "slope", "kind": "x"},
-         "no kind of attribute 'x'"),
-    ]  # fmt: skip
-    for edit, arguments, reason in cases:
-        with pytest.raises(EditError, match=reason):
-            document.apply(edit, **arguments)
-
-
 def test_references_are_set_switched_and_removed(document: Document) -> None:
     inner: dict[str, JSON] = {"scope": OUTER, "node": "zero", "attribute": "value_float"}
     document.apply("set_attribute_reference", **inner, reference="scale")

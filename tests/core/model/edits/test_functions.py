@@ -65,21 +65,6 @@ def test_an_old_model_gets_the_ir_version_that_functions_need(tmp_path: Path) ->
     assert document.model.ir_version == 10
 
 
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ({"name": "leaky"}, "already a function 'local.leaky'"),
-        ({"name": ""}, "needs a name"),
-        ({"name": "f", "domain": "ai.onnx"}, "ai.onnx is for the operators of ONNX"),
-        ({"name": "f", "inputs": ["a", "a"]}, "distinct names"),
-    ],
-)
-def test_a_new_function_is_refused(tmp_path: Path, arguments: dict[str, JSON], reason: str) -> None:
-    document = opened(tmp_path, body_models.SHAPES)
-    with pytest.raises(EditError, match=reason):
-        document.apply("add_function", **arguments)
-
-
 def test_a_new_function_imports_what_the_model_does_not(tmp_path: Path) -> None:
     """ONNX Runtime knows its own operators in a model that does not import their domain."""
     document = opened(

@@ -39,26 +39,6 @@ def test_a_value_without_a_source_can_become_an_input(tmp_path: Path) -> None:
     onnx.checker.check_model(model_of(document), full_check=True)
 
 
-@pytest.mark.parametrize(
-    ("edit", "arguments", "reason"),
-    [
-        ("add_input", {"name": "x"}, "an input already"),
-        ("add_input", {"name": "a"}, "produced by a node"),
-        ("add_output", {"name": "y"}, "an output already"),
-        ("add_output", {"name": "ghost"}, "no value 'ghost'"),
-        ("remove_input", {"name": "w"}, "no input 'w'"),
-        ("add_input", {"name": "z", "dtype": "float31", "dims": []}, "no element type"),
-        ("add_input", {"name": "z", "dtype": "int8", "dims": [-1]}, "out of range"),
-        ("set_value_type", {"value": "ghost", "dtype": "int8", "dims": []}, "no value"),
-    ],
-)
-def test_what_does_not_fit_is_refused(
-    tmp_path: Path, edit: str, arguments: dict[str, object], reason: str
-) -> None:
-    with pytest.raises(EditError, match=reason):
-        opened(tmp_path, models.CHAIN).apply(edit, scope=[], **arguments)  # type: ignore[arg-type]
-
-
 def test_value_types(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
     for value in ("a", "x"):

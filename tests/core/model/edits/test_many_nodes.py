@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -63,27 +62,3 @@ def test_attributes_of_nodes_in_several_scopes(document: Document) -> None:
     ]
     assert values == [3, 3, 4]
     document.apply("set_attributes", changes=[{"nodes": [[[], "pre"]], "attributes": {"p": None}}])
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        [],
-        [{"nodes": [], "attributes": {"p": None}}],
-        [{"nodes": [[[], "pre"]], "attributes": {}}],
-        [{"nodes": [[[], "nope"]], "attributes": {"p": None}}],
-        [{"nodes": [["pre"]], "attributes": {"p": None}}],
-        [{"nodes": [[[], "pre"]], "attributes": {"p": True}}],
-        [{"nodes": [[[], "pre"]], "attributes": {"p": {"kind": "int", "value": "x"}}}],
-        ["x"],
-    ],
-)
-def test_changes_that_are_refused_leave_no_trace(document: Document, changes: JSON) -> None:
-    with pytest.raises(EditError):
-        document.apply("set_attributes", changes=changes)
-
-
-@pytest.mark.parametrize("nodes", [[], None, [[[], "nope"]], [["x"]], [[3, "pre"]], ["nope"], [3]])
-def test_nodes_that_are_refused(document: Document, nodes: JSON) -> None:
-    with pytest.raises(EditError):
-        document.apply("delete_many", nodes=nodes)

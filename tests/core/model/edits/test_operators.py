@@ -118,22 +118,3 @@ def test_bodies_are_what_the_operator_wants(tmp_path: Path) -> None:
     added = named(document, "If")
     assert [body.title for body in added.subgraphs()] == ["then_branch", "else_branch"]
     assert all(len(body.outputs) == 1 for body in added.subgraphs())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "reason"),
-    [
-        ({"inputs": ["ghost"]}, "no value 'ghost'"),
-        ({"outputs": 0}, "from 1"),
-        ({"outputs": True}, "whole number"),
-        ({"domain": "ai.onnx.ml", "opset": 0}, "whole number"),
-        ({"inputs": ["a"], "behind": "ghost"}, "no value 'ghost'"),
-        ({"bodies": "body"}, "list of text"),
-    ],
-)
-def test_what_does_not_fit_is_refused_without_a_trace(
-    tmp_path: Path, arguments: dict[str, JSON], reason: str
-) -> None:
-    document = opened(tmp_path)
-    with pytest.raises(EditError, match=reason):
-        document.apply("add_operator", **{"scope": [], "op_type": "Relu", **arguments})

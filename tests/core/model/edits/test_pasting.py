@@ -211,16 +211,6 @@ def test_conflicts_are_refused_and_leave_no_trace(tmp_path: Path) -> None:
     assert bytes_of(other) == before
 
 
-@pytest.mark.parametrize(
-    "fragment",
-    [None, [], {}, {"model": "%"}, {"model": "", "constants": 1}, {"model": "", "shared": 1}],
-)
-def test_what_is_no_fragment_is_refused(tmp_path: Path, fragment: JSON) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    with pytest.raises(EditError):
-        document.apply("paste_nodes", scope=[], fragment=fragment)
-
-
 def test_shared_initializer_that_is_not_there_is_refused(tmp_path: Path) -> None:
     source = opened(tmp_path, models.CHAIN, "source.onnx")
     data = copied(source.main, "second").to_json(source, source.main)

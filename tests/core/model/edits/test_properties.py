@@ -125,7 +125,7 @@ def _check_files(
     pending = any(mark in data for mark in stored for data in (start, made))
     if prop.touches is not None and not pending:
         touched = {kind for _, kind in oracle.fields_touched(before, after)}
-        assert touched <= prop.touches, f"{about}: {touched}"
+        assert touched <= {*prop.touches}, f"{about}: {touched}"
     if not pending:
         _compare_with_diff(before, after, start, made, folder, about)
     runnable: bytes | str = made

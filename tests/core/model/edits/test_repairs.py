@@ -10,7 +10,6 @@ import pytest
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from tests.support import models
-from tests.support.sessions import bytes_of
 
 
 @pytest.fixture
@@ -85,26 +84,6 @@ def test_steps_that_do_not_fit_are_left_out_of_a_repair(shady: Document) -> None
     assert shady.main.nodes[1].inputs == ("a",)
     assert len(shady.history.done) == before + 1
     assert shady.history.done[-1].title == "repair 1 place"
-
-
-@pytest.mark.parametrize(
-    ("steps", "message"),
-    [
-        ([["delete_nodes", {"scope": [], "nodes": ["nobody"]}]], "there is no node"),
-        ([["repair", {"steps": []}]], "could be a step"),
-        ([["no_such", {}]], "could be a step"),
-        ([["trim_links"]], "must be an edit and its arguments"),
-        ([["trim_links", {"scope": [], "wrong": 1}]], "has no argument wrong"),
-    ],
-)
-def test_wrong_repairs_are_refused_and_leave_no_trace(
-    shady: Document, steps: list[object], message: str
-) -> None:
-    before = bytes_of(shady)
-    with pytest.raises(EditError, match=message):
-        shady.apply("repair", steps=steps)  # type: ignore[arg-type]
-    after = bytes_of(shady)
-    assert after == before
 
 
 def test_a_graph_gets_a_name(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from dld_tui.core.model.document.local_functions import function_of
 from dld_tui.core.model.document.node import node_proto, permutation
 from dld_tui.core.model.document.opset_imports import ensure_known_import
 from dld_tui.core.model.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
-from dld_tui.core.model.document.scripting.arguments import check_arguments
+from dld_tui.core.model.document.scripting.arguments import check_arguments, completed
 from dld_tui.core.model.document.transactions import (
     Edit,
     SetAttribute,
@@ -65,7 +65,7 @@ def repair(
         before = len(transaction.primitives)
         check_arguments(name, function, arguments)
         try:
-            function(document, transaction, **arguments)
+            function(document, transaction, **completed(function, arguments))
         except EditError as error:
             while len(transaction.primitives) > before:
                 transaction.primitives.pop().undo()

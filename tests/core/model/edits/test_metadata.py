@@ -1,4 +1,4 @@
-"""Layer precisions and optimization profiles are kept in the model, and checked before."""
+"""Places of nodes on the canvas are kept in the model, and taken out again."""
 
 from __future__ import annotations
 
@@ -7,10 +7,44 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import EditError
-from dld_tui.core.model.document.metadata import PRECISIONS, precision_of, profiles_of
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.metadata import PRECISIONS, position_of, precision_of, profiles_of
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import opened
+
+
+@pytest.fixture
+def document(tmp_path: Path) -> Document:
+    return Document.open(models.write(tmp_path, models.CHAIN))
+
+
+def test_positions_are_set_and_cleared_and_other_metadata_stays(document: Document) -> None:
+    node = document.main.nodes[0]
+    document.apply("set_metadata", key="other", value="stays", scope=[], nodes=["first"])
+    document.apply("set_positions", scope=[], positions={"first": [-8, 0], "last": [4, 2]})
+    assert position_of(node) == (-8, 0)
+    assert position_of(document.main.nodes[-1]) == (4, 2)
+    document.apply("set_positions", scope=[], positions={"first": None})
+    assert position_of(node) is None
+    assert node.metadata == {"other": "stays"}
+    document.apply("set_positions", scope=[], positions=None)
+    assert all(position_of(node) is None for node in document.main.nodes)
+    document.undo()
+    assert position_of(document.main.nodes[-1]) == (4, 2)
+
+
+def test_setting_what_is_set_changes_nothing(document: Document) -> None:
+    positions: dict[str, JSON] = {"first": [1, 2]}
+    document.apply("set_positions", scope=[], positions=positions)
+    assert not document.apply("set_positions", scope=[], positions=positions).primitives
+
+
+@pytest.mark.parametrize("text", ["", "1", "a,b", "99999,0", "1,2,3", "1.5,2"])
+def test_damaged_positions_are_none(document: Document, text: str) -> None:
+    document.apply("set_metadata", key="dld.position", value=text, scope=[], nodes=["first"])
+    assert position_of(document.main.nodes[0]) is None
+
 
 THEN: list[JSON] = ["choose:then_branch"]
 
@@ -28,30 +62,11 @@ def test_every_precision_can_be_set_and_cleared(tmp_path: Path, precision: str) 
     assert pre.metadata == {"other": "stays"}
 
 
-def test_setting_what_is_set_changes_nothing(tmp_path: Path) -> None:
+def test_setting_the_precision_that_is_set_changes_nothing(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
     nodes: list[JSON] = [[[], "first"]]
     document.apply("set_precision", nodes=nodes, precision="fp8")
     assert not document.apply("set_precision", nodes=nodes, precision="fp8").primitives
-
-
-@pytest.mark.parametrize(
-    ("nodes", "precision", "reason"),
-    [
-        ([[[], "first"]], "fp17", "no precision 'fp17'"),
-        ([[[], "ghost"]], "fp16", "no node 'ghost'"),
-        ([["first"]], "fp16", r"names or \[scope, node\]"),
-        ([[[], 3]], "fp16", r"names or \[scope, node\]"),
-        ([["main", "first"]], "fp16", r"names or \[scope, node\]"),
-    ],
-)
-def test_precisions_that_make_no_sense_are_refused(
-    tmp_path: Path, nodes: list[JSON], precision: str, reason: str
-) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    with pytest.raises(EditError, match=reason):
-        document.apply("set_precision", nodes=nodes, precision=precision)
-    assert not document.history.done
 
 
 def test_profiles_are_set_read_and_removed(tmp_path: Path) -> None:
