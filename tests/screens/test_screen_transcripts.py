@@ -1,0 +1,30 @@
+"""Pages show what ``tests/screens/transcripts`` says (:mod:`tests.support.screen_transcripts`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import textual
+
+from dld_tui.screens.home import welcome
+from tests.support import screen_transcripts
+
+pytestmark = pytest.mark.skipif(
+    textual.__version__ != "8.2.8", reason="the transcripts were taken with Textual 8.2.8"
+)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(screen_transcripts.FOLDER.glob("*.txt")), ids=lambda path: path.stem
+)
+async def test_pages_show_what_their_transcript_says(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(welcome, "__version__", "0")
+    shown = await screen_transcripts.written(path)
+    if pytestconfig.getoption("--write-transcripts"):
+        path.write_text(shown, encoding="utf-8")
+    assert path.read_text(encoding="utf-8") == shown
