@@ -188,8 +188,11 @@ def test_hash_follows_the_compared_fields() -> None:
     assert len({point(1), point(1), point(2)}) == 2
 
 
-def test_what_is_cached_is_kept_in_a_frozen_object() -> None:
+def test_frozen_objects() -> None:
     assert OURS["Point"](4).double == 8
+    one = Kept(1, [])
+    one.names.append(one)
+    assert repr(one) == "Kept(x=1, names=[...])"
 
 
 @pytest.mark.parametrize("name", ["Kept", "Lean"])
@@ -208,12 +211,6 @@ def test_a_class_of_another_package_may_be_a_frozen_one_of_ours() -> None:
         more: int = 5
 
     assert repr(Further(1, [])).endswith("Further(x=1, names=[], more=5)")
-
-
-def test_an_object_in_itself_is_printed() -> None:
-    one = Kept(1, [])
-    one.names.append(one)
-    assert repr(one) == "Kept(x=1, names=[...])"
 
 
 def test_frozen_and_not_frozen_do_not_mix() -> None:

@@ -157,18 +157,12 @@ def test_the_rate_is_that_of_the_last_seconds() -> None:
     assert rate_of(meter) == 1.0
     assert meter.left(Progress(55, 100)) == 45.0
     assert meter.left(Progress(55, None)) is None
-
-
-def test_the_rate_of_slow_steps_is_that_of_the_last() -> None:
     clock = Clock()
     meter = RateMeter(clock)
     for minute in range(3):
         clock.now = 60.0 * minute
         meter.add(Progress(6 * minute, 100))
     assert rate_of(meter) == 0.1
-
-
-def test_another_stage_begins_anew() -> None:
     clock = Clock()
     meter = RateMeter(clock)
     meter.add(Progress(0, 10, stage="load"))

@@ -44,10 +44,7 @@ def test_values(value: JSON, text: str, whole: int | None, number: float | None)
     assert (text_of(value), whole_of(value), number_of(value)) == (text, whole, number)
 
 
-def test_dimensions_below_0_are_minus_1_and_lists_with_anything_else_none() -> None:
+def test_dimensions_and_first_keys() -> None:
     assert dims_of([2, -7, 3.0]) == (2, -1, 3)
     assert dims_of([2, "n"]) is None
-
-
-def test_the_first_key_that_is_there_counts_even_without_a_value() -> None:
     assert first({"b": None, "c": 1}, "a", "b", "c") is None

@@ -45,12 +45,17 @@ def test_a_cast_repairs_types_that_do_not_fit(text: str, casts: list[int]) -> No
         assert loads(bytes_of(document)) is None
 
 
-def test_what_has_no_repair_does_not_offer_one() -> None:
+def test_what_has_no_repair_and_what_has_the_type_of_a_terminal() -> None:
     text = "(string[2] x, float[2] f) => (float[2] y) { y = Add (f, x) }"
     with closing(Document(models.parse(HEAD + text))) as document:
         found = [one for one in check(document) if one.level == "error"]
         assert found
         assert not any(one.is_fixable for one in found)
+    text = "(float16[2] x) => (float16[2] y) { a = Add (x, ) y = Gather (a, ) }"
+    with closing(Document(models.parse(HEAD + text))) as document:
+        for at, node in enumerate(document.main.nodes):
+            known = exposed_type(node, 1)
+            assert known.dtype == ("float16", None)[at]  # int32 or int64
 
 
 def test_an_output_of_known_rank_gets_unknown_dimensions() -> None:
@@ -70,11 +75,3 @@ def test_an_output_of_known_rank_gets_unknown_dimensions() -> None:
         )
         assert len(shape.dim) == 2
         assert not [one for one in check(document) if one.rule == "missing-type"]
-
-
-def test_an_input_made_of_a_free_terminal_has_its_type() -> None:
-    text = "(float16[2] x) => (float16[2] y) { a = Add (x, ) y = Gather (a, ) }"
-    with closing(Document(models.parse(HEAD + text))) as document:
-        for at, node in enumerate(document.main.nodes):
-            known = exposed_type(node, 1)
-            assert known.dtype == ("float16", None)[at]  # int32 or int64

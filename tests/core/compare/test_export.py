@@ -8,7 +8,10 @@ import json
 from typing import Any
 
 from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.export import comparison_csv, comparison_json
+from dld_tui.core.compare.export import comparison_csv, comparison_json, described, row_note
+from dld_tui.core.compare.matching import METHOD
+from dld_tui.core.compare.records import Cell, ComparisonRow, Interval
+from dld_tui.core.compare.rows import margin, ratio_text, signed, verdict
 from tests.support.compared import noisy, subject, timed
 
 FACTS = {"network": "n", "backend": "b", "execution_provider": "CPU", "device": "d"}
@@ -72,3 +75,49 @@ def test_csv() -> None:
     gone = table[1]
     assert (gone["time_ms_B"], gone["ratio_B"], gone["low_ms_B"]) == ("", "", "")
     assert float(gone["share_percent_B"]) > 0
+
+
+SURE = Cell(1.5, (0,), 0.5, 1.5, Interval(0.4, 0.6))
+NOISE = Cell(1.01, (0,), 0.01, 1.01, Interval(-0.02, 0.04))
+BASE = Cell(1.0, (0, 1))
+
+
+def test_numbers() -> None:
+    assert (signed(0.5), signed(-1234.5), signed(None)) == ("+0.500", "-1,234.500", "–")
+    assert (ratio_text(SURE), ratio_text(BASE)) == ("1.50×", "–")
+    assert (margin(SURE), margin(BASE)) == ("0.100", "")
+
+
+def test_verdicts() -> None:
+    assert verdict(SURE) == (
+        "+0.500 ms (1.50×), more than the noise within the runs (95 % interval +0.400 to +0.600 ms)"
+    )
+    assert "within noise" in verdict(NOISE)
+    # An interval of the row alone leaves out 0, and the ranks of all rows tell nothing.
+    ranked = Cell(1.5, (0,), 0.5, 1.5, Interval(0.4, 0.6), is_discovery=False)
+    assert ranked.noise
+    assert "within noise by the rank test, though not by its interval" in verdict(ranked)
+    assert "larger than its ± can be noise" in METHOD
+    assert "too few passes" in verdict(Cell(2.0, (0,), 1.0, 2.0))
+
+
+def test_remarks() -> None:
+    guess, gone = Cell(2.0, (0,), 1.0, 2.0), Cell(None, (), -1.0)
+    for cells, counted, estimate, note in (
+        ((BASE, SURE), False, False, ""),
+        ((BASE, SURE), True, False, "2>1"),
+        ((BASE, NOISE), True, False, "noise 2>1"),
+        ((BASE, guess), False, False, "?"),
+        ((BASE, guess), False, True, "shared"),
+        ((BASE, SURE), False, True, ""),
+        ((Cell(None), SURE), False, False, "only B"),
+        ((BASE, gone), False, False, "only A"),
+        ((Cell(None), Cell(None), BASE), False, False, ""),
+    ):
+        row = ComparisonRow("x", cells, estimate=estimate)
+        assert row_note(row, 1, 0, counted=counted) == note, cells
+
+
+def test_what_a_report_is() -> None:
+    found = subject(facts={"backend": "ORT", "execution_provider": "", "device": "cpu"})
+    assert described(found) == "/reports/a.dldprof · ORT · cpu"

@@ -373,6 +373,10 @@ def test_a_truncated_file_says_where_it_ends(tmp_path: Path, part: float) -> Non
             b"\x08\x0a\x3a\x44\x2a\x7f" + b"\x01" * 66,
             "field 5 at byte 4 says 127 bytes but only 66 are left",
         ),
+        (
+            b"\x08\x0a\x3a\x43\x12\x40" + b"a" * 64 + b"\x08\x08\x0a",
+            "field 1 at byte 70 says 2 bytes but only 1 are left",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, content: bytes, words: str) -> None:

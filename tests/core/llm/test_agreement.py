@@ -56,6 +56,10 @@ def test_a_folder_that_agrees_has_no_finding(tmp_path: Path) -> None:
             "present_key_names is present.0.key, without %d for the layer",
         ),
         (
+            {"inputs": {"past_key_names": "past_key_values.0.key", "past_value_names": "v.%d"}},
+            "the model has no input v.0 and 1 more (past_value_names)",
+        ),
+        (
             {
                 "inputs": {"past_key_names": "past_key_values.%d.key"},
                 "outputs": {"present_key_names": "present.%d.value"},

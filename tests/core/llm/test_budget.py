@@ -142,6 +142,30 @@ def test_a_prompt_of_single_tokens_takes_as_many_runs(tmp_path: Path) -> None:
     assert prefill.cache_bytes == 16 * decode.cache_bytes == 16 * 2 * 32 * 4
 
 
+@pytest.mark.parametrize(
+    ("product", "integers"),
+    [
+        ("MatMul", False),
+        ("MatMulInteger", True),
+        ("com.microsoft.DynamicQuantizeMatMul", True),
+        ("com.microsoft.MatMulNBits <K = 32, N = 9, bits = 4, accuracy_level = 4>", True),
+        ("com.microsoft.MatMulNBits <K = 32, N = 9, bits = 4, accuracy_level = 1>", False),
+    ],
+)
+def test_products_of_integers_are_known(product: str, integers: bool, tmp_path: Path) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]>
+        g (int64[b, s] input_ids, float[b, 1, past, 32] past_key_0, float[b, 1, past, 32]
+           past_value_0) => (float[b, s, 9] logits, float[b, 1, total, 32] present_key_0,
+           float[b, 1, total, 32] present_value_0)
+        <float[9, 32] table, float[32, 9] head> {{
+        x = Gather (table, input_ids)
+        y, present_key_0, present_value_0 = com.microsoft.MultiHeadAttention
+            <num_heads = 1> (x, x, x, , , , past_key_0, past_value_0)
+        logits = {product} (y, head) }}"""
+    found = budget(models.write_weighted(tmp_path, text), [1], [4])
+    assert found.types == ("fp32", "int8")[: 1 + integers]
+
+
 def test_a_model_without_a_batch_is_not_one_of_several(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 20]>
         g (int64[s] input_ids, float[past, 1, 32] past_key) => (float[s, 9] logits,

@@ -49,14 +49,11 @@ def test_the_interfaces_fields(report: Report) -> None:
     assert found["passes"] == 2
 
 
-def test_layer_csv(report: Report) -> None:
+def test_the_rows_of_layers_and_groups_in_csv(report: Report) -> None:
     (row,) = csv.DictReader(io.StringIO(layers_csv(report.layers)))
     assert list(row) == VIEWS["report csv"].split()
     assert (row["input_dims"], row["time_ms"]) == ("1x3; ?", "1.0")
     assert row["nodes"] == "If:then_branch › /c"
-
-
-def test_group_csv() -> None:
     text = groups_csv([Group("a,b", 2, 1.5, 30.0, True, cost_ms=1.5)])
     assert list(csv.reader(io.StringIO(text))) == [
         ["key", "count", "time_ms", "percent", "gpu_time_ms", "estimate", "cost_ms"],

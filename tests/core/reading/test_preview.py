@@ -119,14 +119,11 @@ def test_a_preview_can_be_stopped(tmp_path: Path) -> None:
         preview(str(models.write(tmp_path, models.CHAIN)), "ONNX", lambda: True)
 
 
-def test_weights_in_constant_nodes_are_not_called_none(tmp_path: Path) -> None:
+def test_weights_and_dimensions_are_explained(tmp_path: Path) -> None:
     text = """g (float[2] x) => (float[2] y)
         { c = Constant <value_floats = [1.0, 2.0]> () y = Add(x, c) }"""
     path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
     assert dict(preview(str(path), "ONNX", never).lines)["weights"] == "in 1 Constant node"
-
-
-def test_long_dimensions_are_short_and_explained(tmp_path: Path) -> None:
     text = models.CHAIN.replace("[N", "[batch_size")
     lines = preview(str(models.write(tmp_path, text)), "ONNX", never).lines
     assert ("dims", "B batch_size") in lines
@@ -173,6 +170,8 @@ def test_a_child_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
     asked = previews.Previewer()
     asked.preview(str(tmp_path), "ONNX", never)
     child = known(asked._process)
+    asked.preview(str(tmp_path), "ONNX", never)
+    assert asked._process is child
     assert child.stdin is not None
     child.stdin.close()  # as when nothing was asked for a while
     limit = time.monotonic() + 30

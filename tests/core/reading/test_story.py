@@ -70,8 +70,10 @@ def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
     )
 
 
-def test_a_convolution_on_a_cpu_is_not_to_be_quantized_while_it_runs(tmp_path: Path) -> None:
+def test_what_is_not_worth_a_step(tmp_path: Path) -> None:
     assert next_steps(report_of(tmp_path / "r.dldprof")) == []
+    # The MatMul that is left takes 10 % of the time, which is not worth a step.
+    assert next_steps(report_of(tmp_path / "s.dldprof", types={"Conv": "MatMulNBits"})) == []
 
 
 def test_what_was_measured_is_what_the_documentation_says() -> None:
@@ -381,11 +383,6 @@ def test_a_range_never_begins_above_its_end(tmp_path: Path) -> None:
     assert step.most is not None
     assert step.most < MEASURED["cuda-graph"].least
     assert step.gain_percent == pytest.approx((20, 20))
-
-
-def test_weights_of_four_bits_are_not_made_eight(tmp_path: Path) -> None:
-    # The MatMul that is left takes 10 % of the time, which is not worth a step.
-    assert next_steps(report_of(tmp_path / "r.dldprof", types={"Conv": "MatMulNBits"})) == []
 
 
 def test_a_noisy_run_is_to_be_measured_again(tmp_path: Path) -> None:

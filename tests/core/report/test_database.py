@@ -43,15 +43,12 @@ def test_newer_report(report: Path) -> None:
     assert "Update dld-tui" in line
 
 
-def test_later_tables_and_columns_do_not_matter(report: Path) -> None:
+def test_what_a_later_version_added_does_not_matter(report: Path) -> None:
     change(
         report, "CREATE TABLE frobs (a)", "ALTER TABLE layers ADD COLUMN tactic TEXT",
         "ALTER TABLE samples ADD COLUMN stream INTEGER",
     )  # fmt: skip
     assert Report.open(report).layers[0].time_ms == 1.0
-
-
-def test_words_of_a_later_version_are_understood(report: Path) -> None:
     change(
         report, "UPDATE layers SET confidence = 'metadata'",
         "INSERT INTO passes VALUES (9, 0, 1, 'replayed', NULL)",

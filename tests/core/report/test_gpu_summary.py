@@ -58,9 +58,6 @@ def test_copies_without_a_size_are_told() -> None:
 def test_kernels_that_end_after_the_call_make_the_pass_longer() -> None:
     found = known(summarise_gpu([([kernel(90, 60)], 100.0)], 0))
     assert (found.length_us, found.busy_us, found.gaps_us) == (150, 60, 90)
-
-
-def test_nothing_is_none() -> None:
     assert summarise_gpu([([], 1.0)], 0) is None
     assert summarise_gpu([([GpuEvent("s", "sync", "wait", 0, 5)], 10)], 0) is None
 

@@ -89,23 +89,19 @@ def test_it_goes_on_until_both_are_reached_and_no_further(
     assert [burst.calls for burst in bursts][-1:] == ([calls] if calls else [])
 
 
-def test_a_burst_lasts_a_tenth_of_a_second_and_one_call_at_least(clock: Clock) -> None:
+def test_a_burst_lasts_a_tenth_of_a_second_and_feeds_go_on_over_bursts(clock: Clock) -> None:
     assert [len(b.milliseconds) for b in measure(Calls(clock, 10), StopCondition(25))] == [
         10,
         10,
         5,
     ]
     assert [len(b.milliseconds) for b in measure(Calls(clock, 400), StopCondition(2))] == [1, 1]
-
-
-def test_feeds_go_on_over_bursts(clock: Clock) -> None:
     calls = Calls(clock, 10)
     list(measure(calls, StopCondition(25)))
-
     assert calls.firsts == [0, 10, 20]
 
 
-def test_the_garbage_collector_is_off_meanwhile_and_on_again_after(clock: Clock) -> None:
+def test_the_garbage_collector_is_off_meanwhile_and_then_as_it_was(clock: Clock) -> None:
     calls = Calls(clock, 10)
     gc.enable()
     bursts = measure(calls, StopCondition(1000))
@@ -113,9 +109,6 @@ def test_the_garbage_collector_is_off_meanwhile_and_on_again_after(clock: Clock)
     assert calls.collecting == [False]
     bursts.close()
     assert gc.isenabled()
-
-
-def test_a_collector_that_was_off_stays_off(clock: Clock) -> None:
     gc.disable()
     try:
         list(measure(Calls(clock, 1), StopCondition(1)))
@@ -196,12 +189,8 @@ def test_other_percentiles_are_refused(text: str) -> None:
 
 def test_the_summary_has_the_percentiles_by_name() -> None:
     summary = known(latency_summary([3.0, 1.0, 2.0], [50, 99.5]))
-
     assert summary.passes == 3
     assert summary.percentiles_ms == {"50": 2.0, "99.5": pytest.approx(2.99)}
-
-
-def test_without_passes_there_are_no_figures() -> None:
     assert latency_summary([], [50]) is None
 
 

@@ -32,13 +32,10 @@ def read(made: sqlite3.Connection, layers: int, passes: list[int]) -> Samples | 
     return read_samples(made.execute, layers, dict.fromkeys(passes, NAN))
 
 
-def test_only_measured_passes_count() -> None:
+def test_only_measured_passes_count_unless_there_is_nothing_else() -> None:
     assert counted_passes(
         {0: PassState.WARM_UP, 1: PassState.MEASURED, 2: PassState.INCOMPLETE}
     ) == {1}
-
-
-def test_incomplete_passes_count_when_there_is_nothing_else() -> None:
     assert counted_passes({0: PassState.WARM_UP, 1: PassState.INCOMPLETE}) == {1}
     assert counted_passes({}) == set()
 

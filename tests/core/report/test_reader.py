@@ -28,16 +28,19 @@ def report(tmp_path: Path) -> Report:
     return Report.open(path)
 
 
-def test_the_typical_pass_is_the_shorter_of_the_two_middle_ones(report: Report) -> None:
+def test_the_figures_of_a_report(report: Report) -> None:
     assert [p.duration_us for p in report.passes] == [5000, 3000, 4000, 10000]
     assert report.typical_pass == 2
-
-
-def test_layer_times_are_of_the_fastest_quarter_and_percents_sum_up(report: Report) -> None:
     assert [layer.time_ms for layer in report.layers] == [2.0, 1.0]
     assert report.measurement.total_ms == 3.0
     assert sum(layer.percent or 0 for layer in report.layers) == pytest.approx(100)
     assert report.joined_percent == pytest.approx(100 * 2 / 3)
+    assert report.latency is not None
+    assert (report.latency.source, report.latency.median) == ("profiled passes", 4.5)
+    assert [(e.layer, e.start_us, e.duration_us) for e in report.pass_events(1)] == [
+        (0, 0, 2000), (1, 2000, 1000),
+    ]  # fmt: skip
+    assert report.pass_events(99) == []
 
 
 @pytest.mark.parametrize("change", ["time_ms = 99", "percent = 250", "time_ms = -1"])
@@ -51,18 +54,6 @@ def test_times_that_contradict_their_percents_are_computed_again(
         assert [(layer.time_ms, layer.percent) for layer in opened.layers] == before
         assert any("contradict" in line for line in opened.problems)
     assert not any("contradict" in line for line in report.problems)
-
-
-def test_without_a_latency_loop_the_passes_are_the_latency(report: Report) -> None:
-    assert report.latency is not None
-    assert (report.latency.source, report.latency.median) == ("profiled passes", 4.5)
-
-
-def test_events_of_a_pass(report: Report) -> None:
-    assert [(e.layer, e.start_us, e.duration_us) for e in report.pass_events(1)] == [
-        (0, 0, 2000), (1, 2000, 1000),
-    ]  # fmt: skip
-    assert report.pass_events(99) == []
 
 
 def test_depth_of_nested_events(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.support.profiles import write_report
 DOCUMENTATION = Path(__file__).parents[3] / "docs/reference/report-format.md"
 
 
-def test_column_names_are_those_of_the_tables() -> None:
+def test_names_of_columns_by_version() -> None:
     database = sqlite3.connect(":memory:")
     schema.create(database)
     for table in schema.TABLES:
@@ -31,27 +31,21 @@ def test_column_names_are_those_of_the_tables() -> None:
         marks = schema.insertion(table).count("?")
         assert marks == len(rows)
     database.close()
-
-
-def test_every_table_and_column_is_documented() -> None:
-    text = DOCUMENTATION.read_text(encoding="utf-8")
-    words = set(re.findall(r"`(\w+)`", text))
-    for table in schema.TABLES:
-        assert {table, *schema.column_names(table)} - {"id"} <= words
-
-
-def test_documented_numbers() -> None:
-    text = DOCUMENTATION.read_text(encoding="utf-8")
-    assert f"`0x{schema.APPLICATION_ID:08X}`" in text
-    assert re.search(rf"the version of\s+the tables, {schema.VERSION}\.", text)
-    assert schema.APPLICATION_ID.to_bytes(4, "big") == b"DLDP"
-
-
-def test_what_a_later_version_added_is_not_looked_for_in_an_older_file() -> None:
     assert "gpu_events" not in schema.table_names(1)
     assert set(schema.table_names(schema.VERSION)) == set(schema.TABLES)
     assert "gpu_time_ms" in schema.column_names("layers")
     assert "gpu_time_ms" not in schema.column_names("layers", 1)
+
+
+def test_every_table_column_and_number_is_documented() -> None:
+    text = DOCUMENTATION.read_text(encoding="utf-8")
+    words = set(re.findall(r"`(\w+)`", text))
+    for table in schema.TABLES:
+        assert {table, *schema.column_names(table)} - {"id"} <= words
+    text = DOCUMENTATION.read_text(encoding="utf-8")
+    assert f"`0x{schema.APPLICATION_ID:08X}`" in text
+    assert re.search(rf"the version of\s+the tables, {schema.VERSION}\.", text)
+    assert schema.APPLICATION_ID.to_bytes(4, "big") == b"DLDP"
 
 
 @pytest.mark.parametrize(
@@ -89,21 +83,15 @@ def test_right_types() -> None:
     assert schema.one_of("later", ("a", "b"), "a") == "a"
 
 
-def test_numbers_that_json_cannot_hold_become_null() -> None:
+def test_what_json_and_utf8_cannot_hold() -> None:
     text = as_json({"a": [1.5, math.nan], "b": {"c": math.inf}})
     assert json.loads(text) == {"a": [1.5, None], "b": {"c": None}}
-
-
-def test_bytes_that_are_not_utf8_are_escaped() -> None:
     name = os.fsdecode(b"a\xff\xfeb")
     database = sqlite3.connect(":memory:")
     assert database.execute("SELECT ?", (encodable(name),)).fetchone() == ("a\\udcff\\udcfeb",)
     database.close()
     assert encodable("Größe") == "Größe"
     assert json.loads(as_json(name)) == name
-
-
-def test_shapes() -> None:
     assert as_list(None) is None
     assert as_list((1, "N", None)) == [1, "N", None]
 

@@ -26,14 +26,14 @@ def test_what_takes_the_time_and_where_nodes_go_is_told() -> None:
     assert "8.000 ms, the first pass 5.000 ms, later ones 1.000 ms; medians of 3" in session
     assert most == "The longest stage is packing of weights: 6.000 ms, 75 %."
     assert places == "Providers of the nodes before any run: 1 on CUDA, 1 on CPU."
-
-
-def test_a_stage_below_zero_is_explained() -> None:
     stages = (Stage("reading", 9.0), Stage("layout optimisation", -1.0))
     lines = startup_lines(replace(FOUND, stages=stages))
     assert (
         lines[2] == "A negative stage saves others more time than it takes, or is within the noise."
     )
+    assert [row["node"] for row in json_of(node_table(FOUND))] == ["b", "a"]
+    assert [one.node for one in FOUND.elsewhere] == ["b"]
+    assert len(json_of(stage_table(FOUND))) == 2
 
 
 def test_the_longest_stage_is_told_where_it_is_longer_by_more_than_the_noise() -> None:
@@ -57,9 +57,3 @@ def test_a_stage_that_is_not_the_longest_of_each_repeat_is_not_told_as_the_longe
         "Which stage is the longest is not certain: in single repeats it is packing of weights or"
         " reading."
     )
-
-
-def test_nodes_that_are_elsewhere_come_first() -> None:
-    assert [row["node"] for row in json_of(node_table(FOUND))] == ["b", "a"]
-    assert [one.node for one in FOUND.elsewhere] == ["b"]
-    assert len(json_of(stage_table(FOUND))) == 2

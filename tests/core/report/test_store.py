@@ -54,17 +54,25 @@ def test_what_is_written_is_read(path: Path) -> None:
         assert [(n.kind, n.text) for n in found.notes] == [("warning", "slow\x1b[31m")]
 
 
-def test_a_finished_report_is_one_file(path: Path) -> None:
+def test_a_finished_report_is_one_file_that_any_program_reads(path: Path) -> None:
     with start_report(path) as report:
         report.add_latencies([1.0])
     assert [p.name for p in path.parent.iterdir()] == ["r.dldprof"]
+    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    query = "SELECT json_extract(value, '$') FROM report WHERE key = 'network'"
+    assert database.execute(query).fetchone() == ("net",)
+    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+    assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    database.close()
 
 
-def test_existing_file_is_refused_and_kept(path: Path) -> None:
+def test_what_cannot_be_written_to_is_refused_and_kept(path: Path, tmp_path: Path) -> None:
     path.write_text("mine")
     with pytest.raises(UsageError, match="Use --force"):
         start_report(path)
     assert path.read_text() == "mine"
+    with pytest.raises(SaveError, match="cannot write the report"):
+        start_report(tmp_path / "missing" / "r.dldprof")
 
 
 def test_overwriting_keeps_the_old_report_until_the_new_one_is_finished(path: Path) -> None:
@@ -80,11 +88,6 @@ def test_overwriting_keeps_the_old_report_until_the_new_one_is_finished(path: Pa
     assert writer.finish() == path
     assert Report.open(path).network == "new"
     assert [p.name for p in path.parent.iterdir()] == ["r.dldprof"]
-
-
-def test_no_folder_to_write_in(tmp_path: Path) -> None:
-    with pytest.raises(SaveError, match="cannot write the report"):
-        start_report(tmp_path / "missing" / "r.dldprof")
 
 
 def test_error_leaves_a_partial_report_with_statistics_and_the_reason(path: Path) -> None:
@@ -239,17 +242,6 @@ def test_report_is_readable_while_it_is_written(path: Path) -> None:
     writer.finish()
     assert reader.latencies == (1.0,)
     assert Report.open(path).latencies == (1.0, 2.0)
-
-
-def test_any_program_reads_it(path: Path) -> None:
-    with start_report(path) as report:
-        report.add_latencies([1.0])
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    query = "SELECT json_extract(value, '$') FROM report WHERE key = 'network'"
-    assert database.execute(query).fetchone() == ("net",)
-    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-    database.close()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

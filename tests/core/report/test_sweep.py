@@ -193,6 +193,11 @@ def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
         ({"axes": [{"name": "batch", "values": [1, 2, 4]}] * 2}, "twice"),
         ({"axes": [{"name": "batch", "values": [1, 2, -4]}]}, "not those"),
         ({"axes": [{"name": "n", "values": [*range(2000)]}]}, "more than"),
+        (
+            {"axes": [{"name": "n", "values": [0, 1]}], "points": [{"at": [0]}, {"at": [1]}]},
+            "size is",
+        ),
+        ({"axes": [{"name": "batch", "values": ["1"]}], "points": [{"at": ["1"]}]}, "size is"),
         ({"seconds": -1.0}, "time is out of range"),
         ({"seconds": "x"}, "number"),
     ],

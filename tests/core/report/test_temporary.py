@@ -27,15 +27,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def test_the_file_is_gone_while_the_report_is_open(tmp_path: Path, folder: Path) -> None:
+def test_the_file_is_gone_while_the_report_is_open_and_amended(
+    tmp_path: Path, folder: Path
+) -> None:
     with temporary_report(tmp_path / "x.json", fill, network="n", backend="b") as report:
         assert os.listdir(folder) == []
         assert (report.path, report.status) == (tmp_path / "x.json", "complete")
         assert report.layers[0].time_ms == 0.008
         assert report.pass_events(0)[0].duration_us == 8.0
 
-
-def test_figures_can_be_amended(tmp_path: Path) -> None:
     def amend(database: sqlite3.Connection) -> None:
         database.execute("UPDATE layers SET max_ms = NULL")
 

@@ -165,7 +165,7 @@ def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:
 def test_real_files(real_files: Path) -> None:
     found = sorted(real_files.glob("engines/trex/examples/**/*.timing.json"))
     assert found
-    for path in found:
+    for path in found[::3]:
         rows = json.loads(path.read_text())
         with open_report(path) as report:
             counted = [row["latencyMs"] for row in rows if row["startComputeMs"] >= 200]

@@ -19,13 +19,10 @@ def written(file: Path, text: str) -> Path:
     return file
 
 
-def test_without_a_file_the_defaults_hold(file: Path) -> None:
+def test_values_are_read_and_the_defaults_hold_without_a_file(file: Path) -> None:
     found = config.load(file, {})
     assert found == config.Config()
     assert found.problems == ()
-
-
-def test_values_and_keys_are_read(file: Path) -> None:
     text = 'theme = "light"\nmouse = false\n[keys]\n"edit.undo" = ["u", "ctrl+z"]\nx = "y"\n'
     found = config.load(written(file, text), {})
     assert (found.theme, found.mouse) == ("light", False)
@@ -69,6 +66,9 @@ def test_the_environment_wins(file: Path) -> None:
 
 
 def test_saving_keeps_comments_and_other_settings(file: Path) -> None:
+    config.save({"glyphs": "ascii"}, file)
+    assert config.load(file, {}).glyphs == "ascii"
+    assert [path.name for path in file.parent.iterdir()] == ["config.toml"]
     written(file, '# mine\ntheme = "light"  # bright\nrecent = 7\n[keys]\n"app.help" = "f1"\n')
     config.save({"theme": "dark", "mouse": False}, file)
     text = file.read_text(encoding="utf-8")
@@ -79,20 +79,11 @@ def test_saving_keeps_comments_and_other_settings(file: Path) -> None:
     assert dict(found.keys) == {"app.help": "f1"}
 
 
-def test_saving_makes_the_folder_and_the_file(file: Path) -> None:
-    config.save({"glyphs": "ascii"}, file)
-    assert config.load(file, {}).glyphs == "ascii"
-    assert [path.name for path in file.parent.iterdir()] == ["config.toml"]
-
-
-def test_a_broken_file_is_not_overwritten(file: Path) -> None:
+def test_what_cannot_be_saved_is_told(file: Path, tmp_path: Path) -> None:
     written(file, "theme = ")
     with pytest.raises(InputError, match="not valid TOML"):
         config.save({"theme": "dark"}, file)
     assert file.read_text(encoding="utf-8") == "theme = "
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(SaveError, match="not saved"):
         config.save({"theme": "dark"}, tmp_path / "file" / "config.toml")

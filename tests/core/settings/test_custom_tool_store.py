@@ -117,11 +117,8 @@ def test_the_form_gives_the_same_tool(tool: Tool) -> None:
     assert tool_of(from_json(ToolForm, dict(form_values(tool)))) == tool
 
 
-def test_arguments_are_quoted_only_where_needed() -> None:
+def test_arguments_and_quotes() -> None:
     assert line_of(["$Model", "--to=${Output}", "a b", ""]) == "$Model --to=${Output} 'a b' ''"
-
-
-def test_a_quote_without_its_end_is_said() -> None:
     with pytest.raises(UsageError, match="No closing quotation"):
         tool_of(ToolForm("a", "b", "'$Model"))
 
@@ -141,6 +138,8 @@ SIMPLIFY = Tool(
 def test_places_are_filled_once() -> None:
     found = arguments_for(SIMPLIFY, "/m/$Output $$.onnx", "/m/o.onnx", "/m")
     assert found == ["/m/$Output $$.onnx", "--to=/m/o.onnx", "$5", "/mx"]
+    with pytest.raises(UsageError, match="unknown variable \\$Output"):
+        arguments_for(SIMPLIFY, "/m", "", "/")
 
 
 @pytest.mark.parametrize("text", ["$", "a$ b", "$HOME", "$Models", "${Model", "${}", "$(id)"])
@@ -148,11 +147,6 @@ def test_a_dollar_that_means_nothing_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=r"\$\$ for a dollar"):
         filled(text, {"Model": "m"})
     assert problems(replace(SIMPLIFY, arguments=("$Output", text)))
-
-
-def test_an_output_that_is_not_there_is_not_an_empty_argument() -> None:
-    with pytest.raises(UsageError, match="unknown variable \\$Output"):
-        arguments_for(SIMPLIFY, "/m", "", "/")
 
 
 @pytest.mark.parametrize(
@@ -186,6 +180,9 @@ def test_a_table_holds_what_differs_and_gives_the_same_tool() -> None:
     assert tool_from("simplify", table_of(SIMPLIFY)) == SIMPLIFY
     assert table_of(Tool("a", "b")) == {"application": "b", "arguments": ["$Model"]}
     assert tool_from("a", {"application": "b"}) == Tool("a", "b")
+    wrong: list[str] = []
+    assert tools_of([1], wrong) == {}
+    assert wrong == ["tools: expected a table of tools"]
 
 
 @pytest.mark.parametrize(
@@ -207,9 +204,3 @@ def test_wrong_tables_are_told_and_the_others_kept(table: object, why: str) -> N
     assert len(wrong) == 1
     assert why in wrong[0]
     assert "'bad'" in wrong[0]
-
-
-def test_tools_that_are_no_table_are_told() -> None:
-    wrong: list[str] = []
-    assert tools_of([1], wrong) == {}
-    assert wrong == ["tools: expected a table of tools"]

@@ -139,12 +139,15 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "config" / "targets.toml"
 
 
-def test_what_was_saved_is_loaded(file: Path) -> None:
+def test_what_was_saved_is_loaded(file: Path, tmp_path: Path) -> None:
     saved_targets.save(FULL_of_store, file)
     saved_targets.save(Connection("box", "10.0.0.7"), file)
     assert saved_targets.load(file) == {"orin": FULL_of_store, "box": Connection("box", "10.0.0.7")}
     assert saved_targets.find("orin", file) == FULL_of_store
     assert file.parent.stat().st_mode & 0o777 == 0o700
+    (tmp_path / "file").touch()
+    with pytest.raises(SaveError):
+        saved_targets.save(FULL_of_store, tmp_path / "file" / "targets.toml")
 
 
 def test_only_its_owner_may_read_the_file(file: Path) -> None:
@@ -162,7 +165,7 @@ def test_only_what_differs_is_written_and_comments_stay(file: Path) -> None:
     file.parent.mkdir()
     file.write_text('# mine\n[box]\nhost = "a"  # near the window\nuser = "me"\n')
     saved_targets.save(Connection("box", "b"), file)
-    assert file.read_text() == '# mine\n[box]\nhost = "b"\n' or "# mine" in file.read_text()
+    assert "# mine" in file.read_text()
     assert "user" not in file.read_text()
     assert saved_targets.load(file) == {"box": Connection("box", "b")}
 
@@ -207,9 +210,3 @@ def test_a_wrong_file_is_named(file: Path, text: str, words: str) -> None:
     with pytest.raises(InputError, match=words) as caught:
         saved_targets.load(file)
     assert str(file) in str(caught.value)
-
-
-def test_a_folder_in_the_way_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(SaveError):
-        saved_targets.save(FULL_of_store, tmp_path / "file" / "targets.toml")

@@ -12,15 +12,12 @@ def state(tmp_path: Path) -> State:
     return State(tmp_path / "state")
 
 
-def test_recent_files_are_newest_first_and_named_once(state: State, tmp_path: Path) -> None:
+def test_recent_files_are_newest_first_and_so_many(state: State, tmp_path: Path) -> None:
     for name in ("a.onnx", "b.onnx", "a.onnx"):
         state.opened(tmp_path / name, "ONNX")
     assert [Path(file.path).name for file in state.recent()] == ["a.onnx", "b.onnx"]
     assert state.recent()[0].kind == "ONNX"
     assert state.recent()[0].opened > 1e9
-
-
-def test_only_so_many_are_kept(state: State) -> None:
     for number in range(30):
         state.opened(f"/m/{number}.onnx", "ONNX", keep=5)
     assert len(state.recent()) == 5

@@ -57,7 +57,7 @@ def test_convolution() -> None:
     assert arithmetic_intensity(CONV) == pytest.approx(count / moved)
 
 
-def test_groups_and_a_third_dimension() -> None:
+def test_convolutions_of_any_form() -> None:
     depthwise = make(
         "CudaDepthwiseConvolution", [[1, 16, 8, 8]], [1, 16, 8, 8], ParameterType="Convolution",
         Kernel=[3, 3], OutMaps=16, Groups=16,
@@ -69,25 +69,16 @@ def test_groups_and_a_third_dimension() -> None:
         Kernel=[1, 1, 1], OutMaps=3,
     )  # fmt: skip
     assert macs(volume) == 64 * 6
-
-
-def test_a_convolution_of_an_empty_batch_multiplies_nothing() -> None:
     layer = make(
         "CaskConvolution", [[0, 2, 4, 4]], [0, 3, 4, 4], ParameterType="Convolution",
         Kernel=[1, 1], OutMaps=3,
     )  # fmt: skip
     assert macs(layer) == 0
-
-
-def test_deconvolution_counts_its_input() -> None:
     layer = make(
         "CaskDeconvolution", [[1, 4, 5, 5]], [1, 2, 10, 10], ParameterType="Deconvolution",
         Kernel=[2, 2], Stride=[2, 2], OutMaps=2,
     )  # fmt: skip
     assert macs(layer) == 25 * 4 * 2 * 4
-
-
-def test_a_convolution_with_its_pooling() -> None:
     layer = make(
         "ConvActPool", [[1, 3, 224, 224]], [1, 64, 56, 56], ParameterType="ConvActPool",
         ConvKernel=[7, 7], ConvOutMaps=64, ConvGroups=1, ConvStride=[2, 2],
@@ -133,7 +124,7 @@ def test_what_is_not_known(layer: EngineLayer) -> None:
     assert arithmetic_intensity(layer) is None
 
 
-def test_peaks() -> None:
+def test_peaks_and_why_there_is_no_roof() -> None:
     a100 = known(peaks_of({"Selected Device": "NVIDIA A100 80GB PCIe"}))
     assert a100.bandwidth == 1935e9
     clocks = {"Memory Bus Width": 5120.0, "Memory Clock Rate": 1.512}
@@ -144,6 +135,9 @@ def test_peaks() -> None:
     clocked = known(peaks_of({"Name": "NVIDIA A100 80GB PCIe", **clocks}))
     assert clocked.bandwidth == pytest.approx(1935.36e9)
     assert peaks_of({"Name": "NVIDIA A1000", **clocks}) is None
+    assert unknown_device(plan([], device={"Name": "NVIDIA T4"})) == ""
+    assert "do not say which device" in unknown_device(plan([]))
+    assert "peaks of Abacus" in unknown_device(plan([], device={"Name": "Abacus"}))
 
 
 def test_under_the_roof() -> None:
@@ -160,12 +154,6 @@ def test_under_the_roof() -> None:
     slow = known(placement(replace(CONV, time_ms=5.0), peaks))
     assert slow.bound == "overhead"
     assert placement(make("kgen", [[-1]], [-1]), peaks) is None
-
-
-def test_why_there_is_no_roof() -> None:
-    assert unknown_device(plan([], device={"Name": "NVIDIA T4"})) == ""
-    assert "do not say which device" in unknown_device(plan([]))
-    assert "peaks of Abacus" in unknown_device(plan([], device={"Name": "Abacus"}))
 
 
 def test_operations_inside() -> None:
@@ -190,20 +178,14 @@ def test_the_weights_of_a_product_of_myelin_are_estimated_from_its_shapes() -> N
     assert found.bound == "memory"
 
 
-def test_weights_are_known_where_only_the_batch_is_dynamic() -> None:
+def test_weights_are_known_where_shapes_tell_them() -> None:
     layer = with_weights(make("gemm", [[-1, 16]], [-1, 32]))
     assert (layer.weights_bytes, layer.weights_from) == (2 * 16 * 32, "shapes")
     assert gemm_dims(layer) == GemmDims(1, None, 32, 16)
     assert layer.footprint is None  # the input's size is not known
-
-
-def test_products_of_two_activations_have_no_weights() -> None:
     layer = with_weights(make("gemm", [[8, 64, 32], [8, 64, 32]], [8, 64, 64]))
     assert (layer.weights_bytes, layer.weights_from) == (0, "file")
     assert gemm(layer) == Gemm(8, 64, 64, 32)
-
-
-def test_a_bias_beside_a_product_is_not_its_second_factor() -> None:
     layer = with_weights(make("gemm", [[4, 16], [4, 32]], [4, 32]))  # a residual of the result
     assert (layer.weights_bytes, layer.weights_from) == (2 * 16 * 32, "shapes")
 

@@ -210,12 +210,23 @@ def test_attention_in_a_plan_of_names() -> None:
     assert "attention-not-fused" not in {one.rule for one in head}
 
 
-def test_what_is_long_in_an_engine_of_few_layers() -> None:
+def test_how_long_layers_are() -> None:
     """Of ten layers each has a tenth: that is no finding."""
     even = [layer(i, type="Pooling", percent=10.0, time_ms=1.0) for i in range(10)]
     assert not findings(plan(even))
     found = findings(plan([*even[:9], layer(9, type="Pooling", percent=25.0, time_ms=2.5)]))
     assert [(one.rule, one.layer) for one in found] == [("long-layer", 9)]
+    found = findings(
+        plan([
+            layer(0, type="Pooling", percent=6.0, time_ms=1.0),
+            layer(1, type="Reformat", of="fp32", to="fp16", percent=1.0, time_ms=1.0),
+            layer(2, type="Pooling", percent=30.0, time_ms=1.0),
+        ])
+    )  # fmt: skip
+    assert [(one.layer, one.level) for one in found] == [
+        (2, "warning"), (1, "warning"), (0, "note"),
+    ]  # fmt: skip
+    assert {one.level for one in found} <= set(LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -361,9 +372,6 @@ def test_many_short_layers() -> None:
     assert said(*layers)["many-short-layers"].percent == pytest.approx(20.0)
     assert not said(*layers[:19])
     assert not said(*(replace(one, time_ms=0.0) for one in layers))
-
-
-def test_without_a_profile_nothing_is_said_about_time() -> None:
     layers = [layer(i, type="kgen", subtype="") for i in range(40)]
     assert not said(*layers, layer(40, type="gemm", subtype="", of="fp16", tactic="simt"))
 
@@ -406,14 +414,11 @@ def timing(**times: TimeStatistics) -> TimingSummary:
     )  # fmt: skip
 
 
-def test_launch_bound_engines() -> None:
+def test_launches_and_copies_that_take_longer_than_the_work() -> None:
     slow = timing(compute=statistics(1.0), enqueue=statistics(0.81))
     assert "launch-bound" in said(timing=slow)
     assert not said(timing=timing(compute=statistics(1.0), enqueue=statistics(0.8)))
     assert not said(timing=timing(enqueue=statistics(9.0)))
-
-
-def test_copies_that_take_longer_than_the_work() -> None:
     found = said(timing=timing(compute=statistics(1.0), h2d=statistics(1.0), d2h=statistics(0.9)))
     assert list(found) == ["h2d-bound"]
     assert list(said(timing=timing(compute=statistics(1.0), d2h=statistics(2.0)))) == ["d2h-bound"]
@@ -434,20 +439,6 @@ def test_a_plan_of_names_says_how_to_get_more() -> None:
     (found,) = findings(made)
     assert (found.rule, found.layer) == ("names-only", None)
     assert "detailed" in found.mitigation
-
-
-def test_warnings_come_first_then_the_longest() -> None:
-    found = findings(
-        plan([
-            layer(0, type="Pooling", percent=6.0, time_ms=1.0),
-            layer(1, type="Reformat", of="fp32", to="fp16", percent=1.0, time_ms=1.0),
-            layer(2, type="Pooling", percent=30.0, time_ms=1.0),
-        ])
-    )  # fmt: skip
-    assert [(one.layer, one.level) for one in found] == [
-        (2, "warning"), (1, "warning"), (0, "note"),
-    ]  # fmt: skip
-    assert {one.level for one in found} <= set(LEVELS)
 
 
 def test_every_rule_is_documented() -> None:
@@ -485,12 +476,8 @@ SHARE = "the share of these layers"
 A100 = {"Name": "NVIDIA A100-SXM4-80GB"}
 
 
-def by_rule(*layers: Any, **fields: Any) -> dict[str, PlanFinding]:
-    return {finding.rule: finding for finding in findings(plan(layers, **fields))}
-
-
 def test_a_layer_that_becomes_free_saves_its_share() -> None:
-    found = by_rule(
+    found = said(
         layer(0, of="int8", dims=(1, 64, 8, 8), tactic=SLOW, percent=30.0, time_ms=0.3),
         layer(1, type="Pooling", of="fp16", percent=70.0, time_ms=0.7),
     )
@@ -501,7 +488,7 @@ def test_a_layer_that_becomes_free_saves_its_share() -> None:
 
 
 def test_without_times_there_is_no_range() -> None:
-    found = by_rule(layer(0, of="int8", dims=(1, 64, 8, 8), tactic=SLOW))
+    found = said(layer(0, of="int8", dims=(1, 64, 8, 8), tactic=SLOW))
     assert found["conv-off-tensor-cores"].gain is None
     data = finding_json(found["conv-off-tensor-cores"])
     assert isinstance(data, dict)
@@ -515,7 +502,7 @@ def test_a_layer_that_stays_saves_what_it_takes_beyond_its_roofline() -> None:
     )  # fmt: skip
     rest = layer(1, type="Pooling", of="fp16", percent=60.0, time_ms=0.6)
     other = layer(2, type="Pooling", of="fp16", percent=1.0, time_ms=0.01)
-    gain = known(by_rule(rest, odd, other, device=A100)["conv-channels-unaligned"].gain)
+    gain = known(said(rest, odd, other, device=A100)["conv-channels-unaligned"].gain)
     peaks, count = peaks_of(A100), macs(odd)
     assert peaks is not None
     assert count is not None
@@ -525,7 +512,7 @@ def test_a_layer_that_stays_saves_what_it_takes_beyond_its_roofline() -> None:
     assert gain.percent == pytest.approx((0.0, expected))
     assert "roofline" in gain.source
     # Of an unknown device no roofline is known: the share bounds it.
-    share = by_rule(rest, odd, other)["conv-channels-unaligned"].gain
+    share = said(rest, odd, other)["conv-channels-unaligned"].gain
     assert share == GainRange((0.0, 40.0), SHARE)
 
 
@@ -534,7 +521,7 @@ def test_layers_in_fp32_are_bounded_by_their_roofline_in_half_of_the_bytes() -> 
         0, of="fp32", dims=(1, 64, 56, 56), percent=90.0, time_ms=0.9,
         attributes={"Kernel": [3, 3], "OutMaps": 64, "Groups": 1},
     )  # fmt: skip
-    gain = known(by_rule(full, device=A100, total_ms=1.0)["runs-in-fp32"].gain)
+    gain = known(said(full, device=A100, total_ms=1.0)["runs-in-fp32"].gain)
     peaks, count = peaks_of(A100), macs(full)
     assert peaks is not None
     assert count is not None
@@ -547,19 +534,19 @@ def test_layers_in_fp32_are_bounded_by_their_roofline_in_half_of_the_bytes() -> 
 def test_what_only_concerns_the_measurement_saves_nothing() -> None:
     layers = [layer(at, type="Pooling", of="fp16", percent=1.0, time_ms=2.0, median_ms=1.0)
               for at in range(3)]  # fmt: skip
-    assert by_rule(*layers)["mean-above-median"].gain is None
+    assert said(*layers)["mean-above-median"].gain is None
 
 
 def test_launches_and_copies_are_bounded_by_the_times_of_inferences() -> None:
     times = timing(compute=statistics(1.0), enqueue=statistics(4.0))
-    found = known(by_rule(timing=times)["launch-bound"].gain)
+    found = known(said(timing=times)["launch-bound"].gain)
     assert found.percent == (0.0, 75.0)
     assert found.source == "the time on the GPU against that of an inference"
     half = layer(0, type="Pooling", of="fp16", percent=4.0, time_ms=0.5)
-    with_layers = known(by_rule(half, timing=times, total_ms=0.5)["launch-bound"].gain)
+    with_layers = known(said(half, timing=times, total_ms=0.5)["launch-bound"].gain)
     assert with_layers.percent == (0.0, 87.5)
     copies = timing(compute=statistics(1.0), h2d=statistics(2.0), d2h=statistics(1.0))
-    ranges = {rule: finding.gain for rule, finding in by_rule(timing=copies).items()}
+    ranges = {rule: finding.gain for rule, finding in said(timing=copies).items()}
     assert {rule: gain.percent for rule, gain in ranges.items() if gain} == {
         "h2d-bound": (0.0, 50.0), "d2h-bound": (0.0, 25.0)
     }  # fmt: skip

@@ -125,6 +125,15 @@ def test_summary() -> None:
     assert "activations  9.22 kB" in lines
     assert "spread       half of the time is in 1 layer; 1 layer of no time" in lines
     assert "profile      0 of 2" in lines
+    same = TimeStatistics(1.0, 1.0, 1.0, 1.0)
+    times = TimingSummary(
+        same, replace(same), replace(same, max=0.0), None, replace(same, mean=2.0), None
+    )
+    lines = list(summary_lines(replace(PLAN, timing=times)))
+    assert [line[:12].strip() for line in lines if " ms median" in line] == [
+        "GPU compute",
+        "enqueue",
+    ]
 
 
 def test_json_has_what_the_contract_says() -> None:
