@@ -16,17 +16,17 @@ from onnx import numpy_helper
 from dld_tui.activities import placement, registry, separate_process
 from dld_tui.activities.placement import Request, run
 from dld_tui.backends.onnxruntime import contest
-from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
-from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.compare import gate
 from dld_tui.core.compare.gate import Pair, PairTime, RunFigures, TimePair
 from dld_tui.core.errors import CancelledError, DldError, UsageError
-from dld_tui.core.events import Event, Finished, Progress
+from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import from_json
 from dld_tui.core.tune.placement import PlacementResult, placement_lines
 from dld_tui.core.tune.regions import Scheme
 from tests.support import models
-from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
+from tests.support.activities import finished
+from tests.support.fake_machine import install
+from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED
 
 pytest.importorskip("onnxruntime")
 MODEL = """
@@ -109,10 +109,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def placed(model: Path, **settings: Any) -> PlacementResult:
-    *_, last = run(Request(model=model, calibration=model.parent / "sets", **settings))
-    assert isinstance(last, Finished)
-    assert isinstance(last.result, PlacementResult)
-    return last.result
+    result = finished(run(Request(model=model, calibration=model.parent / "sets", **settings)))
+    assert isinstance(result, PlacementResult)
+    return result
 
 
 @pytest.mark.broad
@@ -215,32 +214,32 @@ class Machine:
     """A machine with the fake, whose layers take their time by name."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, version: str) -> None:
-        self.trt = fake_tensorrt(version)
-        self.trt.fake.values = lambda name, value: value
+        self.trt = install(monkeypatch, version)
         # The fake takes 0.1 ms a layer. What a quantized product saves is told with its weights.
         self.trt.fake.layer_ms = {
             **dict.fromkeys(GAINS, 3.0),
             **{f"w{at}_DequantizeLinear": -2 * gain for at, gain in enumerate(GAINS.values())},
         }
         self.builds: list[Mapping[str, Any]] = []
+        self.runs: dict[bytes, Any] = {}
+        """What was measured of engines: the fake takes the same time again."""
         monkeypatch.setattr(separate_process, "run_in_process", self.run_in_process)
         monkeypatch.setattr(gate, "_FIRST_LOOK", gate.LEAST_RUNS)
-        monkeypatch.setattr(library, "find_library", lambda choice: use(self.trt))
-        for module in (cuda, outputs):
-            monkeypatch.setattr(module, "Cuda", lambda device: self.trt.fake.cuda)
-        monkeypatch.setattr(profiling, "Cuda", lambda device, spin=False: self.trt.fake.cuda)
 
     def run_in_process(
         self, activity: str, settings: Mapping[str, Any], folder: Path, limit: float
     ) -> Generator[Progress, None, Any]:
+        yield Progress(0)
+        engine = Path(settings["engine"]).read_bytes() if "engine" in settings else b""
         if "output" in settings:
             self.builds.append(settings)
-        yield Progress(0)
+        elif engine in self.runs:
+            return self.runs[engine]
         quick = {"warm_up_ms": 0.0, "duration": 0.0, "iterations": 2}
         loaded = registry.load(activity)
-        *_, last = loaded.run(from_json(loaded.request, {**settings, **quick}))
-        assert isinstance(last, Finished)
-        return last.result
+        result = finished(loaded.run(from_json(loaded.request, {**settings, **quick})))
+        self.runs[engine] = result
+        return result
 
 
 @pytest.mark.broad

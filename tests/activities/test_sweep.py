@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +12,29 @@ import onnx
 import pytest
 
 from dld_tui.activities import memory
+from dld_tui.activities.convert import fp16
 from dld_tui.activities.sweep.job import TURNS, Request, run
+from dld_tui.backends.onnxruntime import limits
+from dld_tui.backends.onnxruntime.contest import Contestant
+from dld_tui.backends.onnxruntime.generation import Generator
+from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.events import Finished, Log
+from dld_tui.core.process.paths import cache_dir
 from dld_tui.core.report.sweep import Sweep, load_sweep
 from tests.support import decoders
+from tests.support.activities import finished
+from tests.support.jobs import texts
 from tests.support.models import write
 from tests.support.runtime import needs_onnxruntime
 
-pytest.importorskip("onnxruntime")
-
-PICKY = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[N, K] x) => (float[N, K] y) <float[4] w = {1, 2, 3, 4}> { y = Add(x, w) }"""
+HEAD = '<ir_version: 8, opset_import: ["" : 17]> g'
+PICKY = (
+    f"{HEAD} (float[N, K] x) => (float[N, K] y) <float[4] w = {{1, 2, 3, 4}}> {{ y = Add(x, w) }}"
+)
 """Runs where K is 1 or 4 only."""
-FIXED = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }"""
+WEIGHTS = f"""{HEAD} (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {{0.5, -0.25, 1.0, 0.125}}>
+{{ y = MatMul(x, w) }}"""
+Turn = Callable[[Contestant], float]
 
 
 @pytest.fixture(autouse=True)
@@ -34,19 +43,30 @@ def without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dld_tui.activities.sweep.job.MEMORY_S", 0.0)
 
 
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> Callable[[Turn], None]:
+    """Return a function that says what turns measure, in place of running the model."""
+
+    def take(turn: Turn) -> None:
+        monkeypatch.setattr(Contestant, "time", lambda self, seconds, **_: turn(self))
+
+    return take
+
+
 def sweep(path: Path, **asked: Any) -> tuple[Sweep, list[str]]:
-    events = list(run(Request(path, duration=0.0, **asked)))
-    assert isinstance(events[-1], Finished)
-    return events[-1].result, [event.text for event in events if isinstance(event, Log)]
+    events = list(run(Request(path, **{"duration": 0.0, **asked})))
+    found: Sweep = finished(events)
+    return found, texts(events)
+
+
+def problems(found: Sweep, axis: str) -> dict[Any, str]:
+    return {found.value(point, axis): point.problem for point in found.points}
 
 
 @pytest.mark.broad
 def test_each_point_runs_with_its_sizes_and_settings_share_a_session(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.onnxruntime.contest import Contestant
-    from dld_tui.backends.onnxruntime.session import Session
-
     timed: list[tuple[int, tuple[int, ...]]] = []
     made: list[int] = []
     time, start = Contestant.time, Session.__init__
@@ -72,32 +92,59 @@ def test_each_point_runs_with_its_sizes_and_settings_share_a_session(
     assert all(len(point.rounds_ms) == TURNS and not point.problem for point in found.points)
 
 
-@pytest.mark.broad
-def test_a_point_that_fails_is_a_cell_with_its_reason(tmp_path: Path) -> None:
-    found, _ = sweep(write(tmp_path, PICKY), dim=("K=1,3,4",))
-    problems: dict[Any, str] = {point.at[0]: point.problem for point in found.points}
-    assert "Add" in problems.pop(3)
-    assert [*problems.values()] == ["", ""]
+def test_a_point_that_fails_is_a_cell_with_its_reason(
+    tmp_path: Path, turns: Callable[[Turn], None]
+) -> None:
+    turns(lambda one: one.open() or 1.0)  # type: ignore[func-returns-value]
+    path = write(tmp_path, PICKY)
+    told = problems(sweep(path, dim=("K=1,3,4",))[0], "K")
+    assert "Add" in told.pop(3)
+    assert told == {1: "", 4: ""}
     with pytest.raises(ActivityError, match="no point can be run"):
-        sweep(write(tmp_path, PICKY), dim=("K=3,5",))
+        sweep(path, dim=("K=3,5",))
+    assert [point.at for point in sweep(path)[0].points] == [(1,), (2,), (4,), (8,)]
+
+    path = write(tmp_path, f"{HEAD} (float[2, 3] x) => (float[2, 3] y) {{ y = Relu(x) }}")
+    told = problems(sweep(path, batch="2,4")[0], "batch")
+    assert told.pop(2) == ""
+    assert "fixed in the model" in told[4]
+
+    path = write(tmp_path, WEIGHTS)
+    told = problems(sweep(path, provider=("CPU", "Tensorrt", "OpenVINO"), batch="1")[0], "provider")
+    assert told["CPU"] == ""
+    assert "Tensorrt" in told["Tensorrt"]
+    with pytest.raises(UnavailableError):
+        sweep(path, provider=("Tensorrt",))
 
 
-def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dld_tui.backends.onnxruntime.contest import Contestant
+def test_a_point_that_fails_later_keeps_the_others(
+    tmp_path: Path, turns: Callable[[Turn], None]
+) -> None:
+    def failing(one: Contestant) -> float:
+        (values,) = one._sets
+        if len(values["x"]) == 2:
+            raise ActivityError("no memory")
+        return 1.0
 
+    turns(failing)
+    found, _ = sweep(write(tmp_path, WEIGHTS), batch="1,2,4")
+    assert problems(found, "batch") == {1: "", 2: "no memory", 4: ""}
+    assert [len(point.rounds_ms) for point in found.points] == [TURNS, 0, TURNS]
+
+
+def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, turns: Callable[[Turn], None]) -> None:
     path, times = write(tmp_path, PICKY), iter(range(1, 100))
 
-    def stopped(self: Contestant, seconds: float, **_: bool) -> float:
+    def stopped(one: Contestant) -> float:
         if (at := next(times)) == 6:
             raise KeyboardInterrupt
         return float(at)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(Contestant, "time", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            sweep(path, batch="1,2")
-        times = iter(range(101, 200))
-        found, logs = sweep(path, batch="1,2")
+    turns(stopped)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(path, batch="1,2")
+    times = iter(range(101, 200))
+    found, logs = sweep(path, batch="1,2")
     assert logs == ["5 of 12 turns are known from before"]
     first, second = (point.rounds_ms for point in found.points)
     assert (first[:3], second[:2]) == ((1.0, 3.0, 5.0), (2.0, 4.0))
@@ -127,84 +174,27 @@ def test_what_does_not_fit_is_refused(asked: dict[str, Any], why: str, tmp_path:
         sweep(write(tmp_path, PICKY), **asked)
 
 
-@pytest.mark.broad
-def test_batches_are_varied_where_nothing_is_named(tmp_path: Path) -> None:
-    found, _ = sweep(write(tmp_path, PICKY))
-    assert [point.at for point in found.points] == [(1,), (2,), (4,), (8,)]
-
-
 @needs_onnxruntime(31)
 def test_the_memory_of_a_point_is_that_of_its_pass(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, turns: Callable[[Turn], None]
 ) -> None:
-    from dld_tui.backends.onnxruntime.contest import Contestant
-
-    monkeypatch.setattr(Contestant, "time", lambda self, seconds, **_: 1.0)
-    text = PICKY.replace("y = Add(x, w)", "z = Exp(x) t = Sin(z) u = Cos(z) y = Add(t, u)")
-    path = write(tmp_path, text.replace("<float[4] w = {1, 2, 3, 4}>", ""))
+    turns(lambda one: 1.0)
+    text = f"""{HEAD} (float[N, K] x) => (float[N, K] y)
+    {{ z = Exp(x) t = Sin(z) u = Cos(z) y = Add(t, u) }}"""
+    path = write(tmp_path, text)
     asked: dict[str, Any] = {"dim": ("N=1000,3000", "K=8"), "threads": "1,2"}
-    events = [*run(Request(path, duration=60.0, **asked))]
-    assert isinstance(events[-1], Finished)
-    found: Sweep = events[-1].result
+    found, _ = sweep(path, duration=60.0, **asked)
     known = {(point.at[0], point.at[1]): point.memory_bytes for point in found.points}
     for threads, rows in itertools.product((1, 2), (1000, 3000)):
-        *_, last = memory.run(memory.Request(path, shape=(f"x:{rows}x8",), threads=1))
-        assert isinstance(last, Finished)
-        assert known[threads, rows] == last.result.measured.peak
+        plan = finished(memory.run(memory.Request(path, shape=(f"x:{rows}x8",), threads=1)))
+        assert known[threads, rows] == plan.measured.peak
     assert [point.memory_bytes for point in sweep(path, **asked)[0].points] == [None] * 4
-
-
-def test_a_fixed_batch_is_told(tmp_path: Path) -> None:
-    found, _ = sweep(write(tmp_path, FIXED), batch="2,4")
-    assert [bool(point.problem) for point in found.points] == [False, True]
-    assert "fixed in the model" in found.points[1].problem
-
-
-WEIGHTS = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {0.5, -0.25, 1.0, 0.125}>
-{ y = MatMul(x, w) }"""
-HUGE = """<ir_version: 8, opset_import: ["" : 17]>
-g (float[N, 2] x) => (float[N, 2] y) <float[2, 2] w = {1e6, 1, 1, 1}> { y = MatMul(x, w) }"""
-"""Its weights do not fit float16."""
-
-
-def problems(found: Sweep, axis: str) -> dict[Any, str]:
-    return {found.value(point, axis): point.problem for point in found.points}
-
-
-def test_a_provider_that_is_missing_is_a_cell(tmp_path: Path) -> None:
-    path = write(tmp_path, WEIGHTS)
-    found, _ = sweep(path, provider=("CPU", "Tensorrt", "OpenVINO"), batch="1,2")
-    assert problems(found, "provider")["CPU"] == ""
-    assert "Tensorrt" in problems(found, "provider")["Tensorrt"]
-    with pytest.raises(UnavailableError):
-        sweep(path, provider=("Tensorrt",))
-
-
-def test_a_point_that_fails_later_keeps_the_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dld_tui.backends.onnxruntime.contest import Contestant
-
-    def failing(self: Contestant, seconds: float, **_: bool) -> float:
-        (values,) = self._sets
-        if len(values["x"]) == 2:
-            raise ActivityError("no memory")
-        return 1.0
-
-    monkeypatch.setattr(Contestant, "time", failing)
-    found, _ = sweep(write(tmp_path, WEIGHTS), batch="1,2,4")
-    assert problems(found, "batch") == {1: "", 2: "no memory", 4: ""}
-    assert [len(point.rounds_ms) for point in found.points] == [TURNS, 0, TURNS]
 
 
 @pytest.mark.broad
 def test_each_precision_is_converted_once_and_verified(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.activities.convert import fp16
-    from dld_tui.backends.onnxruntime.session import Session
-
     made: list[str] = []
     types: list[list[int]] = []
     run_fp16, start = fp16.run, Session.__init__
@@ -220,24 +210,26 @@ def test_each_precision_is_converted_once_and_verified(
 
     monkeypatch.setattr(fp16, "run", converted)
     monkeypatch.setattr(Session, "__init__", started)
-    found, _ = sweep(
-        write(tmp_path, WEIGHTS), precision="fp32,fp16,int8", batch="1,2", threads="1,2"
-    )
+    path, output = write(tmp_path, WEIGHTS), tmp_path / "m.sweep.json"
+    found, _ = sweep(path, precision="fp32,fp16,int8", batch="1,2", threads="1,2", output=output)
     assert made == ["always"]
     assert types == [[1], [1], [10], [10]]
-    reasons = problems(found, "precision")
-    assert (reasons["fp32"], reasons["fp16"]) == ("", "")
-    assert "--calibration" in reasons["int8"]
+    told = problems(found, "precision")
+    assert "--calibration" in told.pop("int8")
+    assert told == {"fp32": "", "fp16": ""}
+    assert load_sweep(output) == found
+    assert found.settings["precision"] == "fp32,fp16,int8"
+    assert not [*cache_dir().rglob("*.onnx")]
 
 
-def test_a_precision_that_does_not_hold_the_values_is_a_cell(tmp_path: Path) -> None:
-    found, _ = sweep(write(tmp_path, HUGE), precision="model,fp16", batch="1")
-    reasons = problems(found, "precision")
-    assert reasons["model"] == ""
-    assert reasons["fp16"]
-
-
-def test_fp32_is_said_of_no_other_model(tmp_path: Path) -> None:
+def test_a_precision_that_does_not_hold_the_values_is_a_cell(
+    tmp_path: Path, turns: Callable[[Turn], None]
+) -> None:
+    turns(lambda one: 1.0)
+    huge = WEIGHTS.replace("0.5, -0.25, 1.0, 0.125", "1e6, 1, 1, 1")
+    told = problems(sweep(write(tmp_path, huge), precision="model,fp16", batch="1")[0], "precision")
+    assert told["model"] == ""
+    assert told["fp16"]
     text = WEIGHTS.replace("float[", "float16[").replace("0.5, -0.25, 1.0, 0.125", "1, 2, 3, 4")
     half = write(tmp_path, text)
     with pytest.raises(ActivityError, match="most of its weights are float16"):
@@ -245,12 +237,26 @@ def test_fp32_is_said_of_no_other_model(tmp_path: Path) -> None:
     assert sweep(half, precision="model", batch="1")[0].points[0].problem == ""
 
 
-def test_points_may_take_the_memory_that_is_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_converted_model_is_known_to_the_next_sweep(
+    tmp_path: Path, turns: Callable[[Turn], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.onnxruntime import limits
+    def stopped(one: Contestant) -> float:
+        raise KeyboardInterrupt
 
+    path, asked = write(tmp_path, WEIGHTS), {"precision": "fp32,fp16", "batch": "1"}
+    turns(stopped)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(path, **asked)
+    monkeypatch.setattr(fp16, "run", lambda request: pytest.fail("converted again"))
+    turns(lambda one: 1.0)
+    assert [point.problem for point in sweep(path, **asked)[0].points] == ["", ""]
+
+
+def test_points_may_take_the_memory_that_is_free(
+    tmp_path: Path, turns: Callable[[Turn], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     limited: list[int] = []
+    turns(lambda one: 1.0)
     monkeypatch.setattr(limits, "_trials", [])
     monkeypatch.setattr(limits, "is_child", lambda: True)
     monkeypatch.setattr(limits, "limit_memory", limited.append)
@@ -259,42 +265,9 @@ def test_points_may_take_the_memory_that_is_free(
     assert limited == [9 << 40]
 
 
-@pytest.mark.broad
-def test_the_result_is_written_and_its_models_are_not_left(tmp_path: Path) -> None:
-    from dld_tui.core.process.paths import cache_dir
-
-    path = write(tmp_path, WEIGHTS)
-    found, _ = sweep(path, precision="fp32,fp16", output=tmp_path / "m.sweep.json")
-    assert load_sweep(tmp_path / "m.sweep.json") == found
-    assert found.settings["precision"] == "fp32,fp16"
-    assert not [*cache_dir().rglob("*.onnx")]
-
-
-@pytest.mark.broad
-def test_a_converted_model_is_known_to_the_next_sweep(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dld_tui.activities.convert import fp16
-    from dld_tui.backends.onnxruntime.contest import Contestant
-
-    def stopped(self: Contestant, seconds: float, **_: bool) -> float:
-        raise KeyboardInterrupt
-
-    path, asked = write(tmp_path, WEIGHTS), {"precision": "fp32,fp16", "batch": "1"}
-    with monkeypatch.context() as patched:
-        patched.setattr(Contestant, "time", stopped)
-        with pytest.raises(KeyboardInterrupt):
-            sweep(path, **asked)
-    monkeypatch.delattr(fp16, "run")
-    monkeypatch.setattr(fp16, "run", lambda request: pytest.fail("converted again"), raising=False)
-    assert [point.problem for point in sweep(path, **asked)[0].points] == ["", ""]
-
-
 def test_a_decoder_is_measured_by_prompt_and_context(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.backends.onnxruntime.generation import Generator
-
     ran: set[tuple[int, int, int, int]] = set()
     generate = Generator.run
 
@@ -314,14 +287,7 @@ def test_a_decoder_is_measured_by_prompt_and_context(
     assert found.throughput(measured) == pytest.approx(1000 / (measured.ms or 0))
     assert (found.tokens, found.unit) == (3, "tokens/s")
 
-
-def test_a_folder_is_that_of_a_decoder(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    found, _ = sweep(folder, decode=2, batch="1,2")
-    assert [point.at for point in found.points] == [(1, 128), (2, 128)]
-    assert not any(point.problem for point in found.points)
-
-
-def test_a_model_without_a_cache_has_no_prompt(tmp_path: Path) -> None:
+    found, _ = sweep(decoders.folder(tmp_path / "genai"), decode=2, batch="1,2")
+    assert [(point.at, point.problem) for point in found.points] == [((1, 128), ""), ((2, 128), "")]
     with pytest.raises(ActivityError, match="no cache of past keys"):
         sweep(write(tmp_path, WEIGHTS), prompt="4")
