@@ -138,6 +138,10 @@ BATCH_IN_SCAN = f"""{HEAD} (float[5, 2, 2] x) => (float[5, 2, 2] y)
     [scan] last, y = Scan <num_scan_inputs = 1, body = b (float[2, 2] s, float[2, 2] e)
         => (float[2, 2] t, float[2, 2] o) {{
             [flat] r = Reshape (e, flat) t = Add (s, r) o = Tanh (t) }}> (z, x) }}"""
+SCAN_ALONG_SECOND = (
+    BATCH_IN_SCAN.replace("float[5, 2, 2] x", "float[2, 5, 2] x")
+    .replace("num_scan_inputs = 1", "num_scan_inputs = 1, scan_input_axes = [1]")
+)  # fmt: skip
 LENGTH_OF_SCAN = BATCH_IN_SCAN.replace("[flat] r = Reshape (e, flat)", "r = Identity (e)")
 SPLIT = f"""{HEAD} (float[2, 8] x) => (float[2, 4] y) <int64[2] sizes = {{4, 4}}>
 {{ [split] a, b = Split <axis = 1> (x, sizes) y = Sub (a, b) }}"""
@@ -152,12 +156,15 @@ SPLIT = f"""{HEAD} (float[2, 8] x) => (float[2, 4] y) <int64[2] sizes = {{4, 4}}
         (STATE_BEGINS_WITH_ZEROS, "batch=N", ["Loop loop: z is repeated"], "8 were compared"),
         (BATCH_IN_SCAN, "x:1=N",
          ["Scan scan: z is repeated", "Reshape flat: [2, 2] became [0, 2]"], "it runs with x:1 4"),
+        (SCAN_ALONG_SECOND, "x:0=N",
+         ["Scan scan: z is repeated", "Reshape flat: [2, 2] became [0, 2]"], "4"),
         (LENGTH_OF_SCAN, "x:0=T", [], "it runs with x:0 10; values were compared with 5"),
         *((SPLIT.replace(": 18", f": {opset}"), "x:1=W",
            ["Split split: split [4, 4] became equal parts"],
            "it runs with x:1 16; values were compared with 8") for opset in (13, 18)),
     ],
-    ids=["loop", "first state", "scan", "length of a scan", "split 13", "split 18"],
+    ids=["loop", "first state", "scan", "scan along the second axis", "length of a scan",
+         "split 13", "split 18"],
 )  # fmt: skip
 def test_nodes_and_bodies_follow_the_dimension(
     tmp_path: Path, text: str, dim: str, changed: list[str], note: str

@@ -70,6 +70,14 @@ def test_a_model_meets_its_requirements_or_says_what_is_missing(tmp_path: Path) 
     end = list(run(request))[-1]
     assert isinstance(end, Finished)
     assert [one.outcome.value for one in end.result.required.judged] == ["PASS", "FAIL"]
+    text = """<ir_version: 9, opset_import: ["" : 18]> m (float[4] x) => (float[1] y)
+    <int64[1] i = {9}> { [pick] y = Gather(x, i) }"""
+    broken = models.write(tmp_path, text, "broken.onnx")
+    *_, last = run(Request(model=broken, requirements=("memory <= 1 GB",)))
+    assert isinstance(last, Finished)
+    (judged,) = last.result.required.judged
+    assert judged.outcome is Outcome.UNDECIDED
+    assert "pick" in judged.problem
     values = to_json(Request(model=path))
     assert "nothing is required of it" in problem_of_form(Request, values)
     beside = path.with_name("dld.toml")

@@ -118,6 +118,7 @@ def placed(model: Path, **settings: Any) -> PlacementResult:
 def test_the_fastest_of_all_placements_is_found_confirmed_and_written(
     model: Path, clock: Clock
 ) -> None:
+    before = model.read_bytes()
     result = placed(model)
     choices = [
         frozenset(itertools.chain.from_iterable(chosen))
@@ -143,6 +144,7 @@ def test_the_fastest_of_all_placements_is_found_confirmed_and_written(
     lines = placement_lines(result)
     assert lines[0].startswith("1.25× faster (1.25 to 1.25) with 3 of 4 regions quantized")
     assert not [*(model.parent / "cache" / "trials").glob("placement-*")]
+    assert model.read_bytes() == before
 
 
 @pytest.mark.slow

@@ -145,7 +145,7 @@ def test_a_prebuilt_engine_must_be_trusted_and_may_be_refitted(
 def test_shapes_choose_the_pass_and_the_profile(trt: Any, tmp_path: Path, profile: Profile) -> None:
     free = write_model(tmp_path / "free.onnx", FREE)
 
-    def measured(path: Path = free, **settings: Any) -> Report:
+    def measured(path: Path = free, /, **settings: Any) -> Report:
         return profile(path, layer_passes=0, **settings)[0]
 
     report = measured(shape=("image:4x3x4x4",))
@@ -154,7 +154,7 @@ def test_shapes_choose_the_pass_and_the_profile(trt: Any, tmp_path: Path, profil
     assert report.settings["input_shapes"] == {"image": [1, 3, 4, 4]}
     (found,) = report_inputs(report)
     assert found.why.startswith("batch 1 by")
-    ranges = {"min_shapes": ("image:1x3x4x4",), "max_shapes": ("image:8x3x4x4",)}
+    ranges: dict[str, Any] = {"min_shapes": ("image:1x3x4x4",), "max_shapes": ("image:8x3x4x4",)}
     report = measured(shape=("image:2x3x4x4",), **ranges)
     assert report.settings["input_shapes"] == {"image": [2, 3, 4, 4]}
     with pytest.raises(UsageError, match="outside profile 0"):

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Generator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -44,7 +45,7 @@ def here(
     self: Any, activity: str, **settings: Any
 ) -> Generator[Progress, None, Any]:  # without a process, which knows no fake
     loaded = registry.load(activity)
-    if activity == "profile_tensorrt":  # the fake is no faster when it is warm
+    if activity.startswith("profile_"):  # neither is faster when it is warm
         settings = {"duration": 0.05, "warm_up_ms": 5.0, **settings}
     *_, last = loaded.run(from_json(loaded.request, settings))
     yield Progress(0)
@@ -78,6 +79,24 @@ def test_steps_on_the_cpu(tmp_path: Path) -> None:
     assert [step["status"] for step in written["rows"]] == [PASSED] * 6
     assert written["machine"]["onnx"]
     assert "onnxruntime" in [check["name"] for check in written["checks"]]
+
+
+@pytest.mark.broad
+def test_a_simplifier_that_folds_nothing_is_missing(
+    trt: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(self: Any, activity: str, **settings: Any) -> Generator[Progress, None, Any]:
+        if activity == "convert_sanitize":
+            return SimpleNamespace(before=SimpleNamespace(nodes=3), after=SimpleNamespace(nodes=3))
+        return (yield from here(self, activity, **settings))
+
+    monkeypatch.setattr(selftest._Bench, "ask", ask)
+    states = {step.step: (step.status, step.detail) for step in tried(backend="cpu").rows}
+    missing = [detail for status, detail in states.values() if status == UNAVAILABLE]
+    assert [detail.split(" of")[0] for detail in missing] == [
+        "no simplifier that is installed folds anything"
+    ]
+    assert {status for status, _ in states.values()} == {PASSED, UNAVAILABLE}
 
 
 @pytest.mark.broad

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from dld_tui.activities import memory
 from dld_tui.activities.convert import fp16
 from dld_tui.activities.sweep.job import TURNS, Request, run
+from dld_tui.activities.sweep.targets import JOINING
 from dld_tui.backends.onnxruntime import limits
 from dld_tui.backends.onnxruntime.contest import Contestant
 from dld_tui.backends.onnxruntime.generation import Generator
@@ -268,20 +270,21 @@ def test_points_may_take_the_memory_that_is_free(
 def test_a_decoder_is_measured_by_prompt_and_context(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran: set[tuple[int, int, int, int]] = set()
+    ran: list[tuple[int, int, int, int]] = []
     generate = Generator.run
 
     def noted(self: Generator, feeds: Any, batch: int, prompt: int, tokens: int) -> Any:
-        ran.add((batch, prompt, feeds.context, tokens))
+        ran.append((batch, prompt, feeds.context, tokens))
         yield from generate(self, feeds, batch, prompt, tokens)
 
     monkeypatch.setattr(Generator, "run", noted)
     model = decoders.grouped(tmp_path / "m.onnx")
-    found, _ = sweep(model, prompt="4,8", context="16,1000", decode=3)
+    found, _ = sweep(model, prompt="4,8", context="16,245,249", decode=3)
     assert [axis.name for axis in found.axes] == ["prompt", "context"]
-    assert ran == {(1, 4, 16, 3), (1, 8, 16, 3)}
-    assert [bool(point.problem) for point in found.points] == [False, True, False, True]
-    assert "more than the 256" in found.points[1].problem
+    fitting = [(1, 4, 16, 3), (1, 4, 245, 3), (1, 4, 249, 3), (1, 8, 16, 3), (1, 8, 245, 3)]
+    assert sorted(ran) == sorted(fitting * (1 + TURNS)), "the first of each is not timed"
+    assert [bool(point.problem) for point in found.points] == [False] * 5 + [True]
+    assert "260 tokens are more than the 256" in found.points[5].problem
     measured = found.points[0]
     assert len(measured.rounds_ms) == len(measured.first_rounds_ms) == TURNS
     assert found.throughput(measured) == pytest.approx(1000 / (measured.ms or 0))
@@ -291,3 +294,22 @@ def test_a_decoder_is_measured_by_prompt_and_context(
     assert [(point.at, point.problem) for point in found.points] == [((1, 128), ""), ((2, 128), "")]
     with pytest.raises(ActivityError, match="no cache of past keys"):
         sweep(write(tmp_path, WEIGHTS), prompt="4")
+
+
+@pytest.mark.usefixtures("replaces_all")
+def test_a_result_of_before_is_known_for_the_same_settings_and_model(
+    tmp_path: Path, turns: Callable[[Turn], None]
+) -> None:
+    turns(lambda one: 1.0)
+    path, output = write(tmp_path, WEIGHTS), tmp_path / "m.sweep.json"
+    request = Request(path, duration=0.0, batch="1,2", output=output)
+    found = finished(run(request))
+    assert JOINING.known(request, output) == found
+    assert JOINING.known(replace(request, calibration=tmp_path), output) == found, "is elsewhere"
+    assert JOINING.known(replace(request, batch="1"), output) is None
+    assert JOINING.known(request, tmp_path / "absent.json") is None
+    write(tmp_path, PICKY)
+    assert JOINING.known(request, output) is None
+    joined = JOINING.join({"here": found, "board": found}, output)
+    assert load_sweep(output) == joined
+    assert len(joined.points) == 4

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -32,11 +33,13 @@ from dld_tui.core.reading.story import NextStep
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.report.report import Report
+from dld_tui.core.tune import result as tune_result
 from dld_tui.core.tune.changes import (
     CHANGES,
     Setup,
     TuneChange,
     batch_change,
+    reasons_of,
     thread_changes,
     usable_changes,
 )
@@ -231,14 +234,16 @@ def test_rewrite_rules_are_tried_only_if_they_are_asked_for(tmp_path: Path, fast
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("shown", [[0.9, 0.4], [0.9, 0.7, 0.8]])
+@pytest.mark.parametrize(
+    ("shown", "most_s"), [([0.9, 0.4], 1e9), ([0.9, 0.7, 0.8], 1e9), ([0.9], 0.0)]
+)
 def test_each_pair_of_profiles_is_read_once_and_the_likeliest_kept(
-    shown: list[float], deep: Path, fast: Speeds, monkeypatch: pytest.MonkeyPatch
+    shown: list[float], most_s: float, deep: Path, fast: Speeds, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that show 60 % less, as is confirmed, end it; else the nearest of all counts."""
+    """Those that show 60 % less, as is confirmed, end it; else the nearest in the time counts."""
     fast["threads 1"] = 0.4
-    monkeypatch.setattr(outcome, "_PROFILE_PAIRS", len(shown))
-    monkeypatch.setattr(outcome, "PROFILE_S", 1e9)
+    monkeypatch.setattr(outcome, "_PROFILE_PAIRS", 3)
+    monkeypatch.setattr(outcome, "PROFILE_S", most_s)
     read: list[float] = []
 
     def gain_of(before: Report, after: Report) -> Gain:
@@ -344,6 +349,7 @@ def test_what_a_stopped_conversion_left_is_replaced_and_rules_that_failed_are_tr
         raise SaveError("the disk is full")
 
     with tuning(deep) as work:
+        assert result_of(work.conversions._rewritten(KNOWN["fused-gelu"])) == NOTHING
         work.journal.model("fp16").write_bytes(b"half of a model")
         said = texts([*work.conversions.converted([KNOWN["fp16"]])])
         assert (said, work.journal.exclusion("fp16")) == ([], None)
@@ -646,6 +652,41 @@ def test_profiles_that_do_not_fit_take_nothing_from_the_claim(
     assert result.why == ("The budget was spent before both could be profiled.",)
 
 
+def test_a_pair_is_asked_for_with_what_differs(deep: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, Mapping[str, Any]]] = []
+
+    def in_process(
+        activity: str, request: Mapping[str, Any], *more: Any
+    ) -> Generator[Event, None, Pair]:
+        asked.append((activity, request))
+        yield Progress(0, None)
+        return Pair(RunFigures(2.0), RunFigures(1.0), 0.5)
+
+    monkeypatch.setattr("dld_tui.activities.separate_process.run_in_process", in_process)
+    with tuning(deep) as work:
+        winner = setup_of(work)
+        pair = result_of(work.proof._timed_pair(winner, deep.parent, 0.5, new_first=True))
+    assert pair.ratio == 0.5
+    ((activity, request),) = asked
+    assert (activity, request["new_settings"]) == ("time_pair", {"threads": 1})
+    assert (request["model"], request["new"]) == (str(deep), str(deep))
+    assert (request["duration"], request["new_first"]) == (0.5, True)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+def test_two_lines_say_why_the_winner_is_faster(count: int) -> None:
+    ids = [one.id for one in CHANGES][:count]
+    result: Any = SimpleNamespace(best="+".join(ids), why=("x" * 300, "not said"))
+    said, profiled = tune_result._why(result).split(". x")
+    reasons = reasons_of(ids)
+    fitting = [one for one in range(1, len(reasons) + 1) if len("; ".join(reasons[:one])) < 100]
+    expected = "; ".join(reasons[: max(fitting, default=1)])
+    assert said.lower() == expected.lower()
+    assert len(profiled) + 1 == 100
+    nothing: Any = SimpleNamespace(best="as it is", why=())
+    assert tune_result._why(nothing) == ""
+
+
 def test_the_winner_is_confirmed_in_new_processes(tmp_path: Path) -> None:
     """A pass of four items that takes as long as one of one item is about four times as fast.
 
@@ -685,10 +726,13 @@ def test_what_computes_something_else_does_not_count(
         return [{name: factor * value for name, value in one.items()} for one in honest(self)]
 
     monkeypatch.setattr(contest.Contestant, "outputs", outputs)
-    result = tuned(deep, only=("threads-1",))
+    output = deep.with_suffix(".tune.json")
+    events = [*run(Request(model=deep, output=output, budget=600.0, only=("threads-1",)))]
+    result = finished(events)
     one = candidate(result, "threads-1")
     assert (result.is_faster, one.state) == (False, "failed")
     assert one.problem.startswith("output y: 8 of 8 elements are outside of")
+    assert f"1 thread: {one.problem}" in texts(events)
 
 
 @pytest.mark.parametrize("binds", [False, True])

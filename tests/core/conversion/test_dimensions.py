@@ -139,13 +139,14 @@ def test_sizes_of_outputs_follow_where_those_of_all_inputs_are_fixed(
     assert model.graph.output[0].type.tensor_type.shape.dim[0].dim_value == rows
 
 
+@pytest.mark.parametrize("is_equal", [False, True], ids=["one", "as many"])
 @pytest.mark.parametrize("joined", [0, 1, 2, -1])
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_a_fixed_tensor_is_joined_along_any_axis(axis: int, joined: int) -> None:
+def test_a_fixed_tensor_is_joined_along_any_axis(axis: int, joined: int, is_equal: bool) -> None:
     sizes, beside = [2, 4, 3], [2, 4, 3]
-    beside[joined] = 1
+    beside[joined] = sizes[joined] if is_equal else 1
     made = [*sizes]
-    made[joined] += 1
+    made[joined] += beside[joined]
     nodes = f"s = Ints {beside} c = ConstantOfShape <value = float[1] {{2}}> (s)"
     model = model_of(f"{sizes} x", f"{made} y", f"{nodes} y = Concat <axis = {joined}> (c, x)")
     freed(model, {("x", axis): "N"}, "")

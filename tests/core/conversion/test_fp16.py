@@ -188,6 +188,20 @@ def test_a_large_weight_is_converted_in_parts(tmp_path: Path) -> None:
         assert np.array_equal(weights(result)["big"], values.astype(np.float16))
 
 
+def test_an_output_that_a_blocked_node_takes_is_float16_and_the_node_gets_a_cast(
+    tmp_path: Path,
+) -> None:
+    text = f"""{HEAD} g (float[2, 3] x) => (float[2, 3] y, float[2, 3] z)
+    {{ [one] y = Relu(x) [two] z = Neg(y) }}"""
+    path = models.write(tmp_path, text)
+    with converted(path, Fp16Options(op_block=("Neg",))) as (made, model):
+        assert dict(made.kept) == {"Neg: blocked": 1}
+        assert border_types(model) == [HALF, HALF, HALF]
+        assert list(node(model, "one").output) == ["y"]
+        assert operators(model) == ["Relu", "Cast", "Neg", "Cast"]
+        assert_same_results(path, model)
+
+
 def test_a_model_without_floating_point_nodes_stays_as_it_is(tmp_path: Path) -> None:
     text = f"{HEAD} whole (int64[2] x) => (int64[2] y) {{ y = Abs(x) }}"
     with converted(models.write(tmp_path, text)) as (made, model):

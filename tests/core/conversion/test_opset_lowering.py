@@ -146,6 +146,10 @@ WRITTEN = {
     "a size that is rounded up": (
         graph("y = MaxPool<kernel_shape=[3], strides=[2], ceil_mode=1>(x)", 12), 8,
     ),
+    "a size that is rounded up in its second axis": (
+        graph("r = Reshape(x, s) y = MaxPool<kernel_shape=[1, 3], strides=[1, 2], ceil_mode=1>(r)",
+              12, "int64[4] s = {1, 1, 4, 6}"), 8,
+    ),
     "blocks whose channels come first": (
         graph("r = Reshape(x, s) y = DepthToSpace<blocksize=2, mode = \"CRD\">(r)", 13,
               "int64[4] s = {1, 4, 2, 3}"), 10,
@@ -266,6 +270,10 @@ REFUSED = {
         13, "OptionalGetElement does not exist in opset 13: node >a",
     ),
     "a type": (graph("c = Cast<to=16>(x) y = Relu(c)", 14), 12, "takes no bfloat16 before opset"),
+    "a type of a second input": (
+        graph("c = Cast<to=16>(x) b = Cast<to=9>(x) y = Where(b, c, c)", 16), 15,
+        "takes no bfloat16 before opset",
+    ),
     "very old": (graph("y = Add(x, x)", 13), 6, "opset 6"),
 }  # fmt: skip
 
@@ -277,15 +285,20 @@ REFUSED = {
         ("linear", "asymmetric", "2, 1.5"), ("linear", "half_pixel", "1, 1"),
         ("nearest", "asymmetric\", nearest_mode = \"floor", "2, 1.5"),
         ("nearest", "half_pixel", "2, 3"),
+        ("nearest", "asymmetric\", nearest_mode = \"floor", "8, 9 by their sizes"),
     ],
 )  # fmt: skip
 def test_samples_are_placed_as_they_were(mode: str, way: str, scales: str, version: int) -> None:
     runtime = pytest.importorskip("onnxruntime")
+    given, _, are_sizes = scales.partition(" by their ")
+    weights = f"float[4] f = {{1, 1, {given}}}"
+    if are_sizes:
+        weights = f"float[0] f = {{}}, int64[4] s = {{1, 1, {given}}}"
     model = models.parse(
         f"""<ir_version: 5, opset_import: ["" : 11]>
-        g (float[1, 1, 4, 6] x) => (float[1, 1, a, b] y)
-        <float[4] f = {{1, 1, {scales}}}, float[0] r = {{}}> {{
-            y = Resize<mode = "{mode}", coordinate_transformation_mode = "{way}">(x, r, f) }}"""
+        g (float[1, 1, 4, 6] x) => (float[1, 1, a, b] y) <{weights}, float[0] r = {{}}> {{
+            y = Resize<mode = "{mode}", coordinate_transformation_mode = "{way}">
+                (x, r, f{", s" if are_sizes else ""}) }}"""
     )
     x = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6) ** 2
     before, after = (

@@ -77,6 +77,22 @@ def test_casts_keep_the_model_valid(tmp_path: Path) -> None:
     np.testing.assert_allclose(after, before, rtol=1e-3)
 
 
+def test_a_weight_that_cannot_be_read_stays_and_is_told(tmp_path: Path) -> None:
+    model = models.parse(MODEL)
+    weight = model.graph.initializer[0]
+    weight.ClearField("float_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="gone.bin")
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with closing(Document.open(tmp_path / "m.onnx")) as document:
+        *_, made = convert_tensors(document, "float16", CastSelection(names=("w",)), casts=True)
+        with closing(made.document):
+            (note,) = made.notes
+            assert note.startswith("w is unchanged: ")
+            assert "gone.bin" in note
+            assert [one.name for one in made.document.main.initializers] == ["w", "axis"]
+
+
 @pytest.mark.parametrize("lists", [(), ("input",), ("value_info",), ("input", "value_info")])
 def test_without_casts_a_weight_and_what_declares_it_have_the_new_type(
     lists: tuple[str, ...], tmp_path: Path
