@@ -23,7 +23,7 @@ from onnx import numpy_helper
 from dld_tui import api
 from dld_tui.activities import registry
 from dld_tui.api import commands, soundness
-from dld_tui.api.requests import python_words, request_of, settings_from
+from dld_tui.api.requests import file_of, python_words, request_of, settings_from
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.model.edits import renaming
 from dld_tui.core.params import settings_of
@@ -308,6 +308,16 @@ def test_arrays_are_the_inputs_of_the_run(network: Path) -> None:
         np.testing.assert_array_equal(numpy_helper.to_array(tensor), arrays["x"])
         assert (file.name, tensor.name) == ("input_0.pb", "x")
     assert not made.inputs.exists()
+
+
+def test_a_document_is_its_own_file_until_it_is_edited(network: Path) -> None:
+    with api.open_model(network) as model:
+        with file_of(model) as path:
+            assert path == network
+        model.edit.rename_node(node="relu", name="new")
+        with file_of(model) as path:
+            assert path != network
+            assert onnx.load(path).graph.node[1].name == "new"
 
 
 def test_a_closed_document_says_so(network: Path) -> None:

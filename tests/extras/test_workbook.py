@@ -101,3 +101,14 @@ def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(UnavailableError, match="XlsxWriter"):
         content([], {})
+
+
+def test_columns_are_as_wide_as_their_longest_text_up_to_a_limit() -> None:
+    for name, widest in (("x" * 20, 20), ("x" * 500, 0)):
+        book = content([("Layers", Table(COLUMNS, [(name, 0.5, 3)]))], {})
+        with zipfile.ZipFile(io.BytesIO(book)) as archive:
+            sheet = ElementTree.fromstring(archive.read("xl/worksheets/sheet1.xml"))
+        widths = [float(one.attrib["width"]) for one in sheet.iter(f"{SPACE}col")]
+        assert widths[0] > widest
+        assert widths[0] < 100
+        assert widths[1] > len("time ms")

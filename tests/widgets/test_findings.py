@@ -15,10 +15,11 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.report_charts import distribution_plot
 from dld_tui.widgets.explorer.findings import FindingLines, Findings, NoticeLine, summary_text
+from dld_tui.widgets.results import plan_summary
 from dld_tui.widgets.results.plan import FindingRows, detail_lines
 from dld_tui.widgets.results.plan_summary import PlanCharts
 from tests.support import models
-from tests.support.plans import write_layers, write_profile
+from tests.support.plans import layer, tensor, write_layers, write_profile
 from tests.support.tui import HostApp, screen_text
 
 
@@ -89,16 +90,13 @@ async def test_a_message_that_is_cut_is_said_whole_where_there_is_room() -> None
 def test_a_short_finding_names_its_layer_where_there_is_room(tmp_path: Path) -> None:
     path = write_layers(tmp_path / "net.graph.json", [{"Name": "first"}, {"Name": "second"}])
     write_profile(tmp_path / "net.profile.json", [("first", 3.0), ("second", 1.0)])
-    plan = open_plan(path)
-    rows = FindingRows(findings(plan), {layer.index: layer.name for layer in plan.layers})
+    opened = open_plan(path)
+    rows = FindingRows(findings(opened), {one.index: one.name for one in opened.layers})
     at = next(n for n, found in enumerate(rows.findings) if found.rule == "long-layer")
     for width in (40, 78, 120):
         pieces = rows.line(at, width)
         assert sum(cell_width(text) for text, _ in pieces) <= width
         assert (("first", "link") in pieces) == (width >= 78)
-    for name, told in (("first", "first"), ("", "(no name)")):
-        line, _ = detail_lines(replace(plan.layers[0], name=name), None, [], 60)[0]
-        assert line == [(told, "strong")]
 
 
 def test_the_chart_named_after_the_inferences_shows_them() -> None:
@@ -114,3 +112,19 @@ def test_the_chart_named_after_the_inferences_shows_them() -> None:
     )
     charts._latencies = ()
     assert "no time of single inferences" in str(chart.plot(charts.data(60, 12)))
+
+
+def test_details_of_a_layer_name_it_its_tensors_and_forms_that_differ() -> None:
+    formed = [replace(tensor("fp32"), format=form, location="") for form in ("FP32", "Linear", "")]
+    for name, told in (("first", "first"), ("", "(no name)")):
+        one = replace(layer(inputs=tuple(formed), outputs=()), name=name)
+        lines = ["".join(text for text, _ in line) for line, _ in detail_lines(one, None, [], 60)]
+        assert lines[0] == told
+        at = next(n for n, line in enumerate(lines) if line.startswith("in "))
+        forms = [line.strip() == "Linear" for line in lines[at : at + 4]]
+        assert forms == [False, False, True, False]  # the type is not told again
+
+
+def test_passes_of_a_plan_are_counted() -> None:
+    counts = (None, 0, 1, 2, 2_000)
+    assert [*map(plan_summary._passes, counts)] == ["", "", "1 pass", "2 passes", "2,000 passes"]
