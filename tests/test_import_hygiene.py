@@ -206,12 +206,3 @@ def test_importing_everything_headless_loads_no_user_interface_and_no_runtime() 
     code = "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names)
     modules = loaded(PROBE + code)
     assert not packages(modules) & {"textual", *RUNTIMES}
-
-
-@pytest.mark.broad
-def test_widgets_and_screens_load_no_runtime() -> None:
-    names = [*modules_of("widgets", "screens"), "dld_tui.app"]
-    code = "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names)
-    modules = loaded(PROBE + code)
-    assert "textual" in modules
-    assert not packages(modules) & RUNTIMES

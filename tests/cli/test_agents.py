@@ -470,11 +470,9 @@ async def test_each_tool_once(tmp_path: Path) -> None:
         await call("report", lambda r: len(r["lines"]) > 3, report=report, by="type")
         await call("compare", lambda r: len(r["reports"]) == 2, reports=[report, report])
         await call(
-            "gate",
-            lambda r: r["outcome"] == "PASS",
-            base="model.onnx",
+            "gate", lambda r: r["outcome"] == "PASS", base="model.onnx",
             requirements=["size <= 1 MB"],
-        )
+        )  # fmt: skip
         await call("sweep", lambda r: r["points"], **model, batch="1,2", duration=0.1)
         await call("accuracy", lambda r: r["is_good"], **model, against="half.onnx")
         await call("plan", lambda r: r["summary"]["layers"] == 2, plan="plan.graph.json")

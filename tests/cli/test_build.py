@@ -109,15 +109,9 @@ def test_options_of_polygraphy(dld: Dld, runs: Runs) -> None:
         "--tiling-optimization-level", "full", "--no-timing-cache",
     )  # fmt: skip
     assert request == Request(
-        Path("m.onnx"),
-        opt_shapes=("x:1x3", "y:2"),
-        workspace=1.0,
-        tactic_sources=("CUBLAS",),
-        typing="strong",
-        dla_core=0,
-        tiling_level=3,
-        no_timing_cache=True,
-    )
+        Path("m.onnx"), opt_shapes=("x:1x3", "y:2"), workspace=1.0, tactic_sources=("CUBLAS",),
+        typing="strong", dla_core=0, tiling_level=3, no_timing_cache=True,
+    )  # fmt: skip
 
 
 def test_a_pasted_command_and_what_comes_first(dld: Dld, runs: Runs) -> None:

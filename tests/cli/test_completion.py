@@ -8,10 +8,14 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
+from click.shell_completion import get_completion_class
 
+from dld_tui.cli import COMPLETE
 from dld_tui.cli.completion import SHELLS
+from dld_tui.cli.group import dld as group
 from dld_tui.core.process.paths import config_dir
 from dld_tui.core.settings import custom_tools as tools
 from dld_tui.core.settings import saved_targets as connections
@@ -20,14 +24,16 @@ from dld_tui.core.settings.saved_targets import Connection
 from tests.support.cli import Dld, process
 
 
+def completed(shell: str, **variables: str) -> list[str]:
+    """Return what a shell is told that calls ``dld`` with these variables."""
+    kind = get_completion_class(shell)
+    assert kind is not None
+    with patch.dict(os.environ, variables):
+        return kind(group, {}, "dld", COMPLETE).complete().splitlines()
+
+
 def complete(*words: str) -> list[str]:
-    environment = {
-        **os.environ,
-        "_DLD_COMPLETE": "fish_complete",
-        "COMP_WORDS": " ".join(words),
-        "COMP_CWORD": words[-1],
-    }
-    return process(env=environment).stdout.splitlines()
+    return completed("fish", COMP_WORDS=" ".join(words), COMP_CWORD=words[-1])
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -48,6 +54,9 @@ def test_script_is_valid(dld: Dld, shell: str, tmp_path: Path) -> None:
 
 
 def test_commands_files_and_options_are_completed() -> None:
+    variables = {"_DLD_COMPLETE": "fish_complete", "COMP_WORDS": "dld in", "COMP_CWORD": "in"}
+    told = process(env={**os.environ, **variables}).stdout
+    assert told == "plain,inspect\tSummarise a model.\n", "a process of its own"
     # Commands are completed.
     assert complete("dld", "in") == ["plain,inspect\tSummarise a model."]
     # Files are completed where no command fits.
@@ -76,12 +85,11 @@ def test_names_of_targets_and_tools_are_completed() -> None:
 def test_a_broken_file_of_names_completes_nothing() -> None:
     connections.save(Connection("box", "10.0.0.1"))
     (config_dir() / "targets.toml").write_text("[[[")
-    assert complete("dld", "target", "show", "b") == [""]
+    assert complete("dld", "target", "show", "b") == []
 
 
 def _complete(line: str) -> list[str]:
-    variables = {**os.environ, "_DLD_COMPLETE": "tcsh_complete", "COMMAND_LINE": line}
-    return process(env=variables).stdout.split()
+    return [word for row in completed("tcsh", COMMAND_LINE=line) for word in row.split()]
 
 
 @pytest.mark.broad

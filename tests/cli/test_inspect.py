@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from dld_tui.cli.models import inspect
-from tests.support import models
+from tests.support import decoders, models
 from tests.support.cli import Dld
 
 
@@ -97,3 +97,15 @@ def test_each_compiled_node_is_a_line_with_the_ranges_of_its_engine(
         below = [line.strip() for line in lines[at + 1 : at + 2 + len(ranges)]]
         assert below[:-1] == ranges
         assert "gone.engine" in below[-1]
+
+
+def test_a_budget_says_what_fits_where_and_how_fast_it_can_be(dld: Dld, tmp_path: Path) -> None:
+    words = ["inspect", decoders.folder(tmp_path / "genai"), "--budget", "--context", "64"]
+    devices = ["--batch", "1,100000", "--device", "tiny=1,1,0.2", "--device", "H200"]
+    data = dld(*words, *devices, "--json").json
+    assert [row["fits tiny"] for row in data["fits"]] == [True, False]
+    assert [row["fits H200"] for row in data["fits"]] == [True, True]
+    assert all(row["activation_bytes"] > 0 for row in data["fits"])  # of types that no file has
+    assert {row["phase"] for row in data["times"]} == {"prefill", "decode"}
+    assert len(data["times"]) == 2 * 2 * 2
+    assert all(row["least_ms"] > 0 for row in data["times"])

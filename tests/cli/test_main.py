@@ -130,12 +130,9 @@ def test_interrupt_ends_with_130() -> None:
         "sys.exit(main.run([]))\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=60,
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60,
         preexec_fn=listen_to_interrupts,
-    )
+    )  # fmt: skip
     assert done.returncode == 128 + signal.SIGINT
     assert done.stderr.strip() == "dld: cancelled: dld"
 

@@ -21,11 +21,9 @@ from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text, un
 async def test_an_error_shows_what_where_and_what_next_and_takes_all_keys() -> None:
     app = HostApp()
     error = InputError(
-        "cannot be read",
-        where=f"{HOSTILE}{ESCAPE}",
-        hint="Copy it again",
+        "cannot be read", where=f"{HOSTILE}{ESCAPE}", hint="Copy it again",
         details="line one\nline two",
-    )
+    )  # fmt: skip
     async with app.run_test(size=(80, 24)) as pilot:
         # An error shows what where and what next.
         app.push_screen(ErrorDialog(error, "Open failed"))

@@ -14,7 +14,7 @@ from dld_tui.core.model.document import Document, Node
 from dld_tui.core.model.edits.model_swap import keep_model
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.explorer import state
-from dld_tui.widgets.explorer.branches import Branch, ExplorerEntry, Item, Sort, View
+from dld_tui.widgets.explorer.branches import Branch, ExplorerEntry, Sort, View
 from dld_tui.widgets.explorer.node_filter import NodeFilter, parse_conditions
 from dld_tui.widgets.explorer.rows import ExplorerRows, view_title
 from dld_tui.widgets.explorer.state import ExplorerModel, model_anew
@@ -340,22 +340,6 @@ def test_unfold_to_fill_opens_the_outer_branches_first(tmp_path: Path) -> None:
     lines = shown(model)
     assert len(lines) <= 12
     assert lines[:3] == ["main 300", "  /layer_0 60", "  /layer_1 60"]
-    model.document.close()
-
-
-def test_what_there_is_no_room_for_is_not_looked_into(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = _generated(tmp_path, 300)
-    rows = model.rows()
-    assert model.rows() is rows  # made once
-    split: list[Item] = []
-    monkeypatch.setattr(state.ExplorerModel, "children", split.append)
-    assert not state.unfold_to_fill(model, len(rows))
-    assert split == []
-    monkeypatch.undo()
-    model.set_unfolded(rows.items[1], True)
-    assert len(model.rows()) > len(rows)
     model.document.close()
 
 

@@ -97,13 +97,9 @@ def test_what_is_edited_reads_back_the_same(document: Document, name: str) -> No
     text = editable_text(present)
     assert text is not None
     done = document.apply(
-        "set_attribute",
-        scope=[],
-        node="n",
-        attribute=name,
-        kind=present.kind,
+        "set_attribute", scope=[], node="n", attribute=name, kind=present.kind,
         value=edit_value(text, present.kind),
-    )
+    )  # fmt: skip
     assert not done.primitives or editable_text(attribute(document, name)) == text
 
 

@@ -22,7 +22,7 @@ from dld_tui.widgets.timeline.cells import (
     axis,
     paint,
 )
-from dld_tui.widgets.timeline.lanes import TONES, Span, Timeline, layout
+from dld_tui.widgets.timeline.lanes import Span, Timeline, layout
 from dld_tui.widgets.timeline.timeline import TimelineView, axis_line
 from tests.support.work import steps_in
 
@@ -224,10 +224,6 @@ def test_without_colours_tones_cursor_and_borders_are_glyphs() -> None:
     ascii_text = "".join(run.text for run in paint(cells, [], ASCII_SHADES))
     assert ascii_text == ".#@|'## "
     assert ascii_text.isascii()
-
-
-def test_every_tone_has_a_shade() -> None:
-    assert len(UNICODE_SHADES.tones) == len(ASCII_SHADES.tones) == len(TONES)
 
 
 def test_the_axis_says_its_unit_even_where_ticks_fill_it() -> None:
