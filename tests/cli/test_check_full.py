@@ -63,3 +63,11 @@ def test_a_folder_is_one_model_to_every_command(dld: Dld, tmp_path: Path) -> Non
     (folder / "genai_config.json").unlink()
     (folder / "model.onnx").rename(folder / "other.onnx")
     assert "has 2 models" in dld.fails(3, "inspect", folder)
+
+
+def test_json_counts_findings_by_level(dld: Dld, tmp_path: Path) -> None:
+    data = dld("check", models.write(tmp_path, models.SHADY), "--json").json
+    levels = [finding["level"] for finding in data["findings"]]
+    counts = [levels.count(level) for level in ("error", "warning")]
+    assert [data["errors"], data["warnings"]] == counts
+    assert counts[0] != counts[1] != len(levels) - counts[1], "else one stands for the other"

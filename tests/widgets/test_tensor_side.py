@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+import pytest
 from onnx import numpy_helper
 
 import dld_tui
@@ -28,10 +29,22 @@ def described(array: np.ndarray[Any, Any]) -> SideState:
     return SideState("done", 1.0, found, read_histogram(tensor, found))
 
 
-def test_small_integers_have_a_bin_each() -> None:
-    state = described(np.array([-2, -2, 0, 1], np.int8))
-    assert state.histogram is not None
-    assert state.histogram.counts == (2, 0, 1, 1)
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        ([-2, -2, 0, 1], (2, 0, 1, 1)),
+        ([9_000, 9_000, 9_003], (2, 0, 0, 1)),
+        ([-9_000, 9_000], None),
+    ],
+)
+def test_integers_that_are_near_have_a_bin_each(
+    values: list[int], counts: tuple[int, ...] | None
+) -> None:
+    found = described(np.array(values, np.int16)).histogram
+    spread = described(np.array(values, np.float32)).histogram
+    assert found is not None
+    assert spread is not None
+    assert found.counts == counts or (counts is None and len(found.counts) == len(spread.counts))
 
 
 def test_every_finite_value_is_in_the_chart() -> None:
