@@ -71,9 +71,9 @@ async def test_a_long_choice_is_read_whole_below_the_others() -> None:
     long = "int8: 70 % of the time is MatMul in fp32; speedup at most 3.33×, measured on 6 models"
     asked = [Choice("1", long, "int8"), Choice("2", "simplify", "simplify")]
     told = [Choice("1", "int8", "int8", long), Choice("2", "simplify", "simplify", "short")]
-    for choices in (asked, told):
-        app = HostApp()
-        async with app.run_test(size=(80, 24)) as pilot:
+    app = HostApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        for choices in (asked, told):
             app.push_screen(ChoiceDialog("What may help", "Which?", choices))
             await pilot.pause()
             assert "on 6 models" in screen_text(app)

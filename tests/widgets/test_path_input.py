@@ -62,41 +62,28 @@ async def test_a_new_file_is_what_is_typed_until_another_is_chosen(folder: Path)
         await until(pilot, lambda: "new file" in screen_text(app))
 
 
-async def test_enter_on_a_part_of_a_name_opens_the_match_at_the_cursor(folder: Path) -> None:
+async def test_keys_complete_and_choose_a_match(folder: Path) -> None:
     field = PathInput()
     app = HostApp(field)
-    async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
-        field.query_one(Input).insert_text_at_cursor(f"{folder}/resn")
-        await until(pilot, lambda: len(field.query_one(TableView).lines) == 2)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert app.of(PathInput.Chosen)[-1].path == folder / "resnet18.onnx"
 
+    async def typed(text: str, matches: int) -> None:
+        field.value = ""
+        field.query_one(Input).insert_text_at_cursor(f"{folder}/{text}")
+        await until(pilot, lambda: len(field.query_one(TableView).lines) == matches)
 
-async def test_tab_completes_and_enter_opens(folder: Path) -> None:
-    field = PathInput()
-    app = HostApp(field)
     async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
-        field.query_one(Input).insert_text_at_cursor(f"{folder}/resu")
-        await until(pilot, lambda: len(field.query_one(TableView).lines) == 1)
+        for keys, chosen in (("enter", "resnet18.onnx"), ("down enter", "resnet50.onnx")):
+            await typed("resn", 2)
+            await pilot.press(*keys.split())
+            await pilot.pause()
+            assert app.of(PathInput.Chosen)[-1].path == folder / chosen
+        await typed("resu", 1)
         await pilot.press("tab")
         assert field.value == f"{folder}/results/"
         await until(pilot, lambda: "run.dldprof" in screen_text(app))
         await pilot.press("tab", "enter")
         await pilot.pause()
-        chosen = app.of(PathInput.Chosen)
-        assert [message.path for message in chosen] == [folder / "results" / "run.dldprof"]
-
-
-async def test_the_arrows_choose_a_match(folder: Path) -> None:
-    field = PathInput()
-    app = HostApp(field)
-    async with app.run_test(size=(80, 24), message_hook=app.note) as pilot:
-        field.query_one(Input).insert_text_at_cursor(f"{folder}/resn")
-        await until(pilot, lambda: len(field.query_one(TableView).lines) == 2)
-        await pilot.press("down", "enter")
-        await pilot.pause()
-        assert app.of(PathInput.Chosen)[-1].path == folder / "resnet50.onnx"
+        assert app.of(PathInput.Chosen)[-1].path == folder / "results" / "run.dldprof"
 
 
 async def test_a_dialog_lists_the_working_folder_before_anything_is_typed(

@@ -22,14 +22,13 @@ def host_with(*titles: str, current: int = 0) -> HostApp:
 
 async def test_names_marks_and_separators() -> None:
     app = host_with("a.onnx", "*b.onnx", "c.dldprof", current=1)
-    async with app.run_test(size=(60, 4)):
-        assert rows_of(app)[0].rstrip() == " a.onnx │ *b.onnx ● │ c.dldprof"
-
-
-async def test_without_tabs_it_says_who_it_is() -> None:
-    app = host_with()
-    async with app.run_test(size=(60, 4)):
-        assert rows_of(app)[0].startswith(" dld ")
+    shown: list[Any] = []
+    app.show_page = shown.append  # type: ignore[attr-defined]
+    async with app.run_test(size=(60, 4)) as pilot:
+        row = rows_of(app)[0]
+        assert row.rstrip() == " a.onnx │ *b.onnx ● │ c.dldprof"
+        await pilot.click(TabStrip, offset=(row.index("c.dldprof"), 0))
+        assert shown == [app.pages[2]]
 
 
 async def test_the_start_page_says_its_folder_as_far_as_there_is_room(
@@ -66,12 +65,3 @@ async def test_the_shown_tab_stays_visible_among_many() -> None:
         row = rows_of(app)[0]
         assert "33" in row
         assert "+" in row
-
-
-async def test_a_click_shows_a_tab() -> None:
-    app = host_with("a.onnx", "b.onnx")
-    shown: list[Any] = []
-    app.show_page = shown.append  # type: ignore[attr-defined]
-    async with app.run_test(size=(60, 4)) as pilot:
-        await pilot.click(TabStrip, offset=(rows_of(app)[0].index("b.onnx"), 0))
-        assert shown == [app.pages[1]]

@@ -157,13 +157,12 @@ async def test_nothing_to_show_says_so() -> None:
 async def test_any_size_draws() -> None:
     app = Host(steps(30))
     async with app.run_test(size=(80, 12)) as pilot:
+        view = app.query_one(TimelineView)
         for size in ((20, 3), (11, 1), (200, 50), (80, 5)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
-            view = app.query_one(TimelineView)
-            assert all(
-                view.render_line(y).cell_length == view.size.width for y in range(view.size.height)
-            )
+            drawn = {view.render_line(y).cell_length for y in range(view.size.height)}
+            assert drawn == {view.size.width}
 
 
 def dense(count: int) -> Timeline:
