@@ -43,7 +43,6 @@ def test_peaks_have_the_units_of_data_sheets(dld: Dld, layers: Path) -> None:
 
 
 def test_json_of_layers_and_their_nodes(dld: Dld, layers: Path, tmp_path: Path) -> None:
-    # Json.
     document = dld("plan", layers, "--json").json
     assert document["summary"]["layers"] == 2
     assert document["summary"]["total_ms"] == 4.0

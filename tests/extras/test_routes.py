@@ -54,7 +54,7 @@ TRIED = parse_routes("-opt1=[on|off] -opt2=[0|1|2]", KNOBS)
 
 
 def test_searches_are_those_of_trtexecs_documentation() -> None:
-    # The fast search of trtexecs header.
+    # The fast search of trtexec's header.
     assert [route_text(route) for route in fast_routes(TRIED, KNOBS)] == [
         "-opt1=off -opt2=2", "-opt1=off -opt2=0", "-opt1=off -opt2=1", "-opt1=on -opt2=2",
     ]  # fmt: skip
@@ -69,7 +69,7 @@ def test_searches_are_those_of_trtexecs_documentation() -> None:
         "-opt1=on -opt2=2", "-opt1=on -opt2=0", "-opt1=on -opt2=1"
     ]  # fmt: skip
     assert route_count(other, "full", KNOBS) == 3
-    # The mixed search of trtexecs readme.
+    # The mixed search of trtexec's README.
     abc = knobs(A="on", B="on", C="on")
     tried = parse_routes("-A=[on|off] -B=[on|off] -C=[on|off]", abc)
     base, c, b, a = (route_text(route) for route in fast_routes(tried, abc))

@@ -50,7 +50,7 @@ def test_columns_stack_rows_from_below() -> None:
     assert bars.columns([1.0, 2.0], 1, low=1.0) == ["▁█"]
     # A constant series is a line in the middle.
     assert bars.columns([3.0, 3.0, 3.0], 1, low=3.0) == ["▄▄▄"]
-    # Columns of many values fit and can be ascii.
+    # Columns of many values fit and can be ASCII.
     points = bars.resample([float(index % 17) for index in range(500)], 30)
     [line] = bars.columns(points, 1, ramp=bars.ASCII_LEVELS)
     assert cell_width(line) == 30

@@ -102,7 +102,6 @@ def text_of(panel: WorkPanel, width: int = 80) -> str:
 
 
 def test_a_panel_says_what_and_how_far() -> None:
-    # It says what and how far.
     panel = WorkPanel("Opening big [/x].onnx")
     assert "Opening big [/x].onnx" in text_of(panel)
     panel.report(500_000, 2_000_000)

@@ -89,7 +89,7 @@ def test_elements_as_text(value: Any, dtype: str, text: str) -> None:
 def test_zeros_are_quiet_and_long_strings_cut() -> None:
     # Long strings are cut.
     assert len(grid_layout.NumberFormat().text(b"x" * 5000, "string")) == 24
-    # Zeros are quiet and nan stands out.
+    # Zeros are quiet and NaN stands out.
     assert [grid_layout.style_of(value) for value in (0, 0.0, 1.5, float("inf"), b"")] == [
         "faint", "faint", "number", "bad", "",
     ]  # fmt: skip

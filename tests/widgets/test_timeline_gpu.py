@@ -149,7 +149,7 @@ async def test_layers_counters_and_copies_at_the_cursor(report: Report) -> None:
         await pilot.click(TimelineView, offset=(80, 2 + view.lane_rows))
         assert view.lane == 0
         assert view.index > before
-        # Copies have size rate and no layer.
+        # Copies have a size, a rate and no layer.
         view = app.query_one(TimelineView)
         await pilot.press("down", "home")
         assert view.key_at_cursor() is None
