@@ -60,8 +60,8 @@ _SERVERS = {"sshd", "own_sshd", "jump"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let transcripts of commands be written anew."""
-    parser.addoption("--write-transcripts", action="store_true", help="Write tests/transcripts.")
+    """Let transcripts be written anew."""
+    parser.addoption("--write-transcripts", action="store_true", help="Write transcripts.")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,7 +20,7 @@ async def test_delete_a_body_and_copy_the_other_in_its_place(
     async with opened(models.write(tmp_path, models.BRANCHES), size) as session:
         node = await session.go("choose")
         await session.press("L")
-        assert "choose has 2 bodies" in session.text
+        assert "choose has 2 subgraphs" in session.text
         await session.press("d")
         await session.type("else")
         await session.until(lambda: "then_branch" not in session.text.partition("which")[2])

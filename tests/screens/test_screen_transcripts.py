@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import textual
+from textual.notifications import Notification
 
 from dld_tui.screens.home import welcome
+from dld_tui.screens.workspace import navigation
 from tests.support import screen_transcripts
 
 pytestmark = pytest.mark.skipif(
@@ -24,6 +26,10 @@ async def test_pages_show_what_their_transcript_says(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(welcome, "__version__", "0")
+    for module in (welcome, navigation):
+        monkeypatch.setattr(module, "_REST_S", 0.001)
+    monkeypatch.setattr(Notification, "time_left", 1000.0)
+    monkeypatch.setattr(Notification, "has_expired", False)
     shown = await screen_transcripts.written(path)
     if pytestconfig.getoption("--write-transcripts"):
         path.write_text(shown, encoding="utf-8")

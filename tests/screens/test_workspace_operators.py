@@ -162,7 +162,7 @@ async def test_bodies_are_made_with_the_node(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES)) as session:
         await session.go("pre")
         dialog = await quick_add(session, "if")
-        assert sum("a new body" in row for row in rows(dialog)) == 2
+        assert sum("a new subgraph" in row for row in rows(dialog)) == 2
         go_to(dialog, "cond")
         await session.press("enter")
         await session.until(lambda: isinstance(session.app.screen, ValuePicker))

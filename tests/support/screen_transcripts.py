@@ -5,7 +5,7 @@ is the size, ``> KEY KEY`` presses keys as Textual names them, and ``> "text"`` 
 stand the rows of the screen that differ from those of the step before, each with its number. Where
 cells have the same text in another style, such as those of the cursor, ``^`` marks them. ``= NAME``
 names what has the focus now, instead of its heavier border, and ``as after > KEY`` stands for a
-whole screen that was shown before. ``## …`` says what the steps show.
+whole screen that was shown before. ``+ NAME`` puts a file there, ``## …`` says what the steps show.
 ``pytest tests/screens/test_screen_transcripts.py --write-transcripts`` writes what is shown now, to
 be read as a diff.
 """
@@ -17,6 +17,7 @@ import re
 import shlex
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,9 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
+from dld_tui.screens.home.tabs import OPENING
 from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.widgets.tasks import RestOfTask
 from tests.support.transcript_files import FILES
 from tests.support.tui import until
 
@@ -54,44 +57,61 @@ def focus_of(app: DldApp) -> str:
     return "nothing" if focused is None else focused.id or type(focused).__name__
 
 
+def _text(row: Row) -> str:
+    return "".join(char for char, _ in row).rstrip()
+
+
+def _marks(row: Row, before: Row) -> list[str]:
+    """Return what stands below a row, if its text is the same, but not its style."""
+    if _text(row) != _text(before):
+        return []
+    pairs = zip(row, before, strict=True)
+    return ["".join(" " if cell == other else "^" for cell, other in pairs).rstrip()]
+
+
 def changed(old: list[Row], new: list[Row]) -> list[str]:
-    """Return the rows that differ, with marks below those that differ in style only."""
-    lines: list[str] = []
-    for at, row in enumerate(new):
-        before = old[at] if at < len(old) else []
-        if row == before:
+    """Return the rows that differ; ``⋮ 9`` says that those up to the ninth are as the one above."""
+    before = old or [[("", "")] * len(row) for row in new]
+    runs: list[tuple[int, int, list[str]]] = []
+    for number, (row, other) in enumerate(zip(new, before, strict=True), 1):
+        if row == other:
             continue
-        text = "".join(char for char, _ in row)
-        lines.append(f"{at + 1:3} {text}".rstrip())
-        if text == "".join(char for char, _ in before):
-            marks = "".join(
-                " " if cell == other else "^" for cell, other in zip(row, before, strict=True)
-            )
-            lines.append(f"    {marks}".rstrip())
+        shown = [_text(row), *_marks(row, other)]
+        if runs and runs[-1][1:] == (number - 1, shown):
+            runs[-1] = (runs[-1][0], number, shown)
+        else:
+            runs.append((number, number, shown))
+    lines: list[str] = []
+    for first, last, (text, *marks) in runs:
+        lines += [f"{first:3} {text}".rstrip(), *(f"    {one}" for one in marks)]
+        if last > first:
+            lines.append(f"  ⋮ {last}")
     return lines
 
 
+def _rests(app: DldApp) -> bool:
+    """Return whether the program has nothing to do but wait for keys."""
+    for worker in app.workers:
+        rest = worker._work
+        if not (worker.is_finished or (isinstance(rest, RestOfTask) and rest.is_asking)):
+            return False
+    page = app.page
+    return not isinstance(page, WorkspaceScreen) or (page.is_open and page.navigation.follows)
+
+
 async def settled(pilot: Pilot[Any]) -> None:
-    """Wait until the page has nothing to do."""
+    """Wait until the program has nothing to do."""
     app = pilot.app
     assert isinstance(app, DldApp)
-
-    def rests() -> bool:
-        page = app.page
-        if isinstance(page, WorkspaceScreen):
-            is_there = page.is_open and page.navigation.follows
-            return is_there and not page.tasks.is_working
-        return page is None or not page.tasks.is_working
-
-    await until(pilot, rests)
-    await until(pilot, rests)
+    await until(pilot, partial(_rests, app))
+    await until(pilot, partial(_rests, app))
 
 
 async def opened(pilot: Pilot[Any]) -> Pilot[Any]:
-    """Wait until the file that the program was given has its page."""
+    """Wait until the file that the program was given has its page, or cannot be opened."""
     app = pilot.app
     assert isinstance(app, DldApp)
-    await until(pilot, lambda: app.pages)
+    await until(pilot, lambda: app.current_mode != OPENING)
     return pilot
 
 
@@ -103,6 +123,12 @@ async def press(pilot: Pilot[Any], keys: str) -> None:
         else:
             await pilot.press(word)
         await settled(pilot)
+
+
+def _make(names: list[str]) -> None:
+    for name in names:
+        if not Path(name).exists():
+            FILES[name](Path(name))
 
 
 async def written(path: Path) -> str:
@@ -128,19 +154,20 @@ async def _lines(path: Path) -> AsyncIterator[str]:
             elif kind == "$":
                 await stack.aclose()
                 names = shlex.split(rest)[1:]
-                for name in names:
-                    if not Path(name).exists():
-                        FILES[name](Path(name))
+                _make(names)
                 app = DldApp(names, Config())
                 pilot = await opened(await stack.enter_async_context(app.run_test(size=size)))
                 shown = []
+            elif kind == "+":
+                _make(rest.split())
             elif kind == ">":
                 assert pilot is not None, "no program is open"
+                pilot.app.clear_notifications()
                 await press(pilot, rest)
             else:
                 continue
             yield line
-            if pilot is None:
+            if pilot is None or kind == "+":
                 continue
             await settled(pilot)
             assert isinstance(pilot.app, DldApp)

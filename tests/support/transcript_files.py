@@ -8,6 +8,7 @@ from pathlib import Path
 
 import onnx
 
+from dld_tui.core.model.document import samples
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, sweep_text
@@ -16,7 +17,7 @@ from tests.support.conversions import FIRST, IMAGE, MIXED, OLD, OTHER, SECOND, m
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.plans import write_layers, write_profile
 from tests.support.profiles import write_report
-from tests.support.report_files import make_report
+from tests.support.report_files import make_nested_report, make_report
 
 HOSTILE = "odd\x1b[2J"
 BROKEN = """<ir_version: 10, opset_import: ["" : 18]>
@@ -75,6 +76,8 @@ _MODELS = {
     "constant.onnx": CONSTANT,
     "redeclared.onnx": REDECLARED,
     "alive.onnx": ALIVE,
+    "layered.onnx": models.layered(3),
+    "tokens.onnx": models.TOKENS,
     "custom.onnx": CUSTOM,
 }
 _TEXTS = {
@@ -89,6 +92,7 @@ _TEXTS = {
     "wrong.jsonl": '{"edit": "rename_node", "node": "first", "name": "start"}\n{',
     "text.dldprof": "SQLite format 3\0 and then nothing",
     "cut.json": '{"Layers": [{"Name": "a", "LayerType": "kg',
+    "trtexec.log": engine_files.LOG,
     "run.log": "&&&& RUNNING TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx --fp16\n"
     "[05/07/2022-06:13:09] [E] [TRT] no tactic\n"
     "&&&& FAILED TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx --fp16\n",
@@ -242,4 +246,8 @@ FILES: dict[str, Callable[[Path], object]] = {
     "weights.onnx": lambda path: model_file(path.parent).rename(path),
     "killed.dldprof": partial(two_layers, finished=False),
     "gpu.dldprof": make_gpu_report,
+    "classifier.onnx": lambda path: onnx.save(samples.demo_classifier(), path),
+    "tiny.engine.graph.json": lambda path: engine_files.write_engine(path.parent, timing=True),
+    "tiny.onnx": lambda path: engine_files.write_model(path.parent),
+    "nested.dldprof": make_nested_report,
 }

@@ -339,15 +339,15 @@ class Functions(Controller):
         if node is None:
             return
         bodies = node.subgraphs()
-        options = [("a", "add a new body", "add"), ("c", "copy another body", "copy")]
+        options = [("a", "add a new subgraph", "add"), ("c", "copy another subgraph", "copy")]
         if bodies:
-            options.append(("d", "delete a body", "delete"))
+            options.append(("d", "delete a subgraph", "delete"))
         movable = [body for body in bodies if body.position is not None]
         if len(movable) > 1:
-            options.append(("m", "move a body to the front of its list", "move"))
+            options.append(("m", "move a subgraph to the front of its list", "move"))
         name = clip(visible(node.name or node.op_type), 40, keep="middle")
-        count = "one body" if len(bodies) == 1 else f"{len(bodies) or 'no'} bodies"
-        answer = await self.pick("Bodies", f"{name} has {count}.", options)
+        count = "one subgraph" if len(bodies) == 1 else f"{len(bodies) or 'no'} subgraphs"
+        answer = await self.pick("Subgraphs", f"{name} has {count}.", options)
         if answer in ("add", "copy"):
             await self._add_body(node, is_copy=answer == "copy")
         elif answer == "delete":
@@ -373,10 +373,10 @@ class Functions(Controller):
         if is_copy:
             bodies = [scope for scope in self.document.scopes() if scope.owner is not None]
             if not bodies:
-                self.say("The model has no bodies to copy")
+                self.say("The model has no subgraphs to copy")
                 return
             items = partial(_body_items, bodies)
-            at = await self.ask(PickDialog("Copy which body?", items, placeholder="place"))
+            at = await self.ask(PickDialog("Copy which subgraph?", items, placeholder="place"))
             if not isinstance(at, int):
                 return
             edit = subgraphs.copy_subgraph(source=bodies[at].path, **_place(node, slot))
@@ -396,11 +396,11 @@ class Functions(Controller):
             options = [(str(at), slot.label, slot) for at, slot in enumerate(slots[:_MOST], 1)]
             if node_schema(node) is None:
                 options.append(("o", "another attribute", _OTHER))
-            slot = await self.pick("Body", "Which attribute should hold it?", options)
+            slot = await self.pick("Subgraph", "Which attribute should hold it?", options)
         if slot is not _OTHER:
             return slot
-        message = "The attribute that holds the body; append [] for a list of bodies."
-        text = await self.ask(PromptDialog("Body", message, placeholder="body"))
+        message = "The attribute that holds the subgraph; append [] for a list of them."
+        text = await self.ask(PromptDialog("Subgraph", message, placeholder="body"))
         name = (text or "").strip()
         return Slot(name.removesuffix("[]"), name.endswith("[]")) if name else None
 
@@ -411,7 +411,7 @@ class Functions(Controller):
         if len(bodies) == 1:
             return bodies[0]
         items = partial(_body_items, bodies)
-        at = await self.ask(PickDialog(f"{title} which body?", items, placeholder="name"))
+        at = await self.ask(PickDialog(f"{title} which subgraph?", items, placeholder="name"))
         return bodies[at] if isinstance(at, int) else None
 
 

@@ -390,7 +390,7 @@ class Navigation(Controller):
                 (f"{visible(body.title)}  {fmt.plural(len(body.nodes), 'node')}", body)
                 for body in node.subgraphs()
             ]
-            chosen = await self._pick_one("Open which body?", options)
+            chosen = await self._pick_one("Open which subgraph?", options)
             if chosen is not None:
                 self.open_scope(chosen)
         elif node is not None and (body := body_of(node)) is not None:

@@ -107,7 +107,7 @@ class WiringDialog(Dialog[NodeWiring]):
             rows.append(
                 [
                     (fit(visible(name), _LABEL - 1) + " ", ""),
-                    (hint("a new body; {go.body} opens it"), "dim"),
+                    (hint("a new subgraph; {go.body} opens it"), "dim"),
                 ]
             )
             keys.append(("body", name))
