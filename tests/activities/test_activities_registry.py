@@ -1,27 +1,108 @@
+"""Every activity loads, explains its settings, and says what an empty field stands for."""
+
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from dld_tui.activities import registry
+from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.params import FORMER_IDS, settings_of
+from dld_tui.core.machine.environment import usable_threads
+from dld_tui.core.model.document.new_model import NewModel
+from dld_tui.core.params import FORMER_IDS, Setting, placeholder_text, settings_of
 from dld_tui.core.process.plugins import resolve
+from dld_tui.core.settings.custom_tools import ToolForm
+from dld_tui.core.settings.saved_targets import ConnectionForm
+from dld_tui.core.types import JSON
 from tests.support import fake_worker
+
+
+def silent(request: type[Any]) -> list[str]:
+    """Return the numbers and words of a request that may be left out without a word on that."""
+    return [
+        setting.name
+        for setting in settings_of(request)
+        if not setting.param.internal
+        and not setting.required
+        and setting.default in (None, "")
+        and not (setting.param.kind or setting.param.empty)
+        and setting.type is not str
+    ]
 
 
 @pytest.mark.parametrize("row", registry.activities(), ids=lambda row: row.id)
 def test_every_row_loads_and_every_setting_is_explained(row: registry.Activity) -> None:
     activity = registry.load(row.id)
-
     assert row.help.endswith(".")
     assert next(iter(activity.run.__code__.co_varnames)) == "request"
-    for setting in settings_of(activity.request):
+    settings = settings_of(activity.request)
+    for setting in settings:
         assert setting.param.label, setting.name
         assert setting.param.help.endswith("."), setting.name
         assert setting.default is not None or setting.optional, setting.name
+    spellings = [spelling for setting in settings for spelling in setting.param.spellings]
+    assert len(set(spellings)) == len(spellings), "no two settings share one"
+    about = [row.form, row.result_view, row.reasons]
+    if row.command is not None:
+        about += [row.command.show, row.command.rewrite, row.command.click]
+    for reference in about:
+        assert reference is None or callable(resolve(reference)), reference
+    assert row.result is not None
+    with pytest.raises(ActivityError, match="an object is expected"):
+        registry.decode_result(row.id, "text")
 
 
-def test_rows_are_unique_and_their_modules_exist() -> None:
+_WITHOUT_FORM = ("infer_shapes", "tensorrt_libraries", "tool")
+
+
+@pytest.mark.parametrize(
+    "activity", [one.id for one in registry.activities() if one.id not in _WITHOUT_FORM]
+)
+def test_what_may_be_left_out_of_a_form_says_what_then_holds(activity: str) -> None:
+    request = registry.load(activity).request
+    assert silent(request) == []
+    for setting in settings_of(request):
+        if not setting.param.choices:
+            text = placeholder_text(setting, {})
+            assert text
+            assert "default" not in text
+            assert len(text) <= 44, (setting.name, text)
+
+
+def named(name: str) -> Setting:
+    return next(setting for setting in settings_of(Profile) if setting.name == name)
+
+
+def test_what_an_empty_field_stands_for_follows_the_other_values() -> None:
+    assert [silent(request) for request in (ConnectionForm, ToolForm, NewModel)] == [[], [], []]
+    cases: list[tuple[str, dict[str, JSON], str]] = [
+        ("output", {"model": "/models/resnet50.onnx"}, "resnet50.dldprof"),
+        ("iterations", {}, "10 to 10,000, as many as take 3 s"),
+        ("iterations", {"duration": 5.0}, "at least 10"),
+        ("duration", {}, "3"),
+        ("duration", {"iterations": 7}, "as long as the passes take"),
+        ("model", {}, "MODEL"),
+        ("warm_up", {}, "10"),
+        ("optimized_model", {}, "not written"),
+    ]
+    for name, values, text in cases:
+        assert placeholder_text(named(name), values) == text
+
+
+def test_a_value_that_stands_for_another_one_says_which() -> None:
+    threads, mode = named("threads").param.means, named("execution_mode").param.means
+    assert threads is not None
+    assert threads(0, {}, True).startswith(f"{usable_threads():,} thread")
+    assert (threads(0, {}, False), threads(4, {}, True)) == ("one a core there", "")
+    assert mode is not None
+    assert mode("auto", {"inter_threads": 0}, True) == "sequential"
+    assert mode("auto", {"inter_threads": 2}, True) == "parallel"
+    assert mode("parallel", {}, True) == ""
+
+
+def test_rows_are_unique() -> None:
     rows = registry.activities()
     assert len({row.id for row in rows}) == len(rows)
     modifications = [row.modification for row in rows if row.modification is not None]
@@ -29,22 +110,6 @@ def test_rows_are_unique_and_their_modules_exist() -> None:
     # A command of several activities tells them apart by itself.
     words = [row.words for row in rows if row.command is None or row.command.click is None]
     assert len(set(words)) == len(words)
-
-
-@pytest.mark.parametrize("row", registry.activities(), ids=lambda row: row.id)
-def test_all_that_a_row_refers_to_is_there(row: registry.Activity) -> None:
-    about = [row.form, row.result_view, row.reasons]
-    if row.command is not None:
-        about += [row.command.show, row.command.rewrite, row.command.click]
-    for reference in about:
-        assert reference is None or callable(resolve(reference)), reference
-
-
-def test_no_two_settings_of_an_activity_share_a_spelling() -> None:
-    for row in registry.activities():
-        settings = settings_of(registry.load(row.id).request)
-        spellings = [spelling for setting in settings for spelling in setting.param.spellings]
-        assert len(set(spellings)) == len(spellings)
 
 
 def test_an_unknown_activity_is_named() -> None:
@@ -59,13 +124,6 @@ def test_an_activity_that_cannot_be_imported_says_why(monkeypatch: pytest.Monkey
         registry.load("broken")
     assert "tests.support.absent" in str(registry.why_unavailable(fake_worker.BROKEN))
     assert registry.why_unavailable(fake_worker.FAKE) is None
-
-
-@pytest.mark.parametrize("row", registry.activities(), ids=lambda row: row.id)
-def test_a_result_of_another_form_is_refused(row: registry.Activity) -> None:
-    if row.result is not None:
-        with pytest.raises(ActivityError, match="an object is expected"):
-            registry.decode_result(row.id, "text")
 
 
 @pytest.mark.parametrize(("former", "name"), FORMER_IDS.items())

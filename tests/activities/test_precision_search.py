@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +19,7 @@ from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.accuracy.statistics import parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
-from dld_tui.core.events import Finished, Log, Progress
+from dld_tui.core.events import Progress
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.metadata import precision_of
@@ -28,7 +27,9 @@ from dld_tui.core.model.document.scripting.scripts import parse_script, replay
 from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.model.inputs.feeds import input_feeds
 from tests.support import models
+from tests.support.activities import finished
 from tests.support.conversions import OVERFLOWS, convert
+from tests.support.jobs import texts
 from tests.support.precision_models import write_attention
 
 pytest.importorskip("onnxruntime")
@@ -39,29 +40,32 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "cache"))
 
 
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return models.write(tmp_path, OVERFLOWS)
+
+
 def search(request: Request) -> tuple[dict[str, Any], list[str]]:
+    """Return the result, and the stages of trials."""
     events = list(run(request))
-    last = events[-1]
-    assert isinstance(last, Finished)
     stages = [event.stage for event in events if isinstance(event, Progress)]
-    assert any(isinstance(event, Log) and "A trial takes" in event.text for event in events)
+    assert any("A trial takes" in text for text in texts(events))
     trials = [stage for stage in stages if stage.startswith("Trial ") and ")" not in stage]
-    return encode(last.result), trials
+    return encode(finished(events)), trials
 
 
 def names(result: dict[str, Any]) -> set[str]:
     return {one["node"] for one in result["kept"]}
 
 
-def test_what_overflows_is_kept_and_the_script_sets_the_rest(tmp_path: Path) -> None:
-    path, script = models.write(tmp_path, OVERFLOWS), tmp_path / "p.jsonl"
+def test_what_overflows_is_kept_and_the_script_sets_the_rest(path: Path) -> None:
+    script = path.with_name("p.jsonl")
     result, _ = search(Request(path, script=script))
-    kept = {one["node"] for one in result["kept"]}
+    kept = names(result)
     assert "bigger" in kept
     assert len(kept) < 4
     assert result["lowered"] == 6 - len(kept)
     assert result["errors"]["y"]["special"] == 0
-
     document = Document.open(path)
     assert replay(document, parse_script(script.read_text())).refused == []
     precisions = {node.name: precision_of(node) for node in document.main.nodes}
@@ -83,15 +87,12 @@ def cut(request: Request, after: int) -> None:
     raise AssertionError("it was over before")
 
 
-def test_a_search_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
-    path = models.write(tmp_path, OVERFLOWS)
+def test_a_search_that_was_cut_goes_on_where_it_was(path: Path) -> None:
     whole, all_trials = search(Request(path, seed=1))
-
-    cut_after = 5
-    cut(Request(path), cut_after)
+    cut(Request(path), 5)
     rest, trials = search(Request(path))
     assert names(rest) == names(whole)
-    assert len(trials) == len(all_trials) - (cut_after - 1), "what was tried is not tried again"
+    assert len(trials) == len(all_trials) - 4, "what was tried is not tried again"
 
     again, trials = search(Request(path))
     assert again["kept"] == rest["kept"]
@@ -100,29 +101,28 @@ def test_a_search_that_was_cut_goes_on_where_it_was(tmp_path: Path) -> None:
     _, from_start = search(Request(path, again=True))
     assert len(from_start) == len(all_trials)
 
+    models.write(path.parent, OVERFLOWS.replace("{300}", "{2}"))  # another model
+    assert search(Request(path))[0]["kept"] == []
 
-def test_a_search_of_unsaved_edits_goes_on_where_it_was(tmp_path: Path) -> None:
-    path, cut_after = models.write(tmp_path, OVERFLOWS), 5
+
+def test_a_search_of_unsaved_edits_goes_on_where_it_was(path: Path) -> None:
     with closing(Document.open(path)) as document:
-
-        def view() -> Path:
-            skeleton = skeleton_bytes(document)
-            return external_view(skeleton, document.blobs, tmp_path, values=True)
-
-        first, second = view(), view()
+        first, second = (
+            external_view(skeleton_bytes(document), document.blobs, path.parent, values=True)
+            for _ in range(2)
+        )
         try:
-            cut(Request(first), cut_after)
+            cut(Request(first), 5)
             _, trials = search(Request(second))
             _, all_trials = search(Request(second, again=True))
         finally:
             discard_view(first)
             discard_view(second)
     assert first != second
-    assert len(trials) == len(all_trials) - (cut_after - 1)
+    assert len(trials) == len(all_trials) - 4
 
 
-def test_a_result_that_is_not_minimal_says_so(tmp_path: Path) -> None:
-    path = models.write(tmp_path, OVERFLOWS)
+def test_a_result_that_is_not_minimal_says_so(path: Path) -> None:
     with pytest.raises(ActivityError, match="no result after 1 trial"):
         search(Request(path, most_trials=1))
     result, _ = search(Request(path, most_trials=1))
@@ -139,47 +139,28 @@ def test_nothing_can_be_taken_from_the_result(tmp_path: Path) -> None:
     kept = names(result)
     assert result["minimal"]
     assert {"scores_0", "scaled_0", "scores_1", "scaled_1"} < kept < set(every)
-    with contextlib.closing(Document.open(path)) as document:
+    tolerances = parse_tolerances(("snr=70",))
+    settings = SessionSettings(optimization_level="disabled", quiet=True)
+    with closing(Document.open(path)) as document:
         nodes = [node for node in document.main.nodes if node.name in kept]
-        settings = SessionSettings(optimization_level="disabled", quiet=True)
         with TensorRunner(document, settings) as runner:
             feeds = input_feeds(runner.inputs, None, (), [0]).sets
-        tolerances = parse_tolerances(("snr=70",))
-        with contextlib.closing(
-            PrecisionTrials(document, "fp16", feeds, tolerances, settings)
-        ) as trials:
+        with closing(PrecisionTrials(document, "fp16", feeds, tolerances, settings)) as trials:
             assert trials.convert(nodes).is_good
             without = [trials.convert([one for one in nodes if one is not node]) for node in nodes]
     assert not any(trial.is_good for trial in without)
 
 
-def test_another_model_does_not_take_up_the_trials(tmp_path: Path) -> None:
-    path = models.write(tmp_path, OVERFLOWS)
-    first, _ = search(Request(path))
-    models.write(tmp_path, OVERFLOWS.replace("{300}", "{2}"))
-    second, _ = search(Request(path))
-    assert names(first)
-    assert second["kept"] == []
-    assert len(list((tmp_path / "cache" / "trials").glob("search-*.jsonl"))) == 2
-
-
-def test_the_cost_alone(tmp_path: Path) -> None:
-    result, trials = search(Request(models.write(tmp_path, OVERFLOWS), estimate_only=True))
+def test_the_cost_alone(path: Path) -> None:
+    result, trials = search(Request(path, estimate_only=True))
     assert "kept" not in result
     assert result["estimate"]["nodes"] == 6
     assert len(trials) == 1
 
 
-def test_shapes_do_not_go_with_data(tmp_path: Path) -> None:
-    path = models.write(tmp_path, OVERFLOWS)
-    with pytest.raises(UsageError, match="cannot be used with --inputs"):
-        list(run(Request(path, inputs=tmp_path, shape=("x:1x4",))))
-
-
-def test_trials_by_copies_find_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_by_copies_find_the_same(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on CUDA, where values are not rounded but computed in the precision."""
     monkeypatch.setattr(PrecisionTrials, "_switchable", lambda self: None)
-    path = models.write(tmp_path, OVERFLOWS)
     result, trials = search(Request(path))
     assert names(result) == {"bigger", "down"}
     assert result["minimal"]
@@ -217,17 +198,22 @@ def test_nodes_to_leave_in_float_are_found_for_int8(real_files: Path, tmp_path: 
             "quantize", model, tmp_path / "o.onnx", calibration=sets, method="minmax",
             runtime="tensorrt", exclude_from=names, tolerance=tolerance,
         )  # fmt: skip
-        return bool(cast("dict[str, Any]", made["values"])["is_good"])
+        return bool(made["values"]["is_good"])
 
     assert is_good(script)
     assert not is_good(None)
 
 
-def test_int8_needs_calibration_and_says_what_does_not_go_with_it(tmp_path: Path) -> None:
-    path = models.write(tmp_path, OVERFLOWS)
-    with pytest.raises(UsageError, match="needs --calibration"):
-        list(run(Request(path, precision="int8")))
-    with pytest.raises(UsageError, match="is for --search int8"):
-        list(run(Request(path, calibration=tmp_path)))
-    with pytest.raises(UsageError, match="is tried by ONNX Runtime on the CPU"):
-        list(run(Request(path, precision="int8", calibration=tmp_path, backend="tensorrt")))
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"inputs": Path("data"), "shape": ("x:1x4",)}, "cannot be used with --inputs"),
+        ({"precision": "int8"}, "needs --calibration"),
+        ({"calibration": Path("data")}, "is for --search int8"),
+        ({"precision": "int8", "calibration": Path("data"), "backend": "tensorrt"},
+         "is tried by ONNX Runtime on the CPU"),
+    ],
+)  # fmt: skip
+def test_settings_that_do_not_go_together(path: Path, settings: dict[str, Any], why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        search(Request(path, **settings))

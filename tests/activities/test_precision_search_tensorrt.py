@@ -11,18 +11,20 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.accuracy.search import Request, run
-from dld_tui.backends.tensorrt import builder, outputs
+from dld_tui.backends.tensorrt import builder
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.events import Event, Finished, Log, Progress
+from dld_tui.core.events import Event, Progress
 from tests.support import models
+from tests.support.activities import finished
 from tests.support.conversions import OVERFLOWS
-from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
+from tests.support.fake_machine import install
+from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED
+from tests.support.jobs import texts
 
 pytest.importorskip("onnxruntime")
-
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning:onnx.reference")
 BOTH = pytest.mark.parametrize("version", [WEAKLY_TYPED, STRONGLY_TYPED], ids=["weak", "strong"])
 
@@ -31,12 +33,11 @@ class World:
     """A fake library, and a model two of whose nodes cannot be in fp16."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, version: str):
-        self.trt = fake_tensorrt(version)
-        self.trt.fake.values = self.value if version == WEAKLY_TYPED else lambda name, exact: exact
+        self.trt = install(monkeypatch, version)
+        if version == WEAKLY_TYPED:
+            self.trt.fake.values = self.value
         self.model = models.write(folder, OVERFLOWS)
         monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
-        monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: use(self.trt))
-        monkeypatch.setattr(outputs, "Cuda", lambda device: self.trt.fake.cuda)
 
     def value(self, name: str, exact: Any) -> Any:
         """Return what an engine gives: it does not lower the layers itself, as casts do."""
@@ -54,10 +55,8 @@ class World:
         return steps
 
     def search(self, **settings: Any) -> dict[str, Any]:
-        last = list(self.events(**settings))[-1]
-        assert isinstance(last, Finished)
-        found: dict[str, Any] = encode(last.result)
-        return found
+        result: dict[str, Any] = encode(finished(self.events(**settings)))
+        return result
 
     @property
     def builds(self) -> int:
@@ -76,40 +75,37 @@ def names(result: dict[str, Any]) -> set[str]:
 
 
 @BOTH
-def test_the_nodes_around_what_overflows_are_kept(world: World, version: str) -> None:
-    result = world.search()
-    assert names(result) == {"bigger", "down"}
-    assert (result["minimal"], result["lowered"], result["backend"]) == (True, 4, "tensorrt")
-    assert result["trials"] == world.builds <= 7, "the likely ones are tried first"
-    assert result["errors"]["y"]["special"] == 0
+def test_the_nodes_around_what_overflows_are_kept_and_nothing_is_built_twice(
+    world: World, version: str
+) -> None:
+    whole = world.search()
+    assert names(whole) == {"bigger", "down"}
+    assert (whole["minimal"], whole["lowered"], whole["backend"]) == (True, 4, "tensorrt")
+    assert whole["trials"] == world.builds <= 7, "the likely ones are tried first"
+    assert whole["errors"]["y"]["special"] == 0
     assert world.trt.fake.cuda.live == 0
     _, config = world.trt.fake.builds[-1]
     flags = {flag.name for flag in config._flags}
     assert {"FP16", "PREFER_PRECISION_CONSTRAINTS"} <= flags or version == STRONGLY_TYPED
 
-
-@BOTH
-def test_a_search_that_was_cut_builds_nothing_twice(world: World, version: str) -> None:
-    steps = world.events()
+    before = world.builds
+    steps = world.events(again=True)
     for event in steps:
         stage = event.stage if isinstance(event, Progress) else ""
         if stage.startswith("Trial 4: ") and "in fp32" in stage:
             break
     steps.close()
-    before = world.builds
-    assert before == 3
+    assert world.builds - before == 3
     result = world.search()
-    assert names(result) == {"bigger", "down"}
-    whole = world.search(again=True)
-    assert result["trials"] == whole["trials"] - before
+    assert names(result) == names(whole)
+    assert result["trials"] == whole["trials"] - 3
 
 
 def test_the_cost_is_said_in_builds(world: World) -> None:
-    events = list(world.events(estimate_only=True))
+    said = texts(list(world.events(estimate_only=True)))
     assert world.builds == 1
-    texts = [event.text for event in events if isinstance(event, Log)]
-    assert any(text.startswith("6 nodes can be lowered. A build and run takes") for text in texts)
-    assert not any("rank" in text for text in texts)
+    assert any(text.startswith("6 nodes can be lowered. A build and run takes") for text in said)
+    assert not any("rank" in text for text in said)
 
 
 def test_an_engine_that_is_not_built_is_not_good(
@@ -137,20 +133,15 @@ def test_an_engine_that_is_not_built_is_not_good(
         world.search(again=True)
 
 
-def test_without_a_gpu_it_is_refused_in_one_line(
+def test_what_cannot_be_done_is_refused_in_one_line(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = use(world.trt)
-    facts = replace(library.facts, no_driver="there is no driver")
-    monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: Library(world.trt, facts))
-    with pytest.raises(UnavailableError, match="cannot run engines here: there is no driver"):
-        world.search()
-    assert world.builds == 0
-
-
-def test_settings_that_mean_nothing_are_refused(world: World) -> None:
     with pytest.raises(UsageError, match="--fp16 cannot be used with --search"):
         world.search(fp16=True)
     with pytest.raises(UsageError, match="--optimization-level is for TensorRT"):
         list(run(Request(world.model, optimization_level=3)))
+    facts = replace(use(world.trt).facts, no_driver="there is no driver")
+    monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: Library(world.trt, facts))
+    with pytest.raises(UnavailableError, match="cannot run engines here: there is no driver"):
+        world.search()
     assert world.builds == 0

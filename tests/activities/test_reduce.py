@@ -19,6 +19,8 @@ from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from tests.support import models
+from tests.support.activities import finished
+from tests.support.tiers import first
 
 pytestmark = pytest.mark.usefixtures("replaces_all")
 
@@ -41,10 +43,9 @@ def request(folder: Path, check: str, **more: object) -> Request:
 
 
 def result(request: Request) -> Reduction:
-    last = list(run(request))[-1]
-    assert isinstance(last, Finished)
-    assert isinstance(last.result, Reduction)
-    return last.result
+    found = finished(run(request))
+    assert isinstance(found, Reduction)
+    return found
 
 
 @pytest.fixture(autouse=True)
@@ -67,14 +68,15 @@ def test_smallest_model_still_fails_and_a_second_search_knows(tmp_path: Path) ->
 
 
 def test_only_the_failure_that_is_meant_counts(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not fail"):
-        list(run(request(tmp_path, "")))
-    with pytest.raises(UsageError, match="does not fail"):
-        list(run(request(tmp_path, CHECK, fail_codes=("3",))))
-    with pytest.raises(UsageError, match="does not fail"):
-        list(run(request(tmp_path, CHECK, fail_text="segfault")))
+    for asked in (
+        request(tmp_path, ""),
+        request(tmp_path, CHECK, fail_codes=("3",)),
+        request(tmp_path, CHECK, fail_text="segfault"),
+    ):
+        with pytest.raises(UsageError, match="does not fail"):
+            result(asked)
     with pytest.raises(UsageError, match="no check"):
-        list(run(Request(models.write(tmp_path, MODEL), "", tmp_path / "o.onnx")))
+        result(Request(models.write(tmp_path, MODEL), "", tmp_path / "o.onnx"))
 
 
 KILLED = """
@@ -92,9 +94,8 @@ RUNNING = (
 )
 
 
-@pytest.mark.parametrize(
-    "at", [1, pytest.param(2, marks=pytest.mark.broad), pytest.param(7, marks=pytest.mark.broad)]
-)
+@pytest.mark.broad
+@pytest.mark.parametrize("at", first(1, [2, 1, 7]))
 def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path, at: int) -> None:
     counts, model, out = tmp_path / "n", models.write(tmp_path, MODEL), tmp_path / "o.onnx"
     whole = result(request(tmp_path, CHECK))

@@ -11,18 +11,20 @@ import pytest
 from dld_tui.activities.tactics import Request, run
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt import outputs
-from dld_tui.backends.tensorrt.library import Library, facts_of, use
+from dld_tui.backends.tensorrt.library import Library, facts_of
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError, UsageError
-from dld_tui.core.events import Finished, Log, Progress
+from dld_tui.core.events import Log, Progress
 from dld_tui.core.tensorrt.tactics import parse_replay
+from tests.support.activities import finished
 from tests.support.engines import write_model
 from tests.support.fake_builds import fake_build
-from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
+from tests.support.fake_machine import install
+from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED
 from tests.support.fake_tensorrt_tactics import Tactics, key_of, simulate
+from tests.support.jobs import texts
 
 pytest.importorskip("onnxruntime")
-
 CHAIN = """
 <ir_version: 8, opset_import: ["" : 17]>
 chain (float[1,4] x) => (float[1,4] y) {
@@ -40,16 +42,11 @@ class World:
     """A fake library and a model."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, version: str):
-        self.trt = fake_tensorrt(version)
+        self.trt = install(monkeypatch, version)
         self.tactics: Tactics = simulate(self.trt)
         self.model = write_model(folder / "chain.onnx", CHAIN)
         monkeypatch.chdir(folder)
         monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
-        monkeypatch.setattr(tensorrt_library, "find_library", self.find)
-        monkeypatch.setattr(outputs, "Cuda", lambda device: self.trt.fake.cuda)
-
-    def find(self, choice: str) -> Library:
-        return use(self.trt)
 
     def events(self, **settings: Any) -> Generator[Any, None, None]:
         steps = run(Request(self.model, **settings))
@@ -57,10 +54,8 @@ class World:
         return steps
 
     def search(self, **settings: Any) -> dict[str, Any]:
-        last = list(self.events(**settings))[-1]
-        assert isinstance(last, Finished)
-        found: dict[str, Any] = encode(last.result)
-        return found
+        result: dict[str, Any] = encode(finished(self.events(**settings)))
+        return result
 
     def rebuilt(self, result: dict[str, Any]) -> dict[str, int]:
         """Build with the file that was written; return the tactics."""
@@ -88,7 +83,6 @@ def test_the_one_wrong_tactic_is_found_and_avoided(world: World, version: str) -
     world.tactics.wrong = {("three", 102)}
     world.tactics.fastest = [{}, {"three": 102, "one": 103, "four": 102}]
     result = world.search(output=Path("right.engine"))
-
     assert result["verdict"] == "found"
     assert found(result) == {("three", 102)}
     (culprit,) = result["culprits"]
@@ -107,26 +101,22 @@ def test_two_wrong_tactics_are_found(world: World, version: str) -> None:
     world.tactics.wrong = {("one", 101), ("four", 101)}
     result = world.search()
     assert result["verdict"] == "found"
-    assert found(result) == {("one", 101), ("four", 101)}
+    assert found(result) == world.tactics.wrong
     assert all(one["confirmed"] for one in result["culprits"])
     taken = world.rebuilt(result)
     assert not set(taken.items()) & world.tactics.wrong
     assert taken["two"] == 101
 
 
-def test_all_builds_are_right(world: World) -> None:
+@BY_CACHE
+def test_a_tactic_that_is_never_the_fastest_is_found_by_varying_alone(
+    world: World, version: str
+) -> None:
     world.tactics.wrong = {("two", 103)}
     result = world.search(tries=4)
-    assert result["verdict"] == "none_bad"
+    assert (result["verdict"], result["culprits"], result["avoid"]) == ("none_bad", [], None)
     assert (result["builds"], result["good"], result["variants"]) == (4, 4, 1)
-    assert result["culprits"] == []
-    assert result["avoid"] is None
     assert not list(Path().glob("*.tactics"))
-
-
-@BY_CACHE
-def test_a_tactic_that_is_never_the_fastest_is_found_by_varying(world: World, version: str) -> None:
-    world.tactics.wrong = {("two", 103)}
     result = world.search(tries=30, vary=True)
     assert result["verdict"] == "found"
     assert found(result) == {("two", 103)}
@@ -144,8 +134,7 @@ def test_what_is_wrong_from_run_to_run_is_said(world: World) -> None:
 def test_no_tactics_give_a_right_result(world: World, version: str) -> None:
     world.tactics.wrong = {("two", number) for number in (101, 102, 103)}
     result = world.search(tries=3)
-    assert result["verdict"] == "none_good"
-    assert result["good"] == 0
+    assert (result["verdict"], result["good"]) == ("none_good", 0)
     assert result["builds"] > 2
 
 
@@ -158,8 +147,7 @@ def test_results_that_do_not_follow_the_tactics(world: World) -> None:
     world.tactics.fastest = [{}, {"one": 102}]
     world.trt.fake.values = wrong_once
     result = world.search()
-    assert result["verdict"] == "unsteady"
-    assert result["avoid"] is None
+    assert (result["verdict"], result["avoid"]) == ("unsteady", None)
 
 
 @BY_CACHE
@@ -190,11 +178,9 @@ def test_a_search_that_was_cut_goes_on_where_it_was(world: World, version: str) 
     assert found(result) == {("three", 102)}
     assert world.tactics.builds == result["builds"], "no build was made twice"
     (culprit,) = result["culprits"]
-    assert culprit["tactic"]["shown"].startswith(
-        {WEAKLY_TYPED: "0x", STRONGLY_TYPED: "kernel_102"}[version]
-    )
+    shown = {WEAKLY_TYPED: "0x", STRONGLY_TYPED: "kernel_102"}[version]
+    assert culprit["tactic"]["shown"].startswith(shown)
     assert world.rebuilt(result)["three"] == 101
-
     before = world.tactics.builds
     again = world.search()
     assert world.tactics.builds == before + again["builds"], "a search that ended begins anew"
@@ -203,14 +189,11 @@ def test_a_search_that_was_cut_goes_on_where_it_was(world: World, version: str) 
 def test_the_cost_is_said_first(world: World) -> None:
     events = list(world.events(estimate_only=True))
     assert world.tactics.builds == 1
-    result = encode(events[-1].result)
+    result = encode(finished(events))
     assert result["verdict"] is None
     assert result["estimate"]["layers"] == 4
     assert result["estimate"]["builds"][0] == 10
-    assert any(
-        isinstance(event, Log) and "4 layers can have other tactics" in event.text
-        for event in events
-    )
+    assert any("4 layers can have other tactics" in text for text in texts(events))
     stages = [event.stage for event in events if isinstance(event, Progress)]
     assert "Trial 1: build 1 of 10 (running the engine)" in stages
 
@@ -218,34 +201,24 @@ def test_the_cost_is_said_first(world: World) -> None:
 def test_files_of_the_two_ways(world: World) -> None:
     world.tactics.wrong = {("one", 101)}
     replay = world.search(way="replay", avoid=Path("a.json"))
-    assert set(parse_replay(Path("a.json").read_text(), "a.json")) == {
-        "one",
-        "two",
-        "three",
-        "four",
-    }
+    layers = parse_replay(Path("a.json").read_text(), "a.json")
+    assert set(layers) == {"one", "two", "three", "four"}
     assert replay["culprits"][0]["layer"] == "one"
     cache = world.search(way="cache", avoid=Path("b.timing"))
     assert cache["culprits"][0]["layer"] == key_of("one")
     assert found(replay) == found(cache) == {("one", 101)}
 
 
-def test_a_library_that_has_neither_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_searched_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="--timing-cache cannot be used with this search"):
+        world.search(timing_cache=Path("x"))
+    assert world.tactics.builds == 0
     rtx = pytest.importorskip("tensorrt_rtx")
-    world = World(tmp_path, monkeypatch, WEAKLY_TYPED)
     library = Library(rtx, facts_of(rtx))
     monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: library)
     with pytest.raises(UnavailableError) as refused:
         world.search()
     assert "no algorithm selector and its timing cache does nothing" in str(refused.value)
-
-
-def test_what_the_search_chooses_itself_is_not_taken(world: World) -> None:
-    with pytest.raises(UsageError, match="--timing-cache cannot be used with this search"):
-        world.search(timing_cache=Path("x"))
-    assert world.tactics.builds == 0
 
 
 def test_engines_run_on_the_dla_core_that_they_are_built_for(

@@ -19,6 +19,7 @@ from dld_tui.core.params import from_json
 from dld_tui.core.process.paths import cache_dir
 from tests.support.conversions import detector
 from tests.support.precision_models import write_attention
+from tests.support.tiers import first
 
 pytest.importorskip("onnxruntime")
 pytestmark = pytest.mark.usefixtures("replaces_all")
@@ -64,11 +65,11 @@ def without_times(result: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in result.items() if name not in times}
 
 
-@pytest.mark.parametrize(
-    "count",
-    [pytest.param(1, marks=pytest.mark.broad), 3, pytest.param(12, marks=pytest.mark.broad)],
-)
-def test_a_repair_of_float16_that_was_killed(tmp_path: Path, count: int) -> None:
+@pytest.mark.broad
+@pytest.mark.parametrize("count", first(1, [3, 1, 11]))
+def test_a_repair_of_float16_that_its_limit_ended_and_that_was_killed(
+    tmp_path: Path, count: int
+) -> None:
     name, model = "dld_tui.activities.convert.fp16", tmp_path / "m.onnx"
     write_attention(model)
     values = {"model": str(model), "output": str(tmp_path / "o.onnx"), "repair": True,
@@ -80,29 +81,17 @@ def test_a_repair_of_float16_that_was_killed(tmp_path: Path, count: int) -> None
     assert len(trials) > 12
     assert journals() == [], "a repair that came to its end forgets its trials"
 
-    kill_after(name, values, count)
-    assert len(journals()) == 1
-    again, rest, _ = run(name, values)
-    assert len(rest) == len(trials) - count, "no trial is made twice"
-    assert without_times(again) == without_times(whole)
-    assert (tmp_path / "o.onnx").read_bytes() == written
-    assert journals() == []
-
-
-@pytest.mark.broad
-def test_a_repair_that_its_limit_ended_goes_on(tmp_path: Path) -> None:
-    name, model = "dld_tui.activities.convert.fp16", tmp_path / "m.onnx"
-    write_attention(model)
-    values = {"model": str(model), "output": str(tmp_path / "o.onnx"), "repair": True,
-              "measure": False}  # fmt: skip
-    whole, trials, _ = run(name, values)
     part, made, _ = run(name, {**values, "limit": 0.0})
     assert len(made) == 1
     assert not part["values"]["is_good"]
     assert "the limit ended the repair; the same command resumes it" in part["notes"]
+    kill_after(name, values, count)
+    assert len(journals()) == 1
     again, rest, _ = run(name, values)
-    assert len(rest) == len(trials) - 1
+    assert len(rest) == len(trials) - 1 - count, "no trial is made twice"
     assert without_times(again) == without_times(whole)
+    assert (tmp_path / "o.onnx").read_bytes() == written
+    assert journals() == []
 
 
 @pytest.mark.slow
@@ -121,7 +110,7 @@ def test_a_repair_of_a_quantization_that_was_killed(tmp_path: Path, count: int) 
     assert journals() == []
 
 
-@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.broad), 20])
+@pytest.mark.parametrize("count", first(1, [20, 1]))
 def test_a_precision_search_that_was_killed(tmp_path: Path, count: int) -> None:
     name, model = "dld_tui.activities.accuracy.search", tmp_path / "m.onnx"
     write_attention(model)
