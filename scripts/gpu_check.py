@@ -162,8 +162,8 @@ def check(path: Path, checks: Checks) -> None:
             if name.startswith(("gpu", "jetson", "onnxruntime")):
                 print(f"     {name}: {value}")
         for name in _FACTS:
-            if name in report.facts:
-                print(f"     {name}: {report.facts[name]}")
+            if name in report.properties:
+                print(f"     {name}: {report.properties[name]}")
         check_kernels(report, checks)
         check_counters(report, checks)
         print("     --- triage ---")
@@ -173,7 +173,7 @@ def check(path: Path, checks: Checks) -> None:
 
 def check_kernels(report: Report, checks: Checks) -> None:
     """Check that the kernels of layers and of no layer are all kernels."""
-    sums: Any = report.facts.get("gpu_check")
+    sums: Any = report.properties.get("gpu_check")
     checks.say(isinstance(sums, dict), "the GPU's work was recorded")
     if not isinstance(sums, dict):
         return

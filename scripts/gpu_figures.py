@@ -391,7 +391,7 @@ def _compared(
 
 def _kernel_row(what: str, path: Path) -> Row:
     with Report.open(str(path)) as report:
-        timeline: Any = report.facts.get("gpu_timeline") or {}
+        timeline: Any = report.properties.get("gpu_timeline") or {}
         busy = sum(layer.gpu_time_ms or 0.0 for layer in report.layers)
     named, count = timeline.get("attributed", 0), timeline.get("kernels", 0)
     problem = timeline.get("problem") or ""

@@ -16,7 +16,7 @@ from dld_tui.backends.onnxruntime.arena import measured_memory, peaks_of_runs
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.events import Finished
 from dld_tui.core.model.cost.memory import MeasuredMemory, MemoryPlan, memory_lines
-from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.report import Report
 from dld_tui.widgets.timeline.lanes import memory_rows
 from tests.support.models import write
@@ -163,4 +163,4 @@ def test_a_profile_has_in_use_what_a_run_has(tmp_path: Path) -> None:
         last = events[-1].start_us + events[-1].duration_us
         assert max(one.maximum for one in row.series(0, last, 50) if one) == row.top
         assert row.top == pytest.approx(measured.peak / {"kB": 1e3, "MB": 1e6}[row.unit])
-        assert any("at the peak" in one.text for one in measured_facts(found))
+        assert any("at the peak" in one.text for one in measured_figures(found))

@@ -140,7 +140,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(
         world.search(fp16=True)
     with pytest.raises(UsageError, match="--optimization-level is for TensorRT"):
         list(run(Request(world.model, optimization_level=3)))
-    facts = replace(use(world.trt).facts, no_driver="there is no driver")
+    facts = replace(use(world.trt).capabilities, no_driver="there is no driver")
     monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: Library(world.trt, facts))
     with pytest.raises(UnavailableError, match="cannot run engines here: there is no driver"):
         world.search()

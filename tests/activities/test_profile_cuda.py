@@ -34,7 +34,7 @@ def test_every_kernel_is_given_to_its_node(tmp_path: Path) -> None:
 
     assert isinstance(last, Finished)
     with Report.open(output) as report:
-        sums: Any = report.facts["gpu_check"]
+        sums: Any = report.properties["gpu_check"]
         assert sums["attributed"] > 0
         assert sums["unattributed"] == 0
         assert sums["attributed_us"] + sums["outside_us"] == pytest.approx(sums["kernel_us"])

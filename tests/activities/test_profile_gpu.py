@@ -77,7 +77,7 @@ def texts(report: Report) -> str:
 def test_kernels_counters_and_state_are_in_the_report(tmp_path: Path) -> None:
     report, events = profile(tmp_path)
     with report:
-        sums: Any = report.facts["gpu_check"]
+        sums: Any = report.properties["gpu_check"]
         parts = sums["attributed_us"] + sums["unattributed_us"] + sums["outside_us"]
         assert parts == pytest.approx(sums["kernel_us"])
         assert sums["attributed"] > 0
@@ -94,7 +94,7 @@ def test_kernels_counters_and_state_are_in_the_report(tmp_path: Path) -> None:
         assert "No row PCIe: no such counter." in texts(report)
 
         # Kernels that were recorded alone are joined to layers by position.
-        timeline: Any = report.facts["gpu_timeline"]
+        timeline: Any = report.properties["gpu_timeline"]
         assert (timeline["passes"], timeline["joined_passes"]) == (6, 6)
         assert timeline["kernels"] == 6 * KERNELS
         assert timeline["problem"] is None
@@ -125,13 +125,13 @@ def test_kernels_that_cannot_be_joined_are_told_and_have_no_layers(
 ) -> None:
     report, _ = profile(tmp_path, inter_threads=2)  # operators at once
     with report:
-        timeline: Any = report.facts["gpu_timeline"]
+        timeline: Any = report.properties["gpu_timeline"]
         assert timeline["attributed"] == 0
         assert "no fixed order" in texts(report)
     monkeypatch.setattr(FakeTracer, "names", {True: "k{}", False: "other{}"})
     report, _ = profile(tmp_path)
     with report:
-        timeline = report.facts["gpu_timeline"]
+        timeline = report.properties["gpu_timeline"]
         assert (timeline["joined_passes"], timeline["attributed"]) == (0, 0)
         said = texts(report)
         assert "In 6 of 6 passes without profiling, kernels cannot be joined to layers" in said
@@ -209,7 +209,7 @@ def test_without_cupti_and_rights_the_rest_is_measured_and_the_reasons_told(
         said = texts(report)
         assert "No timeline of the GPU: cupti-python is not installed (Install it)." in said
         assert "No counters of the GPU: cupti-python is not installed" in said
-        assert "gpu_check" not in report.facts
+        assert "gpu_check" not in report.properties
         assert report.environment["gpu_clocks_locked"] is False
         assert "The clocks could not be locked: no permission." in said
 

@@ -26,7 +26,7 @@ from dld_tui.core.model.inputs.guessed_input import INPUTS
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.reading.first_lines import headline
 from dld_tui.core.report.generation import GenerationFigures, generation_of, llm_json
-from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.extras.energy import counters
 from dld_tui.widgets.charts.plots import Plot
@@ -394,7 +394,7 @@ def test_a_folder_is_measured_and_reported(tmp_path: Path) -> None:
     for one, length in ((report, 1), (Report.open(made.prefill_report), 4)):
         attention = [layer for layer in one.layers if layer.type == "GroupQueryAttention"]
         assert {layer.output_dims[0] for layer in attention} == {(1, length, 64)}
-        told = {each["name"]: each["shape"] for each in cast("Any", one.facts[INPUTS])}
+        told = {each["name"]: each["shape"] for each in cast("Any", one.properties[INPUTS])}
         assert told["input_ids"] == [1, length]
 
 
@@ -490,9 +490,9 @@ def test_the_energy_of_a_token_is_that_of_the_steps_alone(
     assert two.energy_per_token_j == pytest.approx(3 * 5 / (3 * 5 * 2))
     with closing(Report.open(report)) as made:
         assert generation_of(made) == result.figures
-        assert made.facts["energy_per_inference_j"] == pytest.approx(1.0)
-        assert made.facts["energy_rails"] == "package-0 (RAPL)"
-        said = {fact.name: fact.text for fact in measured_facts(made)}
+        assert made.properties["energy_per_inference_j"] == pytest.approx(1.0)
+        assert made.properties["energy_rails"] == "package-0 (RAPL)"
+        said = {fact.name: fact.text for fact in measured_figures(made)}
         assert "1 J per decode step" in said["energy"]
         assert "1 J a token" in said["batch 1, prompt 4"]
         assert "500 mJ a token" in said["batch 2, prompt 4"]
@@ -504,5 +504,5 @@ def test_the_energy_of_a_token_is_that_of_the_steps_alone(
     assert figures.energy_per_token_j is None
     assert "a token is not" not in figures.text
     with closing(Report.open(report)) as made:
-        assert "energy_per_inference_j" not in made.facts
+        assert "energy_per_inference_j" not in made.properties
         assert sum("energy of a token is not known" in note.text for note in made.notes) == 1

@@ -71,10 +71,10 @@ def test_layers_of_both_phases_are_of_kernels_at_true_speed(tmp_path: Path) -> N
     assert result.prefill_report is not None
     for file in (result.report, result.prefill_report):
         with Report.open(file) as report:
-            timeline: Any = report.facts["gpu_timeline"]
+            timeline: Any = report.properties["gpu_timeline"]
             assert (timeline["passes"], timeline["joined_passes"]) == (4, 4)
             assert timeline["kernels"] == 4 * KERNELS
-            sums: Any = report.facts["gpu_check"]
+            sums: Any = report.properties["gpu_check"]
             assert sums["attributed"] > 0
             assert sums["kernels"] == 5 * KERNELS, "the warm-up is not recorded, the first pass is"
             assert len(report.kernel_passes) == 4

@@ -26,7 +26,7 @@ from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.params import to_json
 from dld_tui.core.report.latency import StopCondition
-from dld_tui.core.report.measured_facts import report_inputs
+from dld_tui.core.report.measured_figures import report_inputs
 from dld_tui.core.report.report import Report
 from dld_tui.targets.process import Delays, LocalTarget
 from tests.support import models
@@ -92,7 +92,7 @@ def test_a_report_with_latencies_and_layers(folder: Path, model: Path) -> None:
         assert report.settings["input_shapes"] == {"x": [3, 4]}
         assert report.settings["threads"] == 1
         assert "onnxruntime" in report.environment
-        facts: Any = report.facts
+        facts: Any = report.properties
         assert facts["load_ms"] > 0
         assert 10**7 < facts["peak_memory_bytes"] < 10**11
         assert "gpu_memory_bytes" not in facts
@@ -333,7 +333,7 @@ def test_what_no_memory_can_hold_is_refused_before_anything_runs(tmp_path: Path)
 def test_io_binding_times_the_copies_on_their_own(model: Path) -> None:
     report, _ = profile(model, io_binding=True, layer_passes=2)
     with report:
-        copies: Any = report.facts["copies"]
+        copies: Any = report.properties["copies"]
         assert copies["input_bytes"] == copies["output_bytes"] == 16
         assert len(report.latencies) == 5
         assert report.layers
@@ -349,7 +349,7 @@ def test_the_optimised_model_is_saved_and_opens_or_its_failure_is_told(
         model, optimized_model=target, optimization_level="basic", layer_passes=0
     )
     with report:
-        assert report.facts["optimized_model"] == str(target)
+        assert report.properties["optimized_model"] == str(target)
     assert finished(events).optimized_model == target
     profile(target, layer_passes=0)
     left = [name for name in files(folder) if not name.endswith(".dldprof")]

@@ -19,7 +19,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, NamedRange
-from dld_tui.core.report.measured_facts import report_inputs
+from dld_tui.core.report.measured_figures import report_inputs
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.activities import finished
@@ -72,8 +72,8 @@ def test_an_engine_is_built_and_measured_with_its_layers(
     assert result["library"] == "TensorRT 10.13.0.35"
     assert result["summary"]["passes"] == 5
     assert result["phases_ms"]["compute"]["median"] == pytest.approx(3.0, rel=0.02)
-    assert report.facts["backend"] == "TensorRT 10.13.0.35"
-    assert report.facts["execution_provider"] == "TensorRT"
+    assert report.properties["backend"] == "TensorRT 10.13.0.35"
+    assert report.properties["execution_provider"] == "TensorRT"
     assert len(trt.fake.builds) == 1
     assert not list(model.parent.glob("*.engine"))
     assert trt.fake.cuda.live == 0
@@ -221,7 +221,7 @@ def test_kernels_by_stream_and_by_the_layers_that_tensorrt_names(
     monkeypatch.setattr(trt.fake.cuda, "work", launch)
     monkeypatch.setattr(capture, "ActivityTracer", Tracer)
     report, _ = profile(model, layer_passes=3)
-    check: Any = report.facts["gpu_check"]
+    check: Any = report.properties["gpu_check"]
     told = (3, 0) if named else (0, 3)
     assert (check["kernels"], check["attributed"], check["unattributed"]) == (3, *told)
     assert ("which layer launched them is unknown" in notes(report)) != named
@@ -247,7 +247,7 @@ def test_no_driver_is_told_before_a_long_build(
 ) -> None:
     monkeypatch.undo()  # the library that is really there, if any, and no GPU
     found = use(trt)
-    facts = replace(found.facts, no_driver="there is no NVIDIA driver")
+    facts = replace(found.capabilities, no_driver="there is no NVIDIA driver")
     monkeypatch.setattr(library, "find_library", lambda choice: Library(found.module, facts))
     with pytest.raises(UnavailableError, match="cannot run engines here: there is no NVIDIA"):
         events_of(model)

@@ -23,12 +23,12 @@ def why_not() -> str:
         cuda = Cuda()
         number = str(cuda.environment()["gpu_compute_capability"])
         cuda.close()
-        facts = find_library().facts
+        capabilities = find_library().capabilities
     except UnavailableError as error:
         return error.message
-    if facts.compute_capabilities and number not in facts.compute_capabilities:
-        return f"{facts.title} does not run on compute capability {number}"
-    return facts.no_driver
+    if capabilities.compute_capabilities and number not in capabilities.compute_capabilities:
+        return f"{capabilities.title} does not run on compute capability {number}"
+    return capabilities.no_driver
 
 
 pytestmark = pytest.mark.gpu
@@ -52,5 +52,5 @@ def test_a_small_model_is_measured(tmp_path: Path, graph: bool) -> None:
         assert opened.settings["cuda_graph_used"] is graph
         assert opened.layers
         assert any(layer.nodes for layer in opened.layers)
-        phases: Any = opened.facts["phases_ms"]
+        phases: Any = opened.properties["phases_ms"]
         assert 0 < phases["compute"]["median"] < 100

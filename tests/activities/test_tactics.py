@@ -11,7 +11,7 @@ import pytest
 from dld_tui.activities.tactics import Request, run
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt import outputs
-from dld_tui.backends.tensorrt.library import Library, facts_of
+from dld_tui.backends.tensorrt.library import Library, capabilities_of
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Log, Progress
@@ -214,7 +214,7 @@ def test_what_cannot_be_searched_is_refused(world: World, monkeypatch: pytest.Mo
         world.search(timing_cache=Path("x"))
     assert world.tactics.builds == 0
     rtx = pytest.importorskip("tensorrt_rtx")
-    library = Library(rtx, facts_of(rtx))
+    library = Library(rtx, capabilities_of(rtx))
     monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: library)
     with pytest.raises(UnavailableError) as refused:
         world.search()

@@ -161,7 +161,7 @@ def test_profiles_in_turns_know_the_processor_time_of_a_pass(tmp_path: Path, at_
             pass
     for run in runs:
         with open_report(run.report_path) as report:
-            plain = report.facts.get(PROCESSOR_MS)
+            plain = report.properties.get(PROCESSOR_MS)
             assert (plain is None) == (at_once > 1)
             assert plain is None or (isinstance(plain, float) and plain > 0)
             assert len(report.latencies) == len(report.counted_passes)

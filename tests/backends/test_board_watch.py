@@ -23,7 +23,7 @@ from dld_tui.core.compare.comparison import subject_of
 from dld_tui.core.compare.conditions import doubts, fairness_warnings
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Log, Metric
-from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
 from tests.support import jetson_sysfs, models
@@ -89,10 +89,10 @@ def test_tracks_energy_mode_and_what_is_silent(board: Boards, tmp_path: Path) ->
         assert environment["jetson_CPU_0_3_mhz"] == 1344.0
         assert environment["jetson_VDD_IN_power_w"] == pytest.approx(7.0)
         assert not report.notes
-        assert report.facts["board_power_w"] == pytest.approx(7.0)
-        assert report.facts["energy_per_inference_j"] == pytest.approx(7.0 * 0.25)
-        assert report.facts["energy_rails"] == "VDD_IN"
-        facts = {one.name: one for one in measured_facts(report)}
+        assert report.properties["board_power_w"] == pytest.approx(7.0)
+        assert report.properties["energy_per_inference_j"] == pytest.approx(7.0 * 0.25)
+        assert report.properties["energy_rails"] == "VDD_IN"
+        facts = {one.name: one for one in measured_figures(report)}
         assert "7 W of VDD_IN" in facts["energy"].text
         assert (facts["power mode"].text, facts["power mode"].is_doubtful) == ("15W", False)
     metrics = {one.name: one.value for one in said if isinstance(one, Metric)}
@@ -123,7 +123,7 @@ def test_what_slows_the_board_down_is_told_at_once_and_in_the_report(
         (note,) = [one for one in report.notes if one.kind == "warning"]
         assert note.text.endswith("over-current oc3 (3 times), cpu-throttle-alert.")
         assert any("clocks were held back" in line for line in doubts([subject_of(report)]))
-        facts = {one.name: one for one in measured_facts(report)}
+        facts = {one.name: one for one in measured_figures(report)}
         assert facts["power mode"].text.startswith("15W, slowed down by over-current oc3")
         assert facts["power mode"].is_doubtful
 
@@ -181,7 +181,7 @@ def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
     with reports[0], reports[1]:
         for report in reports:
             energy_j, watts = (
-                float(str(report.facts[name]))
+                float(str(report.properties[name]))
                 for name in ("energy_per_inference_j", "board_power_w")
             )
             assert watts == pytest.approx(7.0)

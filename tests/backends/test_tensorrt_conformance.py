@@ -16,7 +16,7 @@ import pytest
 from dld_tui.activities import refit
 from dld_tui.activities.profile import tensorrt as profile_tensorrt
 from dld_tui.backends.tensorrt import cuda, library, profiling
-from dld_tui.backends.tensorrt.library import facts_of, use
+from dld_tui.backends.tensorrt.library import capabilities_of, use
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
 from dld_tui.core.tensorrt.availability import reasons, refused
@@ -129,7 +129,7 @@ def test_what_is_offered_builds_and_what_is_not_says_why(
     model = write_model(tmp_path / "small.onnx")
     trt = fake_tensorrt(version)
     trt.fake.dla_cores = 1
-    facts = facts_of(trt)
+    facts = capabilities_of(trt)
     greyed = reasons(facts)
     built = []
     Path("ranges.cache").write_bytes(b"TRT-101300-EntropyCalibration2\nimage: 3c010a14\n")
@@ -184,7 +184,7 @@ def test_an_engine_is_built_measured_and_refitted(
 
     other = write_model(tmp_path / "other.onnx", FIXED.replace("0.6", "0.7"))
     refit_request = refit.Request(engine, other, trust=True)
-    if "OnnxParserRefitter" not in facts_of(trt).has:
+    if "OnnxParserRefitter" not in capabilities_of(trt).has:
         with pytest.raises(UnavailableError, match=r"10\.0 or later can"):
             list(refit.run(refit_request))
     else:
@@ -195,7 +195,7 @@ def test_an_engine_is_built_measured_and_refitted(
 
 @VERSIONS
 def test_tactics_are_chosen_by_what_a_version_has(version: str) -> None:
-    facts = facts_of(fake_tensorrt(version))
+    facts = capabilities_of(fake_tensorrt(version))
     editable = "ITimingCache.update" in facts.has and "ITimingCache.queryKeys" in facts.has
     assert (reason_against(CACHE, facts) == "") == (editable and not version.startswith("1."))
 

@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.backends.tensorrt import parser_support
 from dld_tui.backends.tensorrt.errors import ParserProblem, build_error, parser_error, short
-from dld_tui.backends.tensorrt.library import Library, facts_of
+from dld_tui.backends.tensorrt.library import Library, capabilities_of
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.model.document import Document
 from dld_tui.core.types import NodePlace
@@ -54,13 +54,13 @@ class RefusesAbs:
 def test_the_parser_is_asked_until_every_part_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     trt = fake_tensorrt()
     trt.OnnxParser = RefusesAbs
-    found = Library(trt, facts_of(trt))
+    found = Library(trt, capabilities_of(trt))
     monkeypatch.setattr(parser_support, "find_library", lambda choice: found)
     model = models.parse("""<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y)
         { a = Relu(x) b = Relu(a) c = Abs(b) d = Neg(c) e = Abs(d) y = Neg(e) }""")
     model = onnx.shape_inference.infer_shapes(model)
     title, taken, reasons = parser_support.parser_support(model, Path("m.onnx"), "tensorrt")
-    assert title == found.facts.title
+    assert title == found.capabilities.title
     assert sorted(taken) == [0, 1, 3, 5]
     assert reasons == {2: "no importer"}
 

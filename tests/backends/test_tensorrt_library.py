@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt.library import (
-    facts_of,
+    capabilities_of,
     find_library,
     library_check,
     probe,
@@ -21,7 +21,7 @@ from dld_tui.backends.tensorrt.library import (
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import result_of
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt, install
 from tests.support.rtx import needs_rtx, own_library
 
@@ -122,7 +122,7 @@ def test_tensorrt_needs_a_driver_to_build(monkeypatch: pytest.MonkeyPatch) -> No
     assert probe("tensorrt_rtx").no_driver == "there is none"
 
 
-def asked(choice: str, limit_s: float = 60.0) -> LibraryFacts:
+def asked(choice: str, limit_s: float = 60.0) -> LibraryCapabilities:
     return result_of(probe_in_process(choice, limit_s))
 
 
@@ -133,9 +133,13 @@ def test_a_library_that_hangs_is_given_up(tmp_path: Path) -> None:
 
 
 def test_the_lines_of_doctor() -> None:
-    missing = library_check(LibraryFacts("tensorrt", "tensorrt", why="not installed", hint="pip"))
+    missing = library_check(
+        LibraryCapabilities("tensorrt", "tensorrt", why="not installed", hint="pip")
+    )
     assert (missing.state, missing.found, missing.fix) == (MISSING, "not installed", "pip")
-    facts = LibraryFacts("tensorrt_rtx", "tensorrt_rtx", "1.7", world="strong", no_driver="none")
+    facts = LibraryCapabilities(
+        "tensorrt_rtx", "tensorrt_rtx", "1.7", world="strong", no_driver="none"
+    )
     check = library_check(facts)
     assert check.state == GOOD
     assert check.found == ("1.7, strongly typed only, builds engines but cannot load them: none")
@@ -155,7 +159,7 @@ class TestRtx:
 
 
 def test_a_library_is_asked_for_its_names() -> None:
-    weak, strong = facts_of(fake_tensorrt()), facts_of(fake_tensorrt(STRONGLY_TYPED))
+    weak, strong = capabilities_of(fake_tensorrt()), capabilities_of(fake_tensorrt(STRONGLY_TYPED))
     assert (weak.module, weak.version, weak.world) == ("tensorrt", "10.13.0.35", "weak")
     assert {"FP16", "TF32", "REFIT"} <= weak.flags
     assert "WORKSPACE" in weak.pools
@@ -196,7 +200,7 @@ def test_a_module_is_used_for_a_while() -> None:
     use(first)
     with using(second) as library:
         assert trt.Builder is second.Builder
-        assert library.facts.world == "strong"
+        assert library.capabilities.world == "strong"
     assert trt.Builder is first.Builder
 
 

@@ -131,7 +131,7 @@ def test_problems_name_what_they_are_about(trt: Any, tmp_path: Path) -> None:
 
 def test_without_a_gpu_it_says_what_to_do(trt: Any) -> None:
     library = library_of(trt)
-    facts = replace(library.facts, no_driver="there is no NVIDIA driver (libcuda.so.1)")
+    facts = replace(library.capabilities, no_driver="there is no NVIDIA driver (libcuda.so.1)")
     with pytest.raises(UnavailableError, match="cannot run engines here: there is no") as raised:
         next(engine_outputs(Library(trt, facts), b"", []))
     assert "--target" in str(raised.value.hint)

@@ -51,7 +51,7 @@ def test_an_engine_tells_its_layers_and_memory(trt: Any) -> None:
     assert engine.memory_bytes() == 1 << 20
     strong = fake_tensorrt(STRONGLY_TYPED)  # which has no device_memory_size
     assert loaded(strong, built(strong)).memory_bytes() == 1 << 20
-    assert engine.facts()["profiling_verbosity"] == "DETAILED"
+    assert engine.description()["profiling_verbosity"] == "DETAILED"
 
 
 def test_an_engine_is_loaded_only_where_it_is_trusted(trt: Any, tmp_path: Path) -> None:

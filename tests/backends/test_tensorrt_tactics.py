@@ -83,10 +83,12 @@ def test_a_cache_is_edited_and_kept_to(trt: Any, tactics: Tactics, model: Path) 
 
 
 def test_what_a_library_lacks_is_refused() -> None:
-    new = use(fake_tensorrt(STRONGLY_TYPED)).facts
+    new = use(fake_tensorrt(STRONGLY_TYPED)).capabilities
     problems = refused(BuildSettings(Path("m.onnx"), tactic_replay=Path("r")), new)
     assert any("use an edited timing cache" in problem for problem in problems)
     assert not refused(BuildSettings(Path("m.onnx"), editable_timing_cache=True), new)
     rtx = pytest.importorskip("tensorrt_rtx")
-    problems = refused(BuildSettings(Path("m.onnx"), editable_timing_cache=True), use(rtx).facts)
+    problems = refused(
+        BuildSettings(Path("m.onnx"), editable_timing_cache=True), use(rtx).capabilities
+    )
     assert any("its timing cache does nothing" in problem for problem in problems)

@@ -46,7 +46,7 @@ def test_json_has_the_names_of_the_contract(dld: Dld, tmp_path: Path) -> None:
     )  # fmt: skip
     told = {"name": "x", "dtype": "float32", "shape": [2, 3], "why": "batch by its name"}
     for name, value in (("load_ms", 12.5), ("energy_per_inference_j", 0.25), ("inputs", [told])):
-        writer.set_fact(name, value)
+        writer.set_property(name, value)
     cost = Cost(
         flops=3000, moved_bytes=600, roof_ms=1.5, bound="compute", in_use_bytes=4096,
         arena_bytes=8192,

@@ -19,7 +19,7 @@ from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.params import from_json
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.extras.routes import job
 from dld_tui.extras.routes.job import Request, run
 from dld_tui.extras.routes.pages import reasons
@@ -116,9 +116,9 @@ def test_what_is_said_of_a_search() -> None:
 
 
 def test_a_search_of_build_routes_needs_knobs() -> None:
-    rtx = LibraryFacts("x", "tensorrt_rtx", "1.3")
+    rtx = LibraryCapabilities("x", "tensorrt_rtx", "1.3")
     assert reasons({}, rtx)[""] == "no build routes: TensorRT-RTX has no knobs"
-    with_knobs = LibraryFacts(
+    with_knobs = LibraryCapabilities(
         "x", "tensorrt", "11.4", has=frozenset({"IBuilderConfig.build_route"})
     )
     found = reasons({}, with_knobs)

@@ -19,7 +19,7 @@ import pytest
 from dld_tui.core.compare.comparison import Comparison, open_subject
 from dld_tui.core.compare.gate import Pair, RunFigures, gate_result
 from dld_tui.core.report.formats.import_ort import add_ort_profile
-from dld_tui.core.report.records import EngineFacts, Layer
+from dld_tui.core.report.records import Layer, LayerInformation
 from tests.oracles.plain import StoredReport, kept_tests, rank_p, rows, sign_interval, unpack
 from tests.support.profiles import start_report
 from tests.support.tiers import first
@@ -250,7 +250,7 @@ def write(
     """Write a report of layers with their usual milliseconds, delayed in some passes."""
     with start_report(path) as report:
         for name in layers:
-            engine_facts = EngineFacts(
+            engine_facts = LayerInformation(
                 engine_layer=0, tactic=dice.choice("xy"), inserted=dice.random() < 0.2
             )
             layer = Layer(

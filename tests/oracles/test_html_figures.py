@@ -194,7 +194,7 @@ def test_pages_of_a_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     page = check_report(tmp_path / "r")
     with Report.open(tmp_path / "r") as report:
         told = first_lines(report)[0].text
-        stored, _ = json.loads(json.dumps(report.facts["generation"]))
+        stored, _ = json.loads(json.dumps(report.properties["generation"]))
         document: Any = report_json(report)
     # A token has one time: the median of the repetitions, of which each is the mean of its steps.
     token = statistics.median(ms / 4 for ms in stored["repeats_ms"])

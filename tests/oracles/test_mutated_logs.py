@@ -189,10 +189,10 @@ def test_facts_of_a_build_that_cannot_be(wrong: str, tmp_path: Path) -> None:
     good = (f"{memory}CPU 0 MiB, GPU 13 MiB", "Engine built in 8.09138 sec.")
     bad = (f"{memory}CPU 0 MiB, GPU {wrong} MiB", f"Engine built in {wrong} sec.")
     text = text_of(summary(rng), table, total_of(table), good)
-    facts = read_log(text.replace("[I] [TRT]", "[I] [TRT]")).facts
-    assert facts == {"build peak": "CPU 0 MiB, GPU 13 MiB", "build time": "8.09138 sec"}
+    figures = read_log(text.replace("[I] [TRT]", "[I] [TRT]")).figures
+    assert figures == {"build peak": "CPU 0 MiB, GPU 13 MiB", "build time": "8.09138 sec"}
     text = text_of(summary(rng), table, total_of(table), bad)
-    assert read_log(text).facts == {}
+    assert read_log(text).figures == {}
     _, notes = opened(tmp_path / "a.log", text)
     for what in ("the peak memory of the build", "the time of the build"):
         assert sum(f"{what} is not a valid number in the log" in note for note in notes) == 1

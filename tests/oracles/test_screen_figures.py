@@ -18,7 +18,7 @@ from dld_tui.core.model.document.samples import write_demo_models
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.reading.preview import Preview, preview
 from dld_tui.core.report.formats.import_ort import add_ort_profile
-from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
 from dld_tui.screens.results.report import ReportScreen
@@ -42,7 +42,7 @@ async def check(path: Path) -> None:
     """Compare the page of a report with its document, on two terminals."""
     with Report.open(path) as report:
         document: Any = report_json(report, "type")
-        facts = {fact.name: fact.text for fact in measured_facts(report)}
+        facts = {fact.name: fact.text for fact in measured_figures(report)}
         layers = report.layers
         lengths = {run.index: run.duration_us / 1000 for run in report.passes}
     check_preview(preview(str(path), "REPORT", lambda: False), document)

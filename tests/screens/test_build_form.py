@@ -16,7 +16,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Event, Finished
 from dld_tui.core.settings.state import State
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.targets import registry as targets
@@ -29,19 +29,19 @@ from tests.support.tui import screen_text, until
 
 BUILD = "build"
 MEMBERS = frozenset(("IBuilderConfig.builder_optimization_level",))
-WEAK = LibraryFacts(
+WEAK = LibraryCapabilities(
     "tensorrt", "tensorrt", "10.13.0", world="weak", flags=frozenset(("FP16", "TF32")), has=MEMBERS
 )
-STRONG = LibraryFacts(
+STRONG = LibraryCapabilities(
     "tensorrt_rtx", "tensorrt_rtx", "1.7.1", world="strong", flags=frozenset(("TF32",)), has=MEMBERS
 )
-ABSENT = LibraryFacts("tensorrt", "tensorrt", why="not installed")
+ABSENT = LibraryCapabilities("tensorrt", "tensorrt", why="not installed")
 
 
 class FakeJob(Job):
     """Waits until it may end, then tells of the libraries."""
 
-    def __init__(self, libraries: list[LibraryFacts], may_end: Flag) -> None:
+    def __init__(self, libraries: list[LibraryCapabilities], may_end: Flag) -> None:
         self.libraries = libraries
         self.may_end = may_end
         self.cancelled = Flag()

@@ -19,7 +19,7 @@ from dld_tui.core.events import Event, Finished
 from dld_tui.core.params import settings_of
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.saved_targets import ConnectionForm
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.text import cell_width
 from dld_tui.core.types import JSON
 from dld_tui.screens.activity.form import ActivityScreen
@@ -80,7 +80,7 @@ class Recorder(Target):
 
     def start(self, activity_id: str, request: Any) -> Job:
         if activity_id == "tensorrt_libraries":
-            facts = LibraryFacts("tensorrt", "tensorrt", "10.1.0", world="weak")
+            facts = LibraryCapabilities("tensorrt", "tensorrt", "10.1.0", world="weak")
             return Answered(Finished({"libraries": [encode(facts)]}))
         self.requests.append((activity_id, json.loads(json.dumps(dict(request)))))
         raise Asked("it was asked for")

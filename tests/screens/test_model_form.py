@@ -13,7 +13,7 @@ import pytest
 from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON, NodePlace
 from dld_tui.screens.activity.document_forms import BOTH, EDITED, SAVED, ModelForm
 from dld_tui.screens.activity.jobs import JobScreen
@@ -56,7 +56,7 @@ class FakeTarget(Target):
 
     def start(self, activity_id: str, request: Any) -> Job:
         if activity_id == "tensorrt_libraries":
-            facts = LibraryFacts("tensorrt", "tensorrt", "10.1.0", world="weak")
+            facts = LibraryCapabilities("tensorrt", "tensorrt", "10.1.0", world="weak")
             return FakeJob([Finished({"libraries": [encode(facts)]})])
         self.requests.append((activity_id, dict(request)))
         snapshot = request["against"] if request.get("against") else request["model"]

@@ -82,7 +82,7 @@ def form(path: Path) -> str:
         "fields": sorted(document),
         "settings": sorted(report.settings),
         "environment": sorted(report.environment),
-        "facts": sorted(report.facts),
+        "facts": sorted(report.properties),
         "model": report.model,
         "problem": report.model_problem(),
         "layers": [[layer.name, layer.type, layer.provider] for layer in report.layers],

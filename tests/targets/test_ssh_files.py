@@ -136,12 +136,12 @@ def test_a_report_is_of_the_form_of_a_local_one(
         "dld", "profile", "onnxruntime", str(tmp_path / "model.onnx"),
         "--shape", "x:2x4", "--iterations", "5", "--warm-up", "1",
     ]  # fmt: skip
-    assert local.facts["command"] == words  # no file that would be overwritten
-    assert remote.facts["command"] == [*words, "--target", connection.name]
+    assert local.properties["command"] == words  # no file that would be overwritten
+    assert remote.properties["command"] == [*words, "--target", connection.name]
     assert list(remote.environment) == list(local.environment)
     assert set(remote.settings) == set(local.settings)
     assert [layer.name for layer in remote.layers] == [layer.name for layer in local.layers]
-    assert str(connection.directory) not in json.dumps([remote.facts, remote.settings])
+    assert str(connection.directory) not in json.dumps([remote.properties, remote.settings])
 
 
 def test_a_plan_names_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,8 +83,8 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
-    yield Log(f"Building with {library.facts.title}")
-    require_available(request, library.facts)
+    yield Log(f"Building with {library.capabilities.title}")
+    require_available(request, library.capabilities)
     yield Progress(0, None, stage="Reading the model")
     with (
         contextlib.closing(open_document(request.model)) as document,
@@ -108,7 +108,7 @@ def run(request: Request) -> Iterator[Event]:
             engine=built.path.absolute(),
             bytes=built.bytes,
             seconds=round(built.seconds, 3),
-            library=library.facts.title,
+            library=library.capabilities.title,
             layer_info=None if layers is None else layers.absolute(),
             layer_info_problem=problem,
             record=record.absolute(),
@@ -116,7 +116,7 @@ def run(request: Request) -> Iterator[Event]:
             timing_cache=built.timing_cache,
             warnings=built.warnings,
             remarks=built.remarks,
-            guess=None if chosen.guess is None else chosen.guess.facts,
+            guess=None if chosen.guess is None else chosen.guess.recorded,
             stages=tuple(built.stages),
         )
     )
@@ -130,8 +130,8 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
 
     if request.verbosity == "none":
         return None, "the engine says nothing of its layers (--verbosity none)"
-    if library.facts.no_driver:
-        return None, f"they are read from a loaded engine, and {library.facts.no_driver}"
+    if library.capabilities.no_driver:
+        return None, f"they are read from a loaded engine, and {library.capabilities.no_driver}"
     path = request.layer_info_path
     log = BuildLog(None, lambda _: None)
     plugins = (*request.plugins, *request.dynamic_plugins)
@@ -164,13 +164,17 @@ def _record(
     from dld_tui.core.machine.environment import environment
     from dld_tui.core.model.document.metadata import profiles_json
 
-    facts = library.facts
+    capabilities = library.capabilities
     record: dict[str, JSON] = {
         "format": "dld-tui engine build",
         "version": 1,
         "engine": {"path": str(built.path.absolute()), "bytes": built.bytes},
         "model": encode(model),
-        "library": {"name": facts.module, "version": facts.version, "path": facts.path},
+        "library": {
+            "name": capabilities.module,
+            "version": capabilities.version,
+            "path": capabilities.path,
+        },
         "strongly_typed": built.strong,
         "settings": to_json(request),
         "profiles": profiles_json(profiles),

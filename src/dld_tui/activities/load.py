@@ -337,5 +337,5 @@ def _with_engine(request: Request, loads: Loads) -> Iterator[Event]:
         points = yield from _measured(request, loads, clients)
     texts = (f"{visible(name)} {fmt.shape(shape)}" for name, shape in shapes.items())
     inputs = _FROM_FILES if request.inputs is not None else ", ".join(texts)
-    title = library.facts.title
+    title = library.capabilities.title
     yield Finished(LoadResult(str(request.model), title, 0, points, inputs, is_engine=True))

@@ -32,7 +32,7 @@ from dld_tui.core.compare.gate import (
     judge,
 )
 from dld_tui.core.conversion.request import QuantizationSettings
-from dld_tui.core.conversion.search_key import search_facts
+from dld_tui.core.conversion.search_key import search_conditions
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import (
     ActivityError,
@@ -260,7 +260,7 @@ def _library(request: Request) -> Library:
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
     require_gpu(library)
-    require_available(request.build_settings(request.model, request.model), library.facts)
+    require_available(request.build_settings(request.model, request.model), library.capabilities)
     return library
 
 
@@ -406,7 +406,7 @@ class _Engines:
         from dld_tui.backends.tensorrt.network import is_strong
 
         self._request, self._folder, self._library = request, folder, library
-        self.title = library.facts.title
+        self.title = library.capabilities.title
         self.feeds = _feeds(request, document)
         settings = SessionSettings(optimization_level="disabled", quiet=True)
         with TensorRunner(document, settings) as runner:
@@ -418,7 +418,7 @@ class _Engines:
         own = {setting.name for setting in settings_of(EngineSettings)}
         self._build = {name: value for name, value in to_json(build).items() if name in own}
         self._build |= _shapes(document, build, self.feeds)
-        self._is_weak = not is_strong(build, library.facts)
+        self._is_weak = not is_strong(build, library.capabilities)
         self._loading: dict[str, JSON] = {
             "library": request.library, "device": request.device, "plugins": [*request.plugins],
             "trust": True,
@@ -526,9 +526,9 @@ class _Searching:
             "backend": runner.title, "cpu": cpu_name(), "threads": usable_threads(),
         }  # fmt: skip
         inputs = [request.inputs, request.calibration]
-        facts = search_facts(settings, document, inputs, **machine)
+        conditions = search_conditions(settings, document, inputs, **machine)
         self._journal: Journal[Comparison] = Journal.of(
-            Comparison, "placement", facts, again=request.again
+            Comparison, "placement", conditions, again=request.again
         )
         self._begin = time.monotonic()
         self._models: dict[Placement, Path] = {}

@@ -18,7 +18,7 @@ from dld_tui.core.conversion.reduction import (
     minimize_nodes,
     node_labels,
 )
-from dld_tui.core.conversion.search_key import search_facts
+from dld_tui.core.conversion.search_key import search_conditions
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress, events_of
@@ -150,8 +150,8 @@ def run(request: Request) -> Iterator[Event]:
             raise UsageError("the nodes of the model form a cycle", where=str(request.model))
         yield from _typed(document, request.model)
         settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
-        facts = search_facts(settings, document)
-        journal = Journal.of(Outcome, "reduce", facts, again=request.again)
+        conditions = search_conditions(settings, document)
+        journal = Journal.of(Outcome, "reduce", conditions, again=request.again)
         with (
             contextlib.closing(journal),
             temporary_folder("reduce") as folder,

@@ -114,11 +114,11 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(device_text(request.device))  # before anything of CUDA
     library = find_library(request.library)
-    yield Log(f"Refitting with {library.facts.title} an engine of {header.text}")
+    yield Log(f"Refitting with {library.capabilities.title} an engine of {header.text}")
     log_lines: list[Log] = []
     with contextlib.closing(Cuda(request.device)) as cuda:
-        facts = cuda.environment()
-        device = f"{facts['gpu']}, compute capability {facts['gpu_compute_capability']}"
+        machine = cuda.environment()
+        device = f"{machine['gpu']}, compute capability {machine['gpu_compute_capability']}"
         yield Progress(0, None, stage="Loading the engine")
         log = BuildLog(None, log_lines.append)
         engine = Engine(library, data, log, str(request.engine), device, request.plugins)
@@ -130,4 +130,4 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Writing the engine")
     path = permission.place(request.target.absolute())
     write_bytes(path, refitted)
-    yield Finished(Result(path, len(refitted), count, library.facts.title))
+    yield Finished(Result(path, len(refitted), count, library.capabilities.title))

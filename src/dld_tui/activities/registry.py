@@ -100,7 +100,7 @@ class Activity:
     """Function (or reference) that takes (result, values) and returns what opens afterwards: a
     page, the path of a file, a text, or None."""
     reasons: Any = None
-    """Function (or reference) that takes the values of a form and the facts of the TensorRT
+    """Function (or reference) that takes the values of a form and the capabilities of the TensorRT
     library (or None). It returns the reason for each unavailable setting by name; the reason
     under ``""`` disables the activity."""
     synonyms: tuple[str, ...] = ()

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from dld_tui.core.accuracy.tactics import Build, Isolation
     from dld_tui.core.model.document.document import Document
     from dld_tui.core.model.document.metadata import Profile
-    from dld_tui.core.tensorrt.facts import LibraryFacts
+    from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
     from dld_tui.core.tensorrt.tactics import Tactic
 
 
@@ -206,8 +206,8 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
-    way = _way(request, library.facts)
-    require_available(request, library.facts)
+    way = _way(request, library.capabilities)
+    require_available(request, library.capabilities)
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(open_document(request.model)) as document:
         chosen = profiles_for(document, request)
@@ -220,7 +220,7 @@ def run(request: Request) -> Iterator[Event]:
         yield from search.events()
 
 
-def _way(request: Request, facts: LibraryFacts) -> str:
+def _way(request: Request, capabilities: LibraryCapabilities) -> str:
     """Return how tactics are chosen.
 
     Raises:
@@ -230,14 +230,15 @@ def _way(request: Request, facts: LibraryFacts) -> str:
     from dld_tui.core.tensorrt.tactics import CACHE, REPLAY, reason_against
 
     ways = (REPLAY, CACHE) if request.way == "auto" else (request.way,)
-    reasons = {way: reason_against(way, facts) for way in ways}
+    reasons = {way: reason_against(way, capabilities) for way in ways}
     usable = next((way for way, reason in reasons.items() if not reason), None)
     if usable is None:
         raise UnavailableError(
-            f"the tactics of {facts.title} cannot be chosen: {' and '.join(reasons.values())}",
+            f"the tactics of {capabilities.title} cannot be chosen: "
+            f"{' and '.join(reasons.values())}",
             hint="Use TensorRT: 8 to 10 can replay tactics, 10.8 and later edit the timing cache",
         )
-    require_driver(facts)
+    require_driver(capabilities)
     return usable
 
 
@@ -334,16 +335,16 @@ class _Searching:
 
     def _facts(self) -> Mapping[str, JSON]:
         """Return what the builds of this very search depend on."""
-        from dld_tui.core.conversion.search_key import search_facts
+        from dld_tui.core.conversion.search_key import search_conditions
 
         request, library = self._request, self._library
         settings: Mapping[str, Any] = to_json(request)
         matter = {name: value for name, value in settings.items() if name not in _NO_MATTER}
-        return search_facts(
+        return search_conditions(
             matter,
             self._document,
             [request.inputs],
-            library=[library.facts.title, library.facts.path],
+            library=[library.capabilities.title, library.capabilities.path],
         )
 
     def _cost(self, build: Build) -> Log:
@@ -401,7 +402,7 @@ class _Searching:
         return TacticReport(
             verdict=None if isolation is None else isolation.verdict,
             way=self._way,
-            library=self._library.facts.title,
+            library=self._library.capabilities.title,
             builds=len(builds),
             good=answers.count(Answer.SUFFICIENT),
             bad=answers.count(Answer.INSUFFICIENT),

@@ -171,7 +171,7 @@ def run(request: Request) -> Iterator[Event]:
 
     sides = request.sides()
     freeze()  # what the imports made need not be collected before each measurement
-    facts = environment(())
+    machine = environment(())
     waited = waited_percent() if request.waited is None else request.waited
     is_busy = waited > WAITED_PERCENT
     end = time.monotonic() + (math.inf if request.share is None else request.share)
@@ -185,13 +185,13 @@ def run(request: Request) -> Iterator[Event]:
                 weights += summarise(document).weight_bytes
                 plan = plan_of(replace(side, output=folder / f"{name}.dldprof"))
                 if plan.session.memory == "cpu":
-                    yield from require_memory(document, facts)
+                    yield from require_memory(document, machine)
                 if is_busy:
                     plan = replace(plan, session=plan.session.sleeping_between_passes())
                 sessions.append(plan.session)
-                runs.append(ProfilingRun(plan, document, dict(facts)))
+                runs.append(ProfilingRun(plan, document, dict(machine)))
             stack.enter_context(runs[-1].kept_report(stays=False))
-        memory = facts.get("memory_bytes")
+        memory = machine.get("memory_bytes")
         fits = not isinstance(memory, int) or weights < _MEMORY_SHARE * memory
         if fits and all(session.memory == "cpu" for session in sessions):
             turns = yield from _in_turns(runs, end, new_first=request.new_first)

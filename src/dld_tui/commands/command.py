@@ -99,7 +99,7 @@ CONDITIONS: Mapping[str, str] = {
     "copied": "no nodes were copied",
     "searched": "no search yet",
 }
-"""Fact to the reason shown while it does not hold."""
+"""Condition to the reason shown while it does not hold."""
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ _FITS: Mapping[str, str] = {
     "layer_row": "layer",
     "linked": "layer",
 }
-"""Fact to the places whose context menu offers commands that need it."""
+"""Condition to the places whose context menu offers commands that need it."""
 
 _ELSEWHERE: Mapping[str, str] = {"mark": "mark.menu"}
 """Area to the command that opens the separate menu of the area."""

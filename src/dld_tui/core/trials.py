@@ -107,9 +107,9 @@ def stamps(paths: Iterable[Path]) -> list[JSON]:
     return rows
 
 
-def search_name(facts: Mapping[str, JSON]) -> str:
+def search_name(conditions: Mapping[str, JSON]) -> str:
     """Return the name of a search, which changes with everything that the search depends on."""
-    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
+    return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class Journal(Generic[R]):
@@ -143,10 +143,10 @@ class Journal(Generic[R]):
 
     @classmethod
     def of(
-        cls, kind: type[R], command: str, facts: Mapping[str, JSON], *, again: bool = False
+        cls, kind: type[R], command: str, conditions: Mapping[str, JSON], *, again: bool = False
     ) -> Journal[R]:
         """Return the journal of a search on this machine."""
-        path = cache_dir() / "trials" / f"{command}-{search_name(facts)}.jsonl"
+        path = cache_dir() / "trials" / f"{command}-{search_name(conditions)}.jsonl"
         return cls(kind, path, again=again)
 
     def _digest(self, text: str) -> str:

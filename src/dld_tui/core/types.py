@@ -19,8 +19,8 @@ JSON: TypeAlias = "None | bool | int | float | str | list[JSON] | dict[str, JSON
 Foreign: TypeAlias = Mapping[str, JSON]
 """An object as another program wrote it: nothing in it is checked, and nothing of it is changed."""
 
-Facts: TypeAlias = "dict[str, str | int | float | bool | None | list[JSON]]"
-"""Facts of a machine, a device or a run: plain values by name, and lists of these."""
+PlainValues: TypeAlias = "dict[str, str | int | float | bool | None | list[JSON]]"
+"""What a machine, a device or a run is: plain values by name, and lists of these."""
 
 
 class TextEnum(str, Enum):

@@ -11,11 +11,11 @@ from dld_tui.core.accuracy.engine_settings import (
     needs_tensorrt,
     run_by,
 )
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON
 
 ORT, TRT = "onnxruntime", "tensorrt"
-LACKING = LibraryFacts("tensorrt", "tensorrt", "10.0")
+LACKING = LibraryCapabilities("tensorrt", "tensorrt", "10.0")
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_engines_are_told_by_their_names() -> None:
     assert not is_engine(None)
 
 
-def reasons(values: dict[str, JSON], facts: LibraryFacts | None = None) -> dict[str, str]:
+def reasons(values: dict[str, JSON], facts: LibraryCapabilities | None = None) -> dict[str, str]:
     return disabled_settings(
         {"model": "a.onnx", "backend": ORT, "against_backend": "same"} | values, facts
     )

@@ -18,14 +18,14 @@ from dld_tui.core.compare.records import Subject
 from tests.support.compared import noisy, subject, timed
 
 MODEL = {"sha256": "0" * 64, "bytes": 10, "path": "/m/net.onnx"}
-FACTS = {"network": "net.onnx", "backend": "ORT 1", "device": "cpu", "status": "complete"}
+PROPERTIES = {"network": "net.onnx", "backend": "ORT 1", "device": "cpu", "status": "complete"}
 SETTINGS = {"provider": "CPU", "threads": 0, "input_shapes": {"x": [1, 3]}, "percentile": "90"}
 
 
 def run(passes: int = 10, **changes: Any) -> Subject:
     fields: dict[str, Any] = {
         "model": MODEL,
-        "facts": FACTS,
+        "properties": PROPERTIES,
         "settings": SETTINGS,
         "environment": {"python": "3"},
     }
@@ -53,7 +53,7 @@ def test_what_is_no_difference() -> None:
 
 def test_differences_are_listed_the_telling_ones_first() -> None:
     other = run(
-        facts={"backend": "ORT 2"},
+        properties={"backend": "ORT 2"},
         settings={"warm_up": 3, "threads": 2, "provider": "CUDA"},
         environment={"python": "3.1", "load_average": [9.0], "gpu_temperature_c": 40},
     )
@@ -66,8 +66,8 @@ def test_differences_are_listed_the_telling_ones_first() -> None:
 
 
 def test_a_profile_without_settings_does_not_differ_in_them() -> None:
-    facts = {"network": "p.json", "backend": "ORT 0", "device": ""}
-    imported = Subject("p.json", "/p.json", run().layers, facts=facts)
+    properties = {"network": "p.json", "backend": "ORT 0", "device": ""}
+    imported = Subject("p.json", "/p.json", run().layers, properties=properties)
     assert [name for name, _ in found(run(), imported)] == ["backend", "device"]
     assert same_model([run(), imported]) is None
     assert (
@@ -82,12 +82,12 @@ def test_models_are_told_apart_by_digest_or_size() -> None:
         "The model is not the same: net.onnx was changed between the reports."
     )
     assert ("model sha256", ("000000000000", "111111111111")) in found(run(), changed)
-    other = run(model={"sha256": "1" * 64}, facts={"network": "other.onnx"})
+    other = run(model={"sha256": "1" * 64}, properties={"network": "other.onnx"})
     assert "Different models: net.onnx, other.onnx." in fairness_warnings([run(), other])[0]
     plain, larger = ({"sha256": None, "bytes": size} for size in (10, 11))
     assert same_model([run(model=plain), run(model=larger)]) is False
     assert same_model([run(model=plain), run(model=plain)]) is None
-    evil = run(model={"sha256": "1" * 64}, facts={"network": "\x1b[31mred"})
+    evil = run(model={"sha256": "1" * 64}, properties={"network": "\x1b[31mred"})
     assert "\x1b" not in " ".join(fairness_warnings([run(), evil]))
 
 
@@ -107,7 +107,7 @@ def test_devices_clocks_and_missing_latency_loops() -> None:
     base = run(environment={"cpu_mhz": 2000.0, "gpu_sm_mhz": 1980}, latencies=[1.0] * 10)
     near = run(environment={"cpu_mhz": 2050.0, "gpu_sm_mhz": 1980}, latencies=[1.0] * 10)
     assert fairness_warnings([base, near]) == []
-    other = run(environment={"cpu_mhz": 3000.0, "gpu_sm_mhz": 1200}, facts={"device": "gpu"})
+    other = run(environment={"cpu_mhz": 3000.0, "gpu_sm_mhz": 1200}, properties={"device": "gpu"})
     lines = fairness_warnings([base, other])
     assert "B has no latency loop" in lines[0]
     assert "Different devices: cpu, gpu." in lines[1]
@@ -120,7 +120,7 @@ def test_devices_clocks_and_missing_latency_loops() -> None:
 def test_doubts_about_one_report() -> None:
     bad = run(
         passes=3,
-        facts={"status": "partial"},
+        properties={"status": "partial"},
         environment={
             "load_average": [7.5, 1, 1],
             "cpu_threads": 4,
@@ -148,7 +148,7 @@ def test_averages_tell_nothing_about_noise() -> None:
     ]
 
 
-def test_nested_facts_get_one_name() -> None:
+def test_nested_values_get_one_name() -> None:
     assert flattened({"clocks": {"locked": True, "a": {"b": 1}}, "x": [1]}) == {
         "clocks.locked": True,
         "clocks.a.b": 1,

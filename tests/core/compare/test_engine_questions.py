@@ -69,7 +69,7 @@ def test_times_are_for_one_item_where_only_the_batch_differs() -> None:
         "Different batch sizes (1 / 8): all times are for one item of the batch."
     )
     assert sum("batch" in line for line in comparison.warnings) == 1
-    assert comparison.subjects[1].facts[PER_ITEM] == 8
+    assert comparison.subjects[1].properties[PER_ITEM] == 8
     assert batch_sizes([{"x": [1, 3]}, {"y": [8, 3]}]) == [1, 8]
     assert batch_sizes([{"x": [1, 3]}, {"x": [8, 4]}]) is None
     assert batch_sizes([{"x": [1, 3]}, None]) is None
@@ -78,7 +78,7 @@ def test_times_are_for_one_item_where_only_the_batch_differs() -> None:
 def test_the_time_of_an_engines_layer_is_its_mean() -> None:
     one = layer(0, "conv", type="Convolution", of="fp16", time_ms=5.0, median_ms=2.0)
     subject = plan_subject(plan([one]), {})
-    assert subject.facts[KIND] == MEANS
+    assert subject.properties[KIND] == MEANS
     assert Comparison([subject, subject]).rows("layer")[0].cells[1].time_ms == 5.0
 
 

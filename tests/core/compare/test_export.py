@@ -14,7 +14,7 @@ from dld_tui.core.compare.records import Cell, ComparisonRow, Interval
 from dld_tui.core.compare.rows import margin, ratio_text, signed, verdict
 from tests.support.compared import noisy, subject, timed
 
-FACTS = {"network": "n", "backend": "b", "execution_provider": "CPU", "device": "d"}
+PROPERTIES = {"network": "n", "backend": "b", "execution_provider": "CPU", "device": "d"}
 
 
 def compared(reports: int = 2) -> Comparison:
@@ -23,7 +23,7 @@ def compared(reports: int = 2) -> Comparison:
             timed("=conv", noisy(1.0 + n, n), ["c"]),
             *([] if n else [timed("gone", noisy(0.1, 9))]),
             title=f"{n}.dldprof",
-            facts=FACTS,
+            properties=PROPERTIES,
             settings={"threads": n},
         )
         for n in range(reports)
@@ -119,5 +119,5 @@ def test_remarks() -> None:
 
 
 def test_what_a_report_is() -> None:
-    found = subject(facts={"backend": "ORT", "execution_provider": "", "device": "cpu"})
+    found = subject(properties={"backend": "ORT", "execution_provider": "", "device": "cpu"})
     assert described(found) == "/reports/a.dldprof · ORT · cpu"

@@ -34,12 +34,12 @@ def test_layers_of_a_plan() -> None:
     assert copy.engine is not None
     assert conv.engine.tactic == "hmma"
     assert (copy.index, copy.engine.engine_layer, copy.engine.inserted) == (1, 4, True)
-    assert (found.title, found.facts["backend"]) == ("net", "TensorRT")
+    assert (found.title, found.properties["backend"]) == ("net", "TensorRT")
 
 
 def test_types_and_networks_without_a_model(tmp_path: Path) -> None:
     made = plan([layer()], model_path="C:\\models\\net.onnx")
-    assert plan_subject(made, {}).facts["network"] == "net.onnx"
+    assert plan_subject(made, {}).properties["network"] == "net.onnx"
     made = plan([layer(0, "Conv_3 + /block/Relu + odd")])
     (found,) = plan_subject(made, map_plan(made)).layers
     assert [link.op_type for link in found.nodes] == ["Conv", "Relu", "(unknown)"]
@@ -122,7 +122,7 @@ def test_a_report(tmp_path: Path) -> None:
     assert (len(found.latencies_ms), len(found.profiled_ms)) == (20, 6)
     assert found.gpu_times is None
     assert found.settings["provider"] == "CPU"
-    assert found.facts["status"] == "complete"
+    assert found.properties["status"] == "complete"
 
 
 def test_a_profile_of_onnx_runtime(tmp_path: Path) -> None:

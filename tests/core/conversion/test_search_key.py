@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from dld_tui.core.conversion.search_key import search_facts
+from dld_tui.core.conversion.search_key import search_conditions
 from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -14,7 +14,7 @@ from tests.support import models
 
 def facts(path: Path, settings: dict[str, JSON], inputs: Path | None = None) -> Mapping[str, JSON]:
     with closing(Document.open(path)) as document:
-        return search_facts(settings, document, [inputs])
+        return search_conditions(settings, document, [inputs])
 
 
 def test_a_model_counts_by_its_content_and_not_by_its_file(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_a_model_counts_by_its_content_and_not_by_its_file(tmp_path: Path) -> No
     with closing(Document.open(second)) as document:
         node = document.main.nodes[0]
         document.apply("rename_node", scope=[], node=node.ref, name="renamed")
-        assert search_facts({}, document)["model"] != one["model"]
+        assert search_conditions({}, document)["model"] != one["model"]
     inputs = tmp_path / "inputs"
     inputs.mkdir()
     (inputs / "x.npy").write_bytes(b"1")

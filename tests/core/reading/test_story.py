@@ -132,7 +132,7 @@ def test_a_change_that_slowed_most_models_down_is_not_advised(tmp_path: Path) ->
 def waiting(path: Path, provider: str = "CUDA", cost: Cost | None = None) -> Path:
     """Write a report of a GPU that works 0.3 of 1 ms, a third of that in a Conv."""
     with gpu_writer(path, provider) as made:
-        made.set_fact("roofs", {CUDA: Peaks("gpu", {"tf32": 5e14, "fp16": 1e15}, 1e12)})
+        made.set_property("roofs", {CUDA: Peaks("gpu", {"tf32": 5e14, "fp16": 1e15}, 1e12)})
         made.add_latencies([1.0] * 80 + [1.5] * 20)
         for name, kind in (("c", "Conv"), ("r", "Relu")):
             own = cost if kind == "Conv" else None
@@ -204,7 +204,7 @@ def test_no_graph_is_advised_of_a_pass_that_layers_on_the_cpu_interrupt(tmp_path
 
 def test_int8_gains_what_the_peaks_of_the_machine_allow(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.dldprof")
-    made.set_fact("roofs", {CPU: Peaks("cpu", {"fp32": 1e9, "int8": 2e9}, 1e9)})
+    made.set_property("roofs", {CPU: Peaks("cpu", {"fp32": 1e9, "int8": 2e9}, 1e9)})
     cost = Cost(10**6, 1, parameter_bytes=9, roof_ms=1.0, bound="compute", peak="fp32")
     for kind, about in (("MatMul", cost), ("Relu", None)):
         made.add_layer(Layer(kind, kind, provider=CPU, precision="float32", cost=about))
@@ -244,7 +244,7 @@ def test_advice_for_an_engine_is_of_tensorrt(tmp_path: Path, backend: str, comma
 def unsteady(path: Path, command: JSON) -> Report:
     made = writer(path)
     made.add_latencies([1.0, 5.0] * 10)
-    made.set_fact("command", command)
+    made.set_property("command", command)
     made.finish()
     return open_report(path)
 
@@ -316,7 +316,7 @@ def test_no_option_that_writes_or_loads_code_is_advised(
         is_refused = setting.param.kind == "output" or setting.name in CHOSEN_BY_USERS
         for spelling in setting.param.spellings:
             words = ["dld", "profile", activity, "m.onnx", spelling, "a=1"]
-            monkeypatch.setitem(report.facts, "command", [*words])
+            monkeypatch.setitem(report.properties, "command", [*words])
             assert (shlex.split(step_command(report, step)) != words) is is_refused, spelling
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.report.details import details_fields, details_of
-from dld_tui.core.report.records import Cost, EngineFacts, Layer
+from dld_tui.core.report.records import Cost, Layer, LayerInformation
 from dld_tui.core.report.report import Report
 from dld_tui.core.types import JSON
 from tests.support.profiles import write_report
@@ -42,7 +42,7 @@ def test_a_report_keeps_every_fact_and_those_of_later_versions(tmp_path: Path) -
 def test_what_is_not_known_takes_no_room() -> None:
     assert details_of(Layer("a", "Conv")) == {}
     assert details_fields({}) == {}
-    assert details_of(Layer("a", "Conv", cost=Cost(), engine=EngineFacts())) == {}
+    assert details_of(Layer("a", "Conv", cost=Cost(), engine=LayerInformation())) == {}
     fields: Any = details_fields({"flops": 3})
     assert Layer("a", "Conv", **fields) == Layer("a", "Conv", cost=Cost(flops=3))
 

@@ -88,7 +88,7 @@ def test_single_steps_of_a_file_are_no_repetitions(
     row = GenerationFigures(1, 8, 2, 10.0, 12.0, 3.0, (1.0, 2.0), 64, repeats_ms=repeats)
     with start_report(tmp_path / "r.dldprof") as made:
         made.add_latencies([0.5, 1.5, 1.0, 2.0, 0.7, 8.3])
-        made.set_fact(GENERATION, [row])
+        made.set_property(GENERATION, [row])
     with Report.open(tmp_path / "r.dldprof") as report:
         assert report.latency is not None
         titles = {3: "time of a token over the repetitions", 6: "time of a token over the tokens"}

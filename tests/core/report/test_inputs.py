@@ -11,7 +11,7 @@ from dld_tui.core.model.inputs.guess import guess_inputs
 from dld_tui.core.model.inputs.guessed_input import INPUTS
 from dld_tui.core.model.inputs.shapes import InputSpec
 from dld_tui.core.reading.export import report_json, report_page
-from dld_tui.core.report.measured_facts import input_lines, report_inputs
+from dld_tui.core.report.measured_figures import input_lines, report_inputs
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.types import JSON
@@ -26,7 +26,7 @@ def written(path: Path, inputs: JSON, settings: dict[str, JSON] | None = None) -
     )  # fmt: skip
     writer.add_latencies([1.0])
     if inputs is not None:
-        writer.set_fact(INPUTS, inputs)
+        writer.set_property(INPUTS, inputs)
     return writer.finish()
 
 
@@ -37,7 +37,7 @@ def test_what_was_guessed_is_in_lines_json_and_html(tmp_path: Path) -> None:
         InputSpec(HOSTILE, "float32", ("batch", 3)),
         InputSpec("sr", "int64", ()),
     ]
-    path = written(tmp_path / "r.dldprof", encode(guess_inputs(specs).facts))
+    path = written(tmp_path / "r.dldprof", encode(guess_inputs(specs).recorded))
     with Report.open(str(path)) as report:
         lines = list(input_lines(report))
         page = report_page(report)

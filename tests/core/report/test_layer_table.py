@@ -25,7 +25,7 @@ from dld_tui.core.report.layer_table import (
     short_provider,
     summarise_selection,
 )
-from dld_tui.core.report.records import Cost, EngineFacts, Layer, NodeLink
+from dld_tui.core.report.records import Cost, Layer, LayerInformation, NodeLink
 from dld_tui.core.report.report import Report
 from dld_tui.core.tables.rendering import csv_of, fitted_lines, text_lines
 from dld_tui.core.tables.table import Column
@@ -82,7 +82,7 @@ def test_a_layer_is_called_by_its_main_node() -> None:
     assert all_nodes(one).startswith("Conv_9, ")
     unnamed = replace(one, nodes=())
     assert layer_name(unnamed) == unnamed.name
-    copy = replace(one, index=1, name="copy for Conv_9", engine=EngineFacts(inserted=True))
+    copy = replace(one, index=1, name="copy for Conv_9", engine=LayerInformation(inserted=True))
     assert layer_names([one, copy]) == ["Conv_9", "copy for Conv_9"]
     again = replace(one, index=2, name="Conv_9 in the other branch")
     every = [one, again]

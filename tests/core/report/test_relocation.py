@@ -25,7 +25,7 @@ def test_the_command_of_a_report_from_a_target_makes_it_again_there(
 ) -> None:
     made = writer(tmp_path / "r.dldprof")
     made.add_latencies([1.0, 5.0] * 10)
-    made.set_fact("command", ["dld", "profile", "onnxruntime", "/job/m.onnx", "--threads", "2"])
+    made.set_property("command", ["dld", "profile", "onnxruntime", "/job/m.onnx", "--threads", "2"])
     made.finish()
     relocate(tmp_path / "r.dldprof", {"/job/m.onnx": here}, "board")
     [told] = advice_json(open_report(tmp_path / "r.dldprof"))
@@ -46,7 +46,7 @@ def test_only_reports_are_relocated(tmp_path: Path) -> None:
     report = open_report(path)
     assert report.model["path"] == "/here/model.onnx"
     assert len(report.layers) == 10
-    assert "command" not in report.facts
+    assert "command" not in report.properties
 
 
 def test_a_report_with_a_trigger_is_left_alone(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.core.errors import SaveError
 from dld_tui.core.report import schema
-from dld_tui.core.report.queries import read_facts
+from dld_tui.core.report.queries import read_properties
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import as_json, as_list, saving
@@ -127,4 +127,4 @@ def test_facts_are_data() -> None:
     def query(sql: str, *values: object) -> list[tuple[object, ...]]:
         return [("a", "[1, null]"), ("b", '"x"')]
 
-    assert read_facts(query, "settings", "name") == {"a": [1, None], "b": "x"}
+    assert read_properties(query, "settings", "name") == {"a": [1, None], "b": "x"}

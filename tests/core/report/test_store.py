@@ -38,13 +38,13 @@ def test_what_is_written_is_read(path: Path) -> None:
         report.add_samples(0, [(number, 1010.0, 20.0, 15.0, 77)])
         report.add_samples(0, [(number, 1040.0, 10.0, 10.0, 78)])
         report.note("slow\x1b[31m", NoteKind.WARNING)
-        report.set_fact("extra", [1, 2])
-        report.set_fact("device", "another")
+        report.set_property("extra", [1, 2])
+        report.set_property("device", "another")
         report.add_environment({"clock_mhz": 1200})
     with Report.open(path) as found:
         assert found.latencies == (3.0, 1.0, 2.0)
         assert (found.status, found.network, found.device) == ("complete", "net", "another")
-        assert (found.facts["extra"], found.environment["clock_mhz"]) == ([1, 2], 1200)
+        assert (found.properties["extra"], found.environment["clock_mhz"]) == ([1, 2], 1200)
         (read,) = found.layers
         assert (read.name, read.nodes, read.input_dims) == ("Ω[/conv]", (link,), ((1, None), None))
         assert (read.time_ms, read.count, read.percent) == (0.025, 2, 100)

@@ -135,7 +135,7 @@ def write(
     """
     with gpu_writer(path) as report:
         if graph:
-            report.set_fact("cuda_graph", True)
+            report.set_property("cuda_graph", True)
         for layer in layers or [Layer("a", "Conv", provider=CUDA, precision="float16")]:
             report.add_layer(layer)
         report.add_latencies([0.9] * 3 if alone else [])

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_profile
-from dld_tui.core.report.records import EngineFacts
+from dld_tui.core.report.records import LayerInformation
 from dld_tui.core.report.report import open_report
 from tests.support.profiles import told
 
@@ -45,7 +45,7 @@ def test_layers_have_the_averages_and_keep_what_the_file_says(path: Path) -> Non
         assert (first.mean_ms, first.min_ms, first.max_ms) == (3.0, None, None)
         assert first.type == "Conv + Relu"
         assert first.percent == pytest.approx(60.0)  # as trtexec says
-        assert first.engine == EngineFacts(
+        assert first.engine == LayerInformation(
             total_ms=30.0, average_ms=3.0, median_ms=2.5, trtexec_percentage=60.0
         )
         assert report.environment == {"iterations": 10}

@@ -95,13 +95,13 @@ def test_inferences_that_are_repeated_or_no_numbers(tmp_path: Path) -> None:
             "6 inferences are in the file twice and counted once"
         ]
         # Six in the 11.5 ms from the start of the first to the end of the last.
-        assert report.facts["throughput_per_s"] == pytest.approx(6 / 0.0115)
+        assert report.properties["throughput_per_s"] == pytest.approx(6 / 0.0115)
         assert not any("warm-up" in note.text for note in report.notes)
     rows[2]["computeMs"] = rows[4]["latencyMs"] = float("nan")
     path.write_text(json.dumps(rows))  # in one line
     with open_report(path) as report:
         assert len(report.latencies) == 4
-        assert "throughput_per_s" not in report.facts  # of what was left out nothing is known
+        assert "throughput_per_s" not in report.properties  # of what was left out nothing is known
         assert [note.text for note in report.notes if note.kind == "warning"] == [
             "2 inferences without valid times left out"
         ]

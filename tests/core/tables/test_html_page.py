@@ -10,8 +10,8 @@ from dld_tui.core.tables.html_page import (
     Section,
     Tile,
     attributes,
+    definitions,
     digest,
-    facts,
     number,
     page,
     paragraphs,
@@ -38,9 +38,9 @@ def test_foreign_text_is_text() -> None:
     assert made.count("<li") == 2
     assert made.count('class="warning"') == 1
     assert paragraphs([]) == ""
-    assert facts([("<i>", "a&b")]).count("&lt;i&gt;") == 1
-    assert "a&amp;b" in facts([("<i>", "a&b")])
-    assert facts([]) == ""
+    assert definitions([("<i>", "a&b")]).count("&lt;i&gt;") == 1
+    assert "a&amp;b" in definitions([("<i>", "a&b")])
+    assert definitions([]) == ""
     assert attributes(data_v='a"b', class_="x", id=None) == ' data-v="a&quot;b" class="x"'
 
 

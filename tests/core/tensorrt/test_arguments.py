@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.facts import RTX_VERSION, trtexec_version
+from dld_tui.core.tensorrt.capabilities import RTX_VERSION, trtexec_version
 from dld_tui.core.tensorrt.run_settings import RunSettings
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import (

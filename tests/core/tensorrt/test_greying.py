@@ -10,10 +10,10 @@ import pytest
 
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.tensorrt.availability import reasons, refused
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.settings import BuildSettings
 
-WEAK = LibraryFacts(
+WEAK = LibraryCapabilities(
     "tensorrt",
     "tensorrt",
     "10.13.0",
@@ -33,7 +33,9 @@ WEAK = LibraryFacts(
     ),
     compute_capabilities=("8.9",),
 )
-STRONG = LibraryFacts("x", "tensorrt_rtx", "1.7", world="strong", flags=frozenset(("TF32", "FP16")))
+STRONG = LibraryCapabilities(
+    "x", "tensorrt_rtx", "1.7", world="strong", flags=frozenset(("TF32", "FP16"))
+)
 
 
 def settings(**values: object) -> BuildSettings:
@@ -57,19 +59,19 @@ def test_strong_typing_greys_types_with_another_reason() -> None:
 
 
 def test_an_unusable_library_greys_nothing() -> None:
-    assert reasons(LibraryFacts("tensorrt", "tensorrt", why="not installed")) == {}
+    assert reasons(LibraryCapabilities("tensorrt", "tensorrt", why="not installed")) == {}
 
 
 def test_every_reason_is_of_a_setting() -> None:
     names = {field for field in BuildSettings.__dataclass_fields__}
     assert set(reasons(STRONG)) <= names
-    assert set(reasons(LibraryFacts("t", "tensorrt"))) <= names
+    assert set(reasons(LibraryCapabilities("t", "tensorrt"))) <= names
 
 
 def test_defaults_are_never_refused() -> None:
     assert refused(settings(), WEAK) == []
     assert refused(settings(), STRONG) == []
-    assert refused(settings(), LibraryFacts("t", "tensorrt")) == []
+    assert refused(settings(), LibraryCapabilities("t", "tensorrt")) == []
 
 
 @pytest.mark.parametrize("typing", ["strong", "obey"])
@@ -94,7 +96,7 @@ def test_what_is_done_anyway_is_not_refused(typing: str) -> None:
     ],
 )
 def test_what_cannot_be_done_is_refused(
-    values: dict[str, object], facts: LibraryFacts, reason: str
+    values: dict[str, object], facts: LibraryCapabilities, reason: str
 ) -> None:
     problems = refused(settings(**values), facts)
     assert len(problems) == 1
@@ -118,7 +120,7 @@ def test_what_rtx_takes_and_does_not_heed_is_refused() -> None:
 
 
 def test_facts_come_back_from_json() -> None:
-    facts = LibraryFacts(
+    facts = LibraryCapabilities(
         "/opt/trt",
         "tensorrt",
         "10.13.0.35",
@@ -132,15 +134,15 @@ def test_facts_come_back_from_json() -> None:
         no_driver="there is no NVIDIA driver",
         extra={"parser": 3},
     )
-    assert decode(LibraryFacts, json.loads(json.dumps(encode(facts)))) == facts
+    assert decode(LibraryCapabilities, json.loads(json.dumps(encode(facts)))) == facts
     assert facts.usable
     assert facts.title == "TensorRT 10.13.0.35"
     assert facts.version_numbers == (10, 13, 0, 35)
 
 
 def test_a_reason_makes_it_unusable() -> None:
-    facts = LibraryFacts("tensorrt", "tensorrt", why="not installed")
+    facts = LibraryCapabilities("tensorrt", "tensorrt", why="not installed")
     assert not facts.usable
     assert facts.title == "TensorRT"
     assert facts.version_numbers == ()
-    assert LibraryFacts("x", "x", "10.1rc").version_numbers == ()
+    assert LibraryCapabilities("x", "x", "10.1rc").version_numbers == ()

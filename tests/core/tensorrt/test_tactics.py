@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import InputError
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.tactics import (
     CACHE,
     REPLAY,
@@ -86,10 +86,10 @@ def test_what_was_measured_is_in_the_log() -> None:
 
 def test_who_can_choose() -> None:
     editing = {f"ITimingCache.{name}" for name in ("queryKeys", "query", "update")}
-    old = LibraryFacts(
+    old = LibraryCapabilities(
         "", "tensorrt", has=frozenset({"IAlgorithmSelector", "IBuilderConfig.algorithm_selector"})
     )
-    new = LibraryFacts(
+    new = LibraryCapabilities(
         "", "tensorrt", flags=frozenset({"EDITABLE_TIMING_CACHE"}), has=frozenset(editing)
     )
     assert not reason_against(REPLAY, old)

@@ -61,7 +61,7 @@ def report(
     waits = before_ms or {}
     plain = sum(layers.values()) + sum(waits.values()) + after_ms
     if processor_ms is not None:
-        made.set_fact(PROCESSOR_MS, processor_ms)
+        made.set_property(PROCESSOR_MS, processor_ms)
     made.add_latencies([plain * factor for factor in passes])
     for index in layers:
         made.add_layer(layer(index) if nodes else layer(index, nodes=(), confidence="none"))

@@ -291,7 +291,7 @@ def _compare(request: Request, reference: OutputSource, other: OutputSource) -> 
             other=_told(other, request.against or request.model, request.round),
             inputs=inputs,
             sets=len(feeds),
-            guess=None if fed.guess is None else fed.guess.facts,
+            guess=None if fed.guess is None else fed.guess.recorded,
             tolerance=tolerances.every.text,
             tensors=[*result.rows],
             is_good=result.is_good,
@@ -332,8 +332,8 @@ class _Plan:
         select_device(request.device)  # before anything of CUDA
         self._library = find_library(request.library)
         require_gpu(self._library)
-        if problems := refused(self._build_settings(), self._library.facts):
-            raise UsageError(f"{self._library.facts.title}: {'; '.join(problems)}")
+        if problems := refused(self._build_settings(), self._library.capabilities):
+            raise UsageError(f"{self._library.capabilities.title}: {'; '.join(problems)}")
 
     def sides(self, stack: contextlib.ExitStack) -> tuple[OutputSource, OutputSource]:
         """Open the models, and return the two sides."""

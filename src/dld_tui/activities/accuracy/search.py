@@ -240,7 +240,7 @@ def _library(request: Request) -> Library:
     settings = trial_settings(
         request.build_settings(request.model, request.model), request.precision, library
     )
-    require_available(settings, library.facts)
+    require_available(settings, library.capabilities)
     return library
 
 
@@ -349,15 +349,15 @@ class _Search:
         )
 
     def _facts(self, library: Library | None) -> Mapping[str, JSON]:
-        from dld_tui.core.conversion.search_key import search_facts
+        from dld_tui.core.conversion.search_key import search_conditions
 
         request = self._request
         settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
         used: dict[str, JSON] = {}
         if library is not None:
-            used["library"] = [library.facts.title, library.facts.path]
+            used["library"] = [library.capabilities.title, library.capabilities.path]
         inputs = [request.inputs, request.calibration]
-        return search_facts(settings, self._document, inputs, **used)
+        return search_conditions(settings, self._document, inputs, **used)
 
     def _nodes(self, kept: Subset) -> list[Node]:
         return [self._keys[key] for key in kept]

@@ -340,15 +340,15 @@ class _Repair:
         quantizer: Quantizer,
         attempt: _Attempt,
     ) -> None:
-        from dld_tui.core.conversion.search_key import search_facts
+        from dld_tui.core.conversion.search_key import search_conditions
         from dld_tui.core.params import to_json
         from dld_tui.core.trials import Journal
 
         self._limit, self._began = request.limit, monotonic()
         self._verifier, self._quantizer, self._attempt = verifier, quantizer, attempt
         settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
-        facts = search_facts(settings, document, [request.inputs, request.calibration])
-        self._journal: Journal[RepairOutcome] = Journal.of(RepairOutcome, "repair-int", facts)
+        conditions = search_conditions(settings, document, [request.inputs, request.calibration])
+        self._journal: Journal[RepairOutcome] = Journal.of(RepairOutcome, "repair-int", conditions)
         self._reasons: dict[str, str] = {}
         """Why nodes stay, by their names in the document of the verifier."""
         self.notes: list[str] = []

@@ -25,7 +25,7 @@ from dld_tui.core.machine.health import FAILED, PASSED, SKIPPED, UNAVAILABLE, He
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import FIRST_PAGE, like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
-from dld_tui.core.types import JSON, Facts
+from dld_tui.core.types import JSON, PlainValues
 
 if TYPE_CHECKING:
     from dld_tui.core.conversion.result import ComparedValues, NotCompared
@@ -276,7 +276,7 @@ class _Bench:
         return f"{there:,} of {fmt.plural(len(startup.nodes), 'node')} on {provider}"
 
     @property
-    def _loading(self) -> Facts:
+    def _loading(self) -> PlainValues:
         device = str(self._request.device)
         return {"library": self._request.library, "device": device, "trust": True}
 

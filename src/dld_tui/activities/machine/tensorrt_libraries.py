@@ -3,7 +3,7 @@
 Each is loaded in a separate process, so that a crash or hang of one does not hide the others.
 
 Result: ``{"libraries": [FACTS, …]}``, in the order of preference; FACTS as
-:class:`dld_tui.core.tensorrt.facts.LibraryFacts` writes them.
+:class:`dld_tui.core.tensorrt.capabilities.LibraryCapabilities` writes them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterator
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event, Finished, Progress, events_of
 from dld_tui.core.params import param
-from dld_tui.core.tensorrt.facts import MODULES, TITLES, LibraryFacts
+from dld_tui.core.tensorrt.capabilities import MODULES, TITLES, LibraryCapabilities
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Request:
 class Result:
     """The libraries, usable or not."""
 
-    libraries: list[LibraryFacts]
+    libraries: list[LibraryCapabilities]
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -43,7 +43,7 @@ def run(request: Request) -> Iterator[Event]:
     yield Finished(Result(libraries))
 
 
-def _facts(choice: str, progress: Progress) -> Generator[Event, None, LibraryFacts]:
+def _facts(choice: str, progress: Progress) -> Generator[Event, None, LibraryCapabilities]:
     """Ask a library; the same progress is repeated wherever the worker may stop."""
     from dld_tui.backends.tensorrt.library import probe_in_process
 

@@ -29,7 +29,7 @@ from dld_tui.core.params import like, param, to_json, whole_numbers
 from dld_tui.core.report.generation import GENERATION, SHARED_BUFFER, GenerationFigures
 from dld_tui.core.statistics import FEW_FOR_P99, median_ranks, percentile
 from dld_tui.core.text import visible
-from dld_tui.core.types import Facts
+from dld_tui.core.types import PlainValues
 
 if TYPE_CHECKING:
     from dld_tui.backends.machine.capture import GpuCapture
@@ -182,12 +182,12 @@ def run(request: Request) -> Iterator[Event]:
     batches = whole_numbers(request.batch, "--batch") or [1]
     if len(prompts) * len(batches) > _MOST:
         raise UsageError(f"more than {_MOST} pairs of prompt and batch size")
-    facts = environment(_PACKAGES)  # before the run makes the machine busy
+    machine = environment(_PACKAGES)  # before the run makes the machine busy
     yield Progress(0, None, stage="Reading the model")
     model, config = find_decoder(request.model)
     with (
         contextlib.closing(open_document(model)) as document,
-        contextlib.closing(_Run(request, model, document, facts)) as measured,
+        contextlib.closing(_Run(request, model, document, machine)) as measured,
     ):
         if measured.is_on_cpu:
             limit_trials(document)
@@ -196,8 +196,10 @@ def run(request: Request) -> Iterator[Event]:
 
 
 class _Run:
-    def __init__(self, request: Request, model: Path, document: Document, facts: Facts) -> None:
-        self._request, self._model, self._document, self._facts = request, model, document, facts
+    def __init__(
+        self, request: Request, model: Path, document: Document, machine: PlainValues
+    ) -> None:
+        self._request, self._model, self._document, self._facts = request, model, document, machine
         self._figures: list[GenerationFigures] = []
         self._gpu: GpuCapture | None = None
 
@@ -319,24 +321,24 @@ class _Run:
                 stack.callback(board.close)
                 writer.add_environment(watch.environment())
                 writer.add_latencies(each)
-                writer.set_fact("load_ms", load_ms)
-                writer.set_fact(GENERATION, self._figures)
+                writer.set_property("load_ms", load_ms)
+                writer.set_property(GENERATION, self._figures)
                 if by_sharing is not None:
-                    writer.set_fact(SHARED_BUFFER, by_sharing)
+                    writer.set_property(SHARED_BUFFER, by_sharing)
                 if gpu is not None:
                     gpu.write_notes(writer)
                 used_bytes = self._figures[-1].gpu_memory_bytes
                 if used_bytes is not None:
-                    writer.set_fact("gpu_memory_bytes", used_bytes)
+                    writer.set_property("gpu_memory_bytes", used_bytes)
                 for figures in self._figures:
                     kind = NoteKind.INFO if figures.is_steady else NoteKind.WARNING
                     where = f"Batch {figures.batch}, prompt {figures.prompt:,}"
                     writer.note(f"{where}: {figures.warm_up_text}.", kind)
-                inputs = [guess.facts for guess in feeds.later.inputs]
-                writer.set_fact(INPUTS, inputs)
+                inputs = [guess.recorded for guess in feeds.later.inputs]
+                writer.set_property(INPUTS, inputs)
                 peak = peak_memory()
                 if peak is not None:
-                    writer.set_fact("peak_memory_bytes", peak)
+                    writer.set_property("peak_memory_bytes", peak)
                 writer.note(
                     f"Latencies are what a token took in each repetition, layers those of one"
                     f" token, with a batch of {batches[0]} after a prompt of {prompts[0]:,}."
@@ -354,10 +356,10 @@ class _Run:
                     )
                     if not decoder.takes_one:  # else a pass is one token of the prompt
                         other.add_latencies(prefills)
-                    other.set_fact(INPUTS, [guess.facts for guess in feeds.first.inputs])
+                    other.set_property(INPUTS, [guess.recorded for guess in feeds.first.inputs])
                     other.finish()
                 for name, value in (encode(used) or {}).items():
-                    writer.set_fact(name, value)
+                    writer.set_property(name, value)
                 board.write(writer, None)  # a board with sensors of its own says it again
                 if used is None and board.energy() is None:
                     writer.note(_NO_COUNTER)

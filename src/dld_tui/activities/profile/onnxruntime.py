@@ -368,21 +368,21 @@ def run(request: Request) -> Iterator[Event]:
     percentiles = parse_percentiles(request.percentile)
     request.require()
     plan = plan_of(request)
-    facts = environment(_PACKAGES)  # before the run makes the machine busy
+    machine = environment(_PACKAGES)  # before the run makes the machine busy
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(open_document(request.model)) as document:
         if plan.session.memory == "cpu":
-            yield from require_memory(document, facts)
+            yield from require_memory(document, machine)
         if plan.session.providers == ("CPU",):
             limit_trials(document, shapes=request.shape)
-        profiling = ProfilingRun(plan, document, facts)
+        profiling = ProfilingRun(plan, document, machine)
         with naming(document):
             yield from profiling.events()
     summary = latency_summary(profiling.latencies, percentiles)
     yield Finished(Result(profiling.report_path, summary, profiling.optimized_path))
 
 
-def require_memory(document: Document, facts: Mapping[str, JSON]) -> Iterator[Event]:
+def require_memory(document: Document, machine: Mapping[str, JSON]) -> Iterator[Event]:
     """Say what the weights of a large model take, and refuse what this machine cannot hold.
 
     Raises:
@@ -391,7 +391,7 @@ def require_memory(document: Document, facts: Mapping[str, JSON]) -> Iterator[Ev
     from dld_tui.core.model.document.summary import summarise
 
     needed = summarise(document).weight_bytes
-    memory = facts.get("memory_bytes")
+    memory = machine.get("memory_bytes")
     if isinstance(memory, int) and needed > memory:
         raise UsageError(
             f"the weights alone take {fmt.size(needed)}, and this machine has {fmt.size(memory)}",

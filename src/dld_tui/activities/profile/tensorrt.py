@@ -89,17 +89,18 @@ def run(request: Request) -> Iterator[Event]:
 
     percentiles = parse_percentiles(request.percentile)
     request.require()
-    facts = environment(_PACKAGES)  # before the run makes the machine busy
+    machine = environment(_PACKAGES)  # before the run makes the machine busy
     prebuilt = _prebuilt(request)
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(request.device)  # before anything of CUDA
     if request.gpu_timeline:
         enable_nvtx()  # before TensorRT makes its first one
     library = find_library(request.library)
-    title = library.facts.title
+    title = library.capabilities.title
     yield Log(f"Profiling with {title}")
     require_driver(
-        library.facts, "Run it on a target that has a GPU, or only build the engine with dld build"
+        library.capabilities,
+        "Run it on a target that has a GPU, or only build the engine with dld build",
     )
     with contextlib.ExitStack() as stack:
         document = None
@@ -115,7 +116,7 @@ def run(request: Request) -> Iterator[Event]:
             data, guess = yield from _build(request, library, document)
         if data is None:
             raise ActivityError("neither a model nor an engine is given")
-        profiling = ProfilingRun(_plan(request, data, identity, guess), library, document, facts)
+        profiling = ProfilingRun(_plan(request, data, identity, guess), library, document, machine)
         yield from profiling.events()
     is_kept = prebuilt is None and request.output is not None
     yield Finished(
@@ -147,7 +148,7 @@ def _build(
     from dld_tui.core.tensorrt.availability import require_available
     from dld_tui.core.tensorrt.profiles import profiles_for
 
-    require_available(request, library.facts)
+    require_available(request, library.capabilities)
     chosen = profiles_for(document, request)
     profiles = chosen.ranges
     for remark in chosen.remarks:

@@ -209,13 +209,13 @@ class Outcome:
         from dld_tui.core.llm.folder import open_document
         from dld_tui.core.machine.environment import environment
 
-        facts = environment(())
+        machine = environment(())
         with contextlib.ExitStack() as stack:
             runs = []
             for setup, path in zip(setups, paths, strict=True):
                 plan = plan_of(self.subject.profile_request(setup, output=str(path), warm_up=3))
                 document = stack.enter_context(contextlib.closing(open_document(setup.model)))
-                runs.append(ProfilingRun(plan, document, dict(facts)))
+                runs.append(ProfilingRun(plan, document, dict(machine)))
                 stack.enter_context(runs[-1].kept_report(stays=False))
             for event in profile_in_turns(runs, _TURNS_S):
                 if isinstance(event, Progress):

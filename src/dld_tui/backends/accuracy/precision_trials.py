@@ -577,7 +577,7 @@ class EngineTrials:
 
 def trial_settings(settings: BuildSettings, precision: str, library: Library) -> BuildSettings:
     """Return the settings of a trial: layers of a weakly typed network get their precisions."""
-    if is_strong(settings, library.facts):
+    if is_strong(settings, library.capabilities):
         return settings
     typing = "prefer" if settings.typing == "default" else settings.typing
     lower: dict[str, Any] = {precision: True}

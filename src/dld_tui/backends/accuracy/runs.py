@@ -221,7 +221,7 @@ class BuiltSide:
 
     def told(self) -> RunBy:
         """Return how it is run."""
-        title, how = self.library.facts.title, settings_text(self.settings)
+        title, how = self.library.capabilities.title, settings_text(self.settings)
         return RunBy(title, "TensorRT", how, f"{title}, {how}" if how else title)
 
 
@@ -374,7 +374,7 @@ class EngineSide:
 
     def told(self) -> RunBy:
         """Return how it is run."""
-        title = self.library.facts.title
+        title = self.library.capabilities.title
         return RunBy(title, "TensorRT", "", f"{title}, engine of {self.header.text}")
 
 

@@ -17,7 +17,7 @@ from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import Fp16Model, Fp16Options, fp16_steps
 from dld_tui.core.conversion.request import HalfRequest
 from dld_tui.core.conversion.result import OwnHalfModel
-from dld_tui.core.conversion.search_key import search_facts
+from dld_tui.core.conversion.search_key import search_conditions
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
@@ -140,13 +140,13 @@ class _Repair:
             The last attempt if values never are.
         """
         yield from self._verifier.prepare()
-        facts = search_facts(
+        conditions = search_conditions(
             {name: at for name, at in to_json(self._request).items() if name not in _NO_MATTER},
             self._document,
             [self._request.inputs],
         )
         began = monotonic()
-        journal = Journal.of(RepairOutcome, f"repair-{self._narrow.dtype}", facts)
+        journal = Journal.of(RepairOutcome, f"repair-{self._narrow.dtype}", conditions)
         self._stack.callback(journal.close)
         limit = self._request.limit
         trials = self._trials(journal, Limits(limit))

@@ -28,7 +28,7 @@ from dld_tui.core.report.gpu_kernels import CounterSpec, Sample
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.statistics import median
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import Facts
+from dld_tui.core.types import PlainValues
 
 _INTERVAL_S = 0.2
 _PATIENCE_S = 1.0
@@ -266,19 +266,19 @@ class BoardWatch:
         self._notes: list[Note] = []
         self._is_written = False
 
-    def start(self) -> Facts:
+    def start(self) -> PlainValues:
         """Begin, and return what the board is, its power mode and its clocks."""
         if self._board.board is None:
             return {}
-        facts: Facts = {}
+        machine: PlainValues = {}
         if self._lock_clocks:
-            facts["jetson_clocks_locked"] = self._locked()
-        facts |= self._board.environment()
+            machine["jetson_clocks_locked"] = self._locked()
+        machine |= self._board.environment()
         self._tracks = [_Track(sensor) for sensor in find_sensors(self._board, gpu=self._gpu)]
         if self._tracks:
             self._ask_on()
             self._asked.wait(self._patience_s)  # the shortest run has a value of each
-        return facts
+        return machine
 
     def _locked(self) -> bool:
         try:
@@ -394,26 +394,26 @@ class BoardWatch:
             _write_series(writer, track, origin_ns)
         writer.add_environment(self.environment())
         for name, value in (encode(self.energy()) or {}).items():
-            writer.set_fact(name, value)
+            writer.set_property(name, value)
 
-    def environment(self) -> Facts:
+    def environment(self) -> PlainValues:
         """Return clocks, temperatures, power and throttling in the time of the passes."""
-        facts: Facts = {}
+        machine: PlainValues = {}
         for track in self._tracks:
             values = [value for _, value in self._inside(track)]
             kind, label = track.sensor.kind, re.sub(r"\W+", "_", track.sensor.label)
             if not values or label == "GPU":
                 continue
             if kind == "clock":
-                facts[f"jetson_{label}_mhz"] = median(values)
+                machine[f"jetson_{label}_mhz"] = median(values)
             elif kind == "temperature":
-                facts[f"jetson_{label}_temperature_c"] = max(values)
+                machine[f"jetson_{label}_temperature_c"] = max(values)
             elif kind == "power":
-                facts[f"jetson_{label}_power_w"] = sum(values) / len(values)
+                machine[f"jetson_{label}_power_w"] = sum(values) / len(values)
         throttling = self.throttling()
         if throttling is not None:
-            facts["jetson_throttling"] = ", ".join(throttling) or "none"
-        return facts
+            machine["jetson_throttling"] = ", ".join(throttling) or "none"
+        return machine
 
     def _inside(self, track: _Track) -> list[Sample]:
         """Return the samples of the time of the passes, or all when none was taken then."""

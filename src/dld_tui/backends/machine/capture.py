@@ -47,7 +47,7 @@ from dld_tui.core.report.gpu_kernels import (
 from dld_tui.core.report.records import CounterSource, PassState
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.statistics import median
-from dld_tui.core.types import JSON, Facts
+from dld_tui.core.types import JSON, PlainValues
 
 GPM_ROWS: Mapping[str, CounterSpec] = {
     "sm": CounterSpec("SM_UTIL", "SM active"),
@@ -333,12 +333,12 @@ class HardwareSampler:
 _WHOLE_PERCENT = 99.5
 
 
-def during_passes(states: Sequence[Mapping[str, JSON]]) -> Facts:
+def during_passes(states: Sequence[Mapping[str, JSON]]) -> PlainValues:
     """Return clocks, power and temperature during the passes.
 
     Numbers are medians; varying clocks also have their minimum and maximum.
     """
-    facts: Facts = {}
+    machine: PlainValues = {}
     for name in dict.fromkeys(name for state in states for name in state):
         values = [state[name] for state in states if name in state]
         numbers = [
@@ -348,15 +348,15 @@ def during_passes(states: Sequence[Mapping[str, JSON]]) -> Facts:
         ]
         if len(numbers) < len(values):
             texts = dict.fromkeys(str(value) for value in values)
-            facts[name] = ", ".join(text for text in texts if text != "none") or "none"
+            machine[name] = ", ".join(text for text in texts if text != "none") or "none"
             continue
-        facts[name] = median(numbers)
+        machine[name] = median(numbers)
         if name.endswith("_mhz") and min(numbers) < max(numbers):
-            facts |= {f"{name}_lowest": min(numbers), f"{name}_highest": max(numbers)}
-    return facts
+            machine |= {f"{name}_lowest": min(numbers), f"{name}_highest": max(numbers)}
+    return machine
 
 
-def timeline_fact(joined: JoinedWork, log: ActivityLog) -> Facts:
+def timeline_property(joined: JoinedWork, log: ActivityLog) -> PlainValues:
     """Return how the passes at true speed were joined to layers."""
     return {
         "passes": joined.passes,
@@ -369,7 +369,7 @@ def timeline_fact(joined: JoinedWork, log: ActivityLog) -> Facts:
     }
 
 
-def attribution_fact(attributed: AttributedWork, log: ActivityLog) -> Facts:
+def attribution_property(attributed: AttributedWork, log: ActivityLog) -> PlainValues:
     """Return the sums that the timeline can be checked by, in microseconds."""
     return {
         "kernels": attributed.kernels.count,
@@ -470,7 +470,7 @@ class GpuCapture:
     """
 
     def __init__(self, plan: GpuPlan, board: Jetson | None = None, nvml: Any = None) -> None:
-        self.environment: Facts = {}
+        self.environment: PlainValues = {}
         """What does not change, for the report."""
         self.notes: list[Note] = []
         """Notes for the report, written by :meth:`write_notes`."""
@@ -485,7 +485,7 @@ class GpuCapture:
         """The recorded work: of the passes with calls, and of those without."""
         self._calls = False
         self._passes: list[TimedPass] = []
-        self._states: list[Facts] = []
+        self._states: list[PlainValues] = []
         self._series: list[Series] = []
         self._no_timeline = ""
         self._no_counters = ""
@@ -687,7 +687,7 @@ class GpuCapture:
             attributed = attribute(calls, origin_ns, spans)
             for index, events in attributed.events.items():
                 writer.add_gpu_events(index, events)
-            writer.set_fact("gpu_check", attribution_fact(attributed, calls))
+            writer.set_property("gpu_check", attribution_property(attributed, calls))
             self.notes += attribution_notes(attributed, calls, any(span.layers for span in spans))
             ordered = sorted(attributed.events)[1:] or sorted(attributed.events)
             lost = bool(calls.dropped or (kernels is not None and kernels.dropped))
@@ -697,7 +697,7 @@ class GpuCapture:
             joined = join_passes(kernels, self._passes, launches, problem)
             for index, events in joined.events.items():
                 writer.add_gpu_events(index, events, again=True)
-            writer.set_fact("gpu_timeline", timeline_fact(joined, kernels))
+            writer.set_property("gpu_timeline", timeline_property(joined, kernels))
             self.notes += join_notes(joined, calls is not None)
         if not self._logs:
             writer.set_gpu_absent(self._no_timeline)

@@ -19,7 +19,7 @@ from pathlib import Path
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine import jetson
 from dld_tui.core.process.child import ask
-from dld_tui.core.types import Facts
+from dld_tui.core.types import PlainValues
 
 _LOAD_FILES = (
     "sys/devices/gpu.0/load",
@@ -162,19 +162,19 @@ class Jetson:
             return model or "Jetson, model unknown"
         return model if "jetson" in model.lower() else None
 
-    def environment(self) -> Facts:
+    def environment(self) -> PlainValues:
         """Return the board, its release, power mode and clocks; unknown values are left out."""
         if self.board is None:
             return {}
         release = (self.text("etc/nv_tegra_release") or "").splitlines()
         clocks = self.tool(["jetson_clocks", "--show"])
-        facts: Facts = {
+        machine: PlainValues = {
             "jetson": self.board,
             "jetson_release": release[0].lstrip("# ") if release else None,
             "jetson_power_mode": self.power_mode(),
             "jetson_clocks": None if clocks.problem else clocks.printed.strip(),
         }
-        return {name: value for name, value in facts.items() if value}
+        return {name: value for name, value in machine.items() if value}
 
     def power_mode(self) -> str | None:
         """Return the power mode, e.g. ``MAXN``; None if unknown."""
@@ -236,7 +236,7 @@ class Jetson:
         """Return whether Docker or Podman says that this is a container."""
         return any((self.root / name).exists() for name in (".dockerenv", "run/.containerenv"))
 
-    def state(self) -> Facts:
+    def state(self) -> PlainValues:
         """Return the present clock of the GPU; empty if unknown."""
         mhz = self._number(self.clock_file)
         return {} if self.board is None or mhz is None else {"gpu_sm_mhz": mhz / 1e6}

@@ -15,7 +15,7 @@ from typing import Any
 
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.process.installation import install_hint
-from dld_tui.core.types import Facts
+from dld_tui.core.types import PlainValues
 
 _MIB = 1 << 20
 _REASONS = (
@@ -103,13 +103,13 @@ class Nvml:
         except (self._nvml.NVMLError, TypeError, ValueError):
             return None
 
-    def environment(self) -> Facts:
+    def environment(self) -> PlainValues:
         """Return what is constant: name, driver, limits; unknown ones are left out."""
         nvml = self._nvml
         memory = self.ask("nvmlDeviceGetMemoryInfo")
         limit = self.ask("nvmlDeviceGetEnforcedPowerLimit")
         persistence = self.ask("nvmlDeviceGetPersistenceMode")
-        facts: Facts = {
+        machine: PlainValues = {
             "gpu": self._text("nvmlDeviceGetName"),
             "gpu_driver": self._system_text("nvmlSystemGetDriverVersion"),
             "gpu_cuda_driver": self._cuda_version(),
@@ -120,15 +120,15 @@ class Nvml:
             "gpu_power_limit_w": None if limit is None else limit / 1000,
             "gpu_persistence": None if persistence is None else bool(persistence),
         }
-        return {name: value for name, value in facts.items() if value is not None}
+        return {name: value for name, value in machine.items() if value is not None}
 
-    def state(self) -> Facts:
+    def state(self) -> PlainValues:
         """Return clocks, temperature, power and throttling now; unknown ones are left out."""
         nvml = self._nvml
         power = self.ask("nvmlDeviceGetPowerUsage")
         performance = self.ask("nvmlDeviceGetPerformanceState")
         reasons = self.throttling()
-        state: Facts = {
+        state: PlainValues = {
             "gpu_sm_mhz": self.ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_SM),
             "gpu_memory_mhz": self.ask("nvmlDeviceGetClockInfo", nvml.NVML_CLOCK_MEM),
             "gpu_temperature_c": self.ask("nvmlDeviceGetTemperature", nvml.NVML_TEMPERATURE_GPU),

@@ -39,7 +39,7 @@ from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, WEAK, Check
 from dld_tui.core.process.child import ask, signal_name
 from dld_tui.core.process.installation import packages_of
 from dld_tui.core.process.paths import cache_dir
-from dld_tui.core.tensorrt.facts import MODULES
+from dld_tui.core.tensorrt.capabilities import MODULES
 
 _TIMEOUT_S = 60
 

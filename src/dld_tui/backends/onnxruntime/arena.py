@@ -19,7 +19,7 @@ from dld_tui.core.report.formats.json_stream import ArrayReader
 
 _KERNEL = "_kernel_time"
 _Kernel: TypeAlias = "tuple[int, str, Mapping[str, str | int]]"
-"""Microseconds, the node, and the facts of memory after it."""
+"""Microseconds, the node, and the state of memory after it."""
 
 
 def measured_memory(
@@ -68,7 +68,7 @@ def peaks_of_runs(
 def _kernels_by_run(
     model: Path, settings: SessionSettings, inputs: Iterable[Mapping[str, AnyArray]]
 ) -> list[list[_Kernel]]:
-    """Return the nodes of each run with their start, name, and the facts of memory after them."""
+    """Return the nodes of each run with their start, name, and the state of memory after them."""
     with temporary_folder("arena") as folder:
         recording = replace(settings, profile_prefix=folder / "run", memory_pattern=False)
         session, runs = Session(model, recording), 0

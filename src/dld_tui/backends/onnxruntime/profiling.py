@@ -221,7 +221,7 @@ def write_layers(
         rows = [LayerSpan(layers[e.kernel], e.start_us, e.duration_us) for e in profiled.events]
         spans.append(PassSpan(profiled.index, profiled.start_us, profiled.duration_us, rows))
 
-    writer.set_fact("roofs", encode(peaks))
+    writer.set_property("roofs", encode(peaks))
     with contextlib.ExitStack() as stack:
         optimized = None
         if recorded.optimized.exists():
@@ -263,7 +263,7 @@ class ProfilingRun:
     Args:
         plan: The settings.
         document: The model of the plan.
-        environment: Facts of the machine, with at least ``cpu``.
+        environment: That of the machine, with at least ``cpu``.
 
     Raises:
         UsageError: A shape names no input, or a size no dynamic dimension.
@@ -456,12 +456,12 @@ class ProfilingRun:
                 settings={**self._plan.recorded_settings, "input_shapes": self._input_shapes},
                 environment=self._environment,
             )
-            self._writer.set_fact("load_ms", self._load_ms)
-            self._writer.set_fact(COMMAND, self._plan.command)
+            self._writer.set_property("load_ms", self._load_ms)
+            self._writer.set_property(COMMAND, self._plan.command)
             if self._guess is not None:
-                self._writer.set_fact(INPUTS, self._guess.facts)
+                self._writer.set_property(INPUTS, self._guess.recorded)
             if self._plan.session.cuda_graph:
-                self._writer.set_fact(CUDA_GRAPH, True)
+                self._writer.set_property(CUDA_GRAPH, True)
         return self._writer
 
     def _give_up(self, error: BaseException, *, stays: bool) -> None:
@@ -536,11 +536,11 @@ class ProfilingRun:
         self._write_latencies()
         for name, value in used.items():  # a board with sensors of its own says it again
             if value != []:
-                self._report.set_fact(name, value)
+                self._report.set_property(name, value)
         if self._bound:
             with errors_of(self._plan.model, "run"):
                 copies = self._bound[0].time_copies()
-            self._report.set_fact("copies", asdict(copies))
+            self._report.set_property("copies", asdict(copies))
             note = copies_note(copies, self._bound[0].on_host)
             self._report.note(note.text, note.kind)
         self._report.add_environment(watch.environment())
@@ -586,7 +586,7 @@ class ProfilingRun:
         }
         for name, size in sizes.items():
             if size is not None:
-                self._report.set_fact(name, size)
+                self._report.set_property(name, size)
 
     def _write_latencies(self) -> None:
         new = self.latencies[self._written :]
@@ -669,7 +669,7 @@ class ProfilingRun:
             for remark in remarks:
                 yield Log(remark, NoteKind.WARNING)
             self.optimized_path = target
-            self._report.set_fact("optimized_model", str(target.absolute()))
+            self._report.set_property("optimized_model", str(target.absolute()))
 
     def _bursts(
         self, timer: TimeCalls, stop: StopCondition, stage: str
@@ -731,6 +731,6 @@ def profile_in_turns(runs: Sequence[ProfilingRun], seconds: float) -> Iterator[E
     for side, times in zip(runs, processor_ms, strict=True):
         side._write_latencies()
         if processor_times_compare(side.settings, side.settings):
-            side._report.set_fact(PROCESSOR_MS, statistics.median(times))
+            side._report.set_property(PROCESSOR_MS, statistics.median(times))
         side._measure_memory()
         yield from side._end()

@@ -50,11 +50,11 @@ from dld_tui.core.model.document.metadata import Profile
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.startup import Stage
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import mebibytes, named_value
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON, Facts
+from dld_tui.core.types import JSON, PlainValues
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -97,18 +97,18 @@ def configure(
             hint="Prune a copy with polygraphy surgeon prune, and build it with --sparsity enable",
         )
     config = builder.create_builder_config()
-    facts = library.facts
-    _set_flags(config, network, settings, facts)
-    _set_numbers(config, settings, facts)
-    _set_pools(config, settings, facts)
-    _set_sources(config, settings, facts)
-    _set_devices(config, network, settings, facts)
-    _set_capabilities(config, settings, facts)
-    _set_route(config, settings, facts)
+    capabilities = library.capabilities
+    _set_flags(config, network, settings, capabilities)
+    _set_numbers(config, settings, capabilities)
+    _set_pools(config, settings, capabilities)
+    _set_sources(config, settings, capabilities)
+    _set_devices(config, network, settings, capabilities)
+    _set_capabilities(config, settings, capabilities)
+    _set_route(config, settings, capabilities)
     if settings.placeholder_ranges:
         _set_ranges(network)
     if settings.verbosity != "layer_names":
-        kind = _member("ProfilingVerbosity", _VERBOSITY[settings.verbosity], facts)
+        kind = _member("ProfilingVerbosity", _VERBOSITY[settings.verbosity], capabilities)
         config.profiling_verbosity = kind
     if settings.dynamic_plugins:
         config.plugins_to_serialize = list(settings.dynamic_plugins)
@@ -117,7 +117,7 @@ def configure(
     return config
 
 
-def _member(kind: str, name: str, facts: LibraryFacts) -> Any:
+def _member(kind: str, name: str, capabilities: LibraryCapabilities) -> Any:
     """Return a member of an enumeration.
 
     Raises:
@@ -125,7 +125,7 @@ def _member(kind: str, name: str, facts: LibraryFacts) -> Any:
     """
     member = getattr(getattr(trt, kind, None), name, None)
     if member is None:
-        raise UsageError(f"{facts.title} has no {kind} {name}")
+        raise UsageError(f"{capabilities.title} has no {kind} {name}")
     return member
 
 
@@ -171,17 +171,22 @@ def flag_names(settings: BuildSettings, strong: bool, flags: frozenset[str]) -> 
 
 
 def _set_flags(
-    config: trt.IBuilderConfig, network: Network, settings: BuildSettings, facts: LibraryFacts
+    config: trt.IBuilderConfig,
+    network: Network,
+    settings: BuildSettings,
+    capabilities: LibraryCapabilities,
 ) -> None:
-    for name in flag_names(settings, network.strong, facts.flags):
-        if name == "DISABLE_TIMING_CACHE" and name not in facts.flags:
+    for name in flag_names(settings, network.strong, capabilities.flags):
+        if name == "DISABLE_TIMING_CACHE" and name not in capabilities.flags:
             continue  # there is nothing to disable
-        config.set_flag(_member("BuilderFlag", name, facts))
-    if not settings.tf32 and "TF32" in facts.flags:
+        config.set_flag(_member("BuilderFlag", name, capabilities))
+    if not settings.tf32 and "TF32" in capabilities.flags:
         config.clear_flag(trt.BuilderFlag.TF32)
 
 
-def _set_numbers(config: trt.IBuilderConfig, settings: BuildSettings, facts: LibraryFacts) -> None:
+def _set_numbers(
+    config: trt.IBuilderConfig, settings: BuildSettings, capabilities: LibraryCapabilities
+) -> None:
     values = {
         "builder_optimization_level": settings.optimization_level,
         "max_aux_streams": settings.max_aux_streams,
@@ -191,40 +196,44 @@ def _set_numbers(config: trt.IBuilderConfig, settings: BuildSettings, facts: Lib
     }
     for name, value in values.items():
         if value is not None:
-            _set(config, name, value, facts)
+            _set(config, name, value, capabilities)
     if settings.tiling_level is not None:
         level = ("NONE", "FAST", "MODERATE", "FULL")[settings.tiling_level]
-        kind = _member("TilingOptimizationLevel", level, facts)
-        _set(config, "tiling_optimization_level", kind, facts)
+        kind = _member("TilingOptimizationLevel", level, capabilities)
+        _set(config, "tiling_optimization_level", kind, capabilities)
     if settings.hardware_compatible != "none":
         name = settings.hardware_compatible.upper()
-        kind = _member("HardwareCompatibilityLevel", name, facts)
-        _set(config, "hardware_compatibility_level", kind, facts)
+        kind = _member("HardwareCompatibilityLevel", name, capabilities)
+        _set(config, "hardware_compatibility_level", kind, capabilities)
     if settings.runtime_platform != "same_as_build":
-        kind = _member("RuntimePlatform", settings.runtime_platform.upper(), facts)
-        _set(config, "runtime_platform", kind, facts)
+        kind = _member("RuntimePlatform", settings.runtime_platform.upper(), capabilities)
+        _set(config, "runtime_platform", kind, capabilities)
 
 
-def _set(config: trt.IBuilderConfig, name: str, value: Any, facts: LibraryFacts) -> None:
-    if f"IBuilderConfig.{name}" not in facts.has:
-        raise UsageError(f"{facts.title} has no {name.replace('_', ' ')}")
+def _set(
+    config: trt.IBuilderConfig, name: str, value: Any, capabilities: LibraryCapabilities
+) -> None:
+    if f"IBuilderConfig.{name}" not in capabilities.has:
+        raise UsageError(f"{capabilities.title} has no {name.replace('_', ' ')}")
     setattr(config, name, value)
 
 
-def _set_pools(config: trt.IBuilderConfig, settings: BuildSettings, facts: LibraryFacts) -> None:
+def _set_pools(
+    config: trt.IBuilderConfig, settings: BuildSettings, capabilities: LibraryCapabilities
+) -> None:
     if settings.workspace is not None:
-        kind = _member("MemoryPoolType", "WORKSPACE", facts)
+        kind = _member("MemoryPoolType", "WORKSPACE", capabilities)
         config.set_memory_pool_limit(kind, int(settings.workspace * _MIB))
     for item in settings.memory_pools:
         name, size = named_value(item)
         pool = _POOLS.get(name.lower(), name.upper())
-        if pool not in facts.pools:
+        if pool not in capabilities.pools:
             raise UsageError(
-                f"{facts.title} has no memory pool {visible(name)}",
-                hint=f"Known: {', '.join(sorted(facts.pools))}",
+                f"{capabilities.title} has no memory pool {visible(name)}",
+                hint=f"Known: {', '.join(sorted(capabilities.pools))}",
             )
         limit = int(mebibytes(size) * _MIB)
-        config.set_memory_pool_limit(_member("MemoryPoolType", pool, facts), limit)
+        config.set_memory_pool_limit(_member("MemoryPoolType", pool, capabilities), limit)
 
 
 def tactic_mask(default: int, sources: Iterable[str], numbers: dict[str, int]) -> int:
@@ -253,26 +262,32 @@ def tactic_mask(default: int, sources: Iterable[str], numbers: dict[str, int]) -
     return mask
 
 
-def _set_sources(config: trt.IBuilderConfig, settings: BuildSettings, facts: LibraryFacts) -> None:
+def _set_sources(
+    config: trt.IBuilderConfig, settings: BuildSettings, capabilities: LibraryCapabilities
+) -> None:
     if settings.tactic_sources:
-        numbers = {name: int(getattr(trt.TacticSource, name)) for name in facts.tactic_sources}
+        numbers = {
+            name: int(getattr(trt.TacticSource, name)) for name in capabilities.tactic_sources
+        }
         default = config.get_tactic_sources()
         config.set_tactic_sources(tactic_mask(default, settings.tactic_sources, numbers))
     for item in settings.preview_features:
         name = item.lstrip("+-").upper()
-        kind = _member("PreviewFeature", name, facts)
+        kind = _member("PreviewFeature", name, capabilities)
         config.set_preview_feature(kind, not item.startswith("-"))
 
 
-def _set_route(config: trt.IBuilderConfig, settings: BuildSettings, facts: LibraryFacts) -> None:
+def _set_route(
+    config: trt.IBuilderConfig, settings: BuildSettings, capabilities: LibraryCapabilities
+) -> None:
     if not settings.build_route:
         return
-    knobs = known_knobs(config, facts)
+    knobs = known_knobs(config, capabilities)
     fixed = {name: values[0] for name, values in parse_routes(settings.build_route, knobs).items()}
-    _set(config, "build_route", route_text(fixed), facts)
+    _set(config, "build_route", route_text(fixed), capabilities)
 
 
-def known_knobs(config: trt.IBuilderConfig, facts: LibraryFacts) -> Knobs:
+def known_knobs(config: trt.IBuilderConfig, capabilities: LibraryCapabilities) -> Knobs:
     """Return the knobs of a library's compiler.
 
     Raises:
@@ -282,7 +297,7 @@ def known_knobs(config: trt.IBuilderConfig, facts: LibraryFacts) -> Knobs:
     knobs = read_knobs(text)
     if not knobs.knobs:
         raise UsageError(
-            f"{facts.title} has no knobs for build routes",
+            f"{capabilities.title} has no knobs for build routes",
             hint="TensorRT 11.1 and later have them, but not on Windows, nor TensorRT-RTX",
         )
     return knobs
@@ -310,7 +325,10 @@ def _set_ranges(network: Network) -> None:
 
 
 def _set_devices(
-    config: trt.IBuilderConfig, network: Network, settings: BuildSettings, facts: LibraryFacts
+    config: trt.IBuilderConfig,
+    network: Network,
+    settings: BuildSettings,
+    capabilities: LibraryCapabilities,
 ) -> None:
     if settings.dla_core is not None:
         cores = network.builder.num_DLA_cores
@@ -329,7 +347,7 @@ def _set_devices(
     for layer in layers(network.network) if devices else ():
         for name, device in matching_entries(devices, node_names(layer, network.functions)):
             missing.discard(name)
-            config.set_device_type(layer, _member("DeviceType", device.upper(), facts))
+            config.set_device_type(layer, _member("DeviceType", device.upper(), capabilities))
     for name in sorted(missing):
         network.remarks.append(
             f"no layer has the name '{clip(visible(name), 60)}': its device is not set"
@@ -345,22 +363,22 @@ def _has_types(network: trt.INetworkDefinition, names: Sequence[str]) -> bool:
 
 
 def _set_capabilities(
-    config: trt.IBuilderConfig, settings: BuildSettings, facts: LibraryFacts
+    config: trt.IBuilderConfig, settings: BuildSettings, capabilities: LibraryCapabilities
 ) -> None:
     if not settings.compute_capability:
         return
-    if "IBuilderConfig.set_compute_capability" not in facts.has:
-        raise UsageError(f"{facts.title} builds only for the device that it runs on")
+    if "IBuilderConfig.set_compute_capability" not in capabilities.has:
+        raise UsageError(f"{capabilities.title} builds only for the device that it runs on")
     kinds = []
     for text in settings.compute_capability:
-        if text.lower() != "current" and text not in facts.compute_capabilities:
-            known = ", ".join(facts.compute_capabilities)
+        if text.lower() != "current" and text not in capabilities.compute_capabilities:
+            known = ", ".join(capabilities.compute_capabilities)
             raise UsageError(
-                f"{facts.title} does not build for compute capability {visible(text)}",
+                f"{capabilities.title} does not build for compute capability {visible(text)}",
                 hint=f"It builds for {known}",
             )
         name = "CURRENT" if text.lower() == "current" else f"SM{text.replace('.', '')}"
-        kinds.append(_member("ComputeCapability", name, facts))
+        kinds.append(_member("ComputeCapability", name, capabilities))
     target: Any = config  # TensorRT-RTX alone has these
     target.num_compute_capabilities = len(kinds)
     for index, kind in enumerate(kinds):
@@ -415,7 +433,7 @@ class BuiltEngine:
     log: Path | None
     strong: bool
     timing_cache: dict[str, JSON] | None = None
-    device: Facts = field(default_factory=dict)
+    device: PlainValues = field(default_factory=dict)
     """What is known of the GPU; empty without one."""
     remarks: list[str] = field(default_factory=list)
     """What was done otherwise than asked. Fit for a terminal."""
@@ -502,7 +520,7 @@ class _Build:
         self.selection: TacticSelection | None = None
         self.prepare: Callable[[Network], None] | None = None
         self._error: BaseException | None = None
-        strong = is_strong(settings, library.facts)
+        strong = is_strong(settings, library.capabilities)
         self._built = BuiltEngine(engine, 0, 0.0, log, strong)
         self._log = BuildLog(log, self._queue.put, settings.verbose)
 
@@ -610,7 +628,7 @@ class _Build:
         logger = logger_of(log)
         with self._on_device() as cuda:
             builder = self._builder(logger)
-            load_plugins(builder, settings, library.facts)
+            load_plugins(builder, settings, library.capabilities)
             self._enter(BuildStage.PARSING)
             network = parse(builder, path, self._document, settings, library, log)
             if not network.strong:
@@ -625,7 +643,7 @@ class _Build:
             if selector is not None:
                 config.algorithm_selector = selector
             timing = tactics.attach(config, settings, library, self._device_name())
-            if "IBuilderConfig.progress_monitor" in library.facts.has:
+            if "IBuilderConfig.progress_monitor" in library.capabilities.has:
                 config.progress_monitor = monitor_of(self._phases)
             for remark in network.remarks:
                 log.note(remark, NoteKind.WARNING)
@@ -642,7 +660,7 @@ class _Build:
                 if problem:
                     log.note(problem, NoteKind.WARNING)
                     self._built.remarks.append(problem)
-                self._built.timing_cache = dict(timing.facts())
+                self._built.timing_cache = dict(timing.description())
 
     def _builder(self, logger: trt.ILogger) -> trt.Builder:
         try:
@@ -651,7 +669,7 @@ class _Build:
         except (TypeError, RuntimeError) as error:
             log_lines = [*self._log.errors, str(error)]
             build_failure = build_error(
-                log_lines, str(self._document.path), self._library.facts.title
+                log_lines, str(self._document.path), self._library.capabilities.title
             )
             raise UnavailableError(
                 build_failure.message, hint=build_failure.hint, details=build_failure.details
@@ -660,10 +678,12 @@ class _Build:
     @contextlib.contextmanager
     def _on_device(self) -> Iterator[Cuda | None]:
         """Make the chosen GPU the one of this thread, where there is one."""
-        settings, facts = self._settings, self._library.facts
-        if facts.no_driver:
+        settings, capabilities = self._settings, self._library.capabilities
+        if capabilities.no_driver:
             if settings.device != "0":
-                raise UnavailableError(f"there is no device {settings.device}: {facts.no_driver}")
+                raise UnavailableError(
+                    f"there is no device {settings.device}: {capabilities.no_driver}"
+                )
             yield None
             return
         from dld_tui.backends.tensorrt.cuda import Cuda
@@ -693,7 +713,8 @@ class _Build:
             return None
         if network.strong:
             raise UsageError(
-                f"{self._library.facts.title} does not calibrate: it takes the types of the model",
+                f"{self._library.capabilities.title} does not calibrate: it takes the types of the"
+                " model",
                 hint="Quantize the model with Q/DQ nodes",
             )
         from dld_tui.backends.tensorrt.calibration import calibrator_for
@@ -710,7 +731,7 @@ class _Build:
                 return ActivityError("out of memory", where=str(self._document.path))
             return self._error
         where = str(self._document.path or "the model")
-        error = build_error(list(self._log.errors), where, self._library.facts.title)
+        error = build_error(list(self._log.errors), where, self._library.capabilities.title)
         if self._built.log is not None:
             note = f"The log is {self._built.log}"
             error.hint = f"{error.hint}. {note}" if error.hint else note

@@ -78,8 +78,8 @@ def calibrator_for(
     cache = settings.calibration_cache
     known = _read_cache(cache) if cache is not None else b""
     kind = _kind_of(known, cache) if known else _DEFAULT
-    if kind not in library.facts.has:
-        raise UnavailableError(f"{library.facts.title} has no {kind}")
+    if kind not in library.capabilities.has:
+        raise UnavailableError(f"{library.capabilities.title} has no {kind}")
     batches: list[Batch] = []
     if not known:
         if settings.calibration_inputs is None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError
-from dld_tui.core.types import Facts
+from dld_tui.core.types import PlainValues
 
 _LIBRARY = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 _OUT_OF_MEMORY = 2
@@ -100,7 +100,7 @@ class Cuda:
         """Let the calling thread use the device; the one that made this does already."""
         self._call("cuCtxSetCurrent", self._context)
 
-    def environment(self) -> Facts:
+    def environment(self) -> PlainValues:
         """Return what is known of the device, by the names that a report's environment has."""
         name = ctypes.create_string_buffer(256)
         self._call("cuDeviceGetName", name, len(name), self._device)

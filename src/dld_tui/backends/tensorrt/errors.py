@@ -197,7 +197,7 @@ _FALSE = re.compile(r"(?:Assertion failed: )?false\W*")
 
 
 def parser_problems(parser: trt.OnnxParser, has: Iterable[str]) -> list[ParserProblem]:
-    """Return what a parser complains about; `has` are the facts of the library."""
+    """Return what a parser complains about; `has` are the capabilities of the library."""
     known = frozenset(has)
     problems = []
     for index in range(parser.num_errors):

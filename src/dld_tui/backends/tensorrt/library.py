@@ -8,7 +8,7 @@ chosen last, whatever it is called::
     else:
         from dld_tui.backends.tensorrt.library import trt
 
-What is not in every library is asked for by ``library.facts`` first.
+What is not in every library is asked for by ``library.capabilities`` first.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.process.installation import install_command
-from dld_tui.core.tensorrt.facts import (
+from dld_tui.core.tensorrt.capabilities import (
     AUTO,
     MODULES,
     NOT_INSTALLED,
     STRONG,
     TITLES,
     WEAK,
-    LibraryFacts,
+    LibraryCapabilities,
 )
 from dld_tui.core.text import visible
 
@@ -79,7 +79,7 @@ class Library:
     """A library that was loaded."""
 
     module: Any
-    facts: LibraryFacts
+    capabilities: LibraryCapabilities
 
 
 class _Chosen:
@@ -110,25 +110,25 @@ def find_library(choice: str = AUTO) -> Library:
     choices = MODULES if choice in ("", AUTO) else (choice,)
     tried = []
     for candidate in choices:
-        facts = probe(candidate)
-        if facts.usable:
-            return use(sys.modules[facts.module], facts)
-        tried.append(facts)
+        capabilities = probe(candidate)
+        if capabilities.usable:
+            return use(sys.modules[capabilities.module], capabilities)
+        tried.append(capabilities)
     first = tried[0]
     if len(tried) == 1:
         where = TITLES.get(choice, visible(choice))
         raise UnavailableError(f"{where} cannot be used: {first.why}", hint=first.hint or None)
-    reasons = "; ".join(f"{TITLES[facts.module]}: {facts.why}" for facts in tried)
+    reasons = "; ".join(f"{TITLES[one.module]}: {one.why}" for one in tried)
     raise UnavailableError(
         f"no TensorRT library can be used here: {reasons}",
         hint=f"Install one, for example with {install_command('rtx')}, or choose its folder",
     )
 
 
-def use(module: Any, facts: LibraryFacts | None = None) -> Library:
+def use(module: Any, capabilities: LibraryCapabilities | None = None) -> Library:
     """Make a loaded module the library of this process."""
     trt.module = module
-    return Library(module, facts or facts_of(module))
+    return Library(module, capabilities or capabilities_of(module))
 
 
 @contextlib.contextmanager
@@ -141,39 +141,39 @@ def using(module: Any) -> Iterator[Library]:
         trt.module = before
 
 
-def probe(choice: str) -> LibraryFacts:
+def probe(choice: str) -> LibraryCapabilities:
     """Load a library and return what it has, or why it cannot be used."""
     if choice in MODULES:
         return replace(_load(choice), name=choice)
     return replace(_load_from(Path(choice).expanduser()), name=choice)
 
 
-def _load_from(folder: Path) -> LibraryFacts:
+def _load_from(folder: Path) -> LibraryCapabilities:
     """Load the library that a folder has: a Python package, or the shared libraries of one."""
     if not folder.is_dir():
-        return LibraryFacts("", "", why="the folder does not exist")
+        return LibraryCapabilities("", "", why="the folder does not exist")
     package = _package_in(folder)
     libraries = _libraries_in(folder)
     if package is None and not libraries:
         hint = f"It needs a Python package {' or '.join(MODULES)}, or libnvinfer.so"
-        return LibraryFacts("", "", why="the folder has no TensorRT", hint=hint)
+        return LibraryCapabilities("", "", why="the folder has no TensorRT", hint=hint)
     try:
         for library in libraries:
             ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
-        return LibraryFacts("", "", path=str(folder), why=_import_problem(error, ""))
+        return LibraryCapabilities("", "", path=str(folder), why=_import_problem(error, ""))
     if package is not None:
         sys.path.insert(0, str(package.parent))
         importlib.invalidate_caches()
         return _load(package.name)
     is_rtx = any("tensorrt_rtx" in library.name for library in libraries)
-    facts = _load("tensorrt_rtx" if is_rtx else "tensorrt")
-    if facts.usable or facts.version:
-        return facts
+    capabilities = _load("tensorrt_rtx" if is_rtx else "tensorrt")
+    if capabilities.usable or capabilities.version:
+        return capabilities
     wheels = sorted(folder.glob(f"python/*cp{sys.version_info[0]}{sys.version_info[1]}*.whl"))
     wheel = wheels[0] if wheels else "the wheel in its folder python"
-    why = f"the folder has the shared libraries but no Python package ({facts.why})"
-    return replace(facts, path=str(folder), why=why, hint=f"pip install {wheel}")
+    why = f"the folder has the shared libraries but no Python package ({capabilities.why})"
+    return replace(capabilities, path=str(folder), why=why, hint=f"pip install {wheel}")
 
 
 def _package_in(folder: Path) -> Path | None:
@@ -197,14 +197,14 @@ def _libraries_in(folder: Path) -> list[Path]:
     return []
 
 
-def _load(name: str) -> LibraryFacts:
+def _load(name: str) -> LibraryCapabilities:
     """Import a module by its name."""
     hint = _install_hint(name)
     try:
         module = importlib.import_module(name)
     # The seam: bindings raise whatever their loading meets.
     except Exception as error:  # noqa: BLE001
-        return LibraryFacts(name, name, why=_import_problem(error, name), hint=hint)
+        return LibraryCapabilities(name, name, why=_import_problem(error, name), hint=hint)
     if not hasattr(module, "Builder") or not hasattr(module, "__version__"):
         places = [Path(place) for place in getattr(module, "__path__", ())]
         del sys.modules[name]
@@ -212,13 +212,13 @@ def _load(name: str) -> LibraryFacts:
             why = NOT_INSTALLED[1]
         else:
             why = f"the module {name} that is installed is not TensorRT: it has no Builder"
-        return LibraryFacts(name, name, why=why, hint=hint)
-    facts = facts_of(module)
+        return LibraryCapabilities(name, name, why=why, hint=hint)
+    capabilities = capabilities_of(module)
     no_driver = _driver_problem()
     if no_driver and name == "tensorrt":
         why = f"it needs an NVIDIA driver to build: {no_driver}"
-        return replace(facts, no_driver=no_driver, why=why, hint=_driver_hint())
-    return replace(facts, no_driver=no_driver)
+        return replace(capabilities, no_driver=no_driver, why=why, hint=_driver_hint())
+    return replace(capabilities, no_driver=no_driver)
 
 
 def _install_hint(name: str) -> str:
@@ -256,7 +256,7 @@ def _driver_problem() -> str:
     return f"the NVIDIA driver fails with error {status}: {_DRIVER_ERRORS.get(status, 'unknown')}"
 
 
-def facts_of(module: Any) -> LibraryFacts:
+def capabilities_of(module: Any) -> LibraryCapabilities:
     """Ask a loaded module what it has; makes no object of it."""
     name = str(getattr(module, "__name__", "tensorrt"))
     has = {name for name in _ASKED if hasattr(module, name)}
@@ -264,7 +264,7 @@ def facts_of(module: Any) -> LibraryFacts:
         has |= {f"{kind}.{member}" for member in _members(module, kind)}
     flags = _members(module, "BuilderFlag")
     capabilities = [_capability(name) for name in _members(module, "ComputeCapability")]
-    return LibraryFacts(
+    return LibraryCapabilities(
         name=name,
         module=name,
         version=str(module.__version__),
@@ -295,9 +295,9 @@ def _capability(name: str) -> str:
 
 
 def main() -> None:
-    """Write the facts of the library ``sys.argv[1]`` into the file ``sys.argv[2]``, as JSON."""
-    facts = probe(sys.argv[1])
-    Path(sys.argv[2]).write_text(json.dumps(encode(facts)), encoding="utf-8")
+    """Write the capabilities of the library ``sys.argv[1]`` as JSON into the file ``argv[2]``."""
+    capabilities = probe(sys.argv[1])
+    Path(sys.argv[2]).write_text(json.dumps(encode(capabilities)), encoding="utf-8")
 
 
 _LIMIT_S = 60.0
@@ -307,18 +307,18 @@ _LONGEST = 300
 
 def probe_in_process(
     choice: str, limit_s: float = _LIMIT_S
-) -> Generator[float, None, LibraryFacts]:
-    """Return the facts of a library, or why it cannot be used; yield the seconds that pass."""
+) -> Generator[float, None, LibraryCapabilities]:
+    """Return what a library can do, or why it cannot be used; yield the seconds that pass."""
     with temporary_folder("tensorrt") as folder:
-        answer = folder / "facts.json"
+        answer = folder / "capabilities.json"
         end = yield from run_tool(_MODULE, [choice, str(answer)], limit_s)
         try:
             if not end.timed_out and not end.crashed:
-                return decode(LibraryFacts, json.loads(answer.read_text(encoding="utf-8")))
+                return decode(LibraryCapabilities, json.loads(answer.read_text(encoding="utf-8")))
         except (OSError, ValueError, ActivityError):
             pass  # it says why below
         module = choice if choice in MODULES else ""
-        return LibraryFacts(choice, module, why=_what_happened(end, limit_s))
+        return LibraryCapabilities(choice, module, why=_what_happened(end, limit_s))
 
 
 def _what_happened(end: ToolEnd, limit_s: float) -> str:
@@ -330,14 +330,14 @@ def _what_happened(end: ToolEnd, limit_s: float) -> str:
     return f"loading it failed: {last[:_LONGEST]}"
 
 
-def library_check(facts: LibraryFacts) -> Check:
+def library_check(capabilities: LibraryCapabilities) -> Check:
     """Return the line of ``dld doctor``."""
-    group, name = "Backends", facts.name
-    if not facts.usable:
-        state = MISSING if facts.why in NOT_INSTALLED else BROKEN
-        return Check(group, name, state, facts.why, facts.hint)
-    world = "layers may be constrained" if facts.world == "weak" else "strongly typed only"
-    parts = [facts.version, world]
-    if facts.no_driver:
-        parts.append(f"builds engines but cannot load them: {facts.no_driver}")
+    group, name = "Backends", capabilities.name
+    if not capabilities.usable:
+        state = MISSING if capabilities.why in NOT_INSTALLED else BROKEN
+        return Check(group, name, state, capabilities.why, capabilities.hint)
+    world = "layers may be constrained" if capabilities.world == "weak" else "strongly typed only"
+    parts = [capabilities.version, world]
+    if capabilities.no_driver:
+        parts.append(f"builds engines but cannot load them: {capabilities.no_driver}")
     return Check(group, name, GOOD, ", ".join(parts))

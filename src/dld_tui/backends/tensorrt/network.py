@@ -18,7 +18,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS
-from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts, newest_opset
+from dld_tui.core.tensorrt.capabilities import STRONG, LibraryCapabilities, newest_opset
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
 from dld_tui.core.text import quoted
@@ -73,9 +73,9 @@ class Network:
     """What could not be done as asked. Fit for a terminal."""
 
 
-def is_strong(settings: BuildSettings, facts: LibraryFacts) -> bool:
+def is_strong(settings: BuildSettings, capabilities: LibraryCapabilities) -> bool:
     """Return whether a build is strongly typed."""
-    return facts.world == STRONG or settings.typing == "strong"
+    return capabilities.world == STRONG or settings.typing == "strong"
 
 
 @contextlib.contextmanager
@@ -139,7 +139,9 @@ def _untied(skeleton: bytes) -> bytes:
     return model.SerializeToString()
 
 
-def load_plugins(builder: trt.Builder, settings: BuildSettings, facts: LibraryFacts) -> None:
+def load_plugins(
+    builder: trt.Builder, settings: BuildSettings, capabilities: LibraryCapabilities
+) -> None:
     """Load the libraries of plugins.
 
     Raises:
@@ -148,8 +150,8 @@ def load_plugins(builder: trt.Builder, settings: BuildSettings, facts: LibraryFa
     trt.init_libnvinfer_plugins(builder.logger, "")
     if not (settings.plugins or settings.dynamic_plugins):
         return
-    if "IPluginRegistry.load_library" not in facts.has:
-        raise UnavailableError(f"{facts.title} cannot load plugin libraries")
+    if "IPluginRegistry.load_library" not in capabilities.has:
+        raise UnavailableError(f"{capabilities.title} cannot load plugin libraries")
     registry = builder.get_plugin_registry()
     for name in (*settings.plugins, *settings.dynamic_plugins):
         if not Path(name).is_file():
@@ -194,18 +196,18 @@ def parse(
     """
     from dld_tui.core.model.document.local_functions import key_of
 
-    facts = library.facts
-    strong = is_strong(settings, facts)
+    capabilities = library.capabilities
+    strong = is_strong(settings, capabilities)
     flags = 0
-    if strong and facts.world != STRONG:
-        if "NetworkDefinitionCreationFlag.STRONGLY_TYPED" not in facts.has:
-            raise UsageError(f"{facts.title} has no strong typing")
+    if strong and capabilities.world != STRONG:
+        if "NetworkDefinitionCreationFlag.STRONGLY_TYPED" not in capabilities.has:
+            raise UsageError(f"{capabilities.title} has no strong typing")
         flags |= 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
-    if "NetworkDefinitionCreationFlag.EXPLICIT_BATCH" in facts.has:
+    if "NetworkDefinitionCreationFlag.EXPLICIT_BATCH" in capabilities.has:
         flags |= 1 << int(trt.NetworkDefinitionCreationFlag.EXPLICIT_BATCH)
     network = builder.create_network(flags)
     parser = trt.OnnxParser(network, builder.logger)
-    if "OnnxParserFlag.NATIVE_INSTANCENORM" in facts.has:
+    if "OnnxParserFlag.NATIVE_INSTANCENORM" in capabilities.has:
         native = trt.OnnxParserFlag.NATIVE_INSTANCENORM
         (parser.set_flag if settings.native_instance_norm else parser.clear_flag)(native)
     for setting, flag in _PARSER_FLAGS.items():
@@ -218,17 +220,20 @@ def parse(
         parser.set_builder_config(target)
     if not parser.parse_from_file(str(path)):
         raise parser_error(
-            parser_problems(parser, facts.has), list(log.errors), document, facts.title
+            parser_problems(parser, capabilities.has),
+            list(log.errors),
+            document,
+            capabilities.title,
         )
     functions = frozenset(key_of(function)[1] for function in document.functions)
     parsed = Network(network, parser, builder, strong, functions)
-    newest, asked = newest_opset(facts), document.opset_imports.get("", 0)
+    newest, asked = newest_opset(capabilities), document.opset_imports.get("", 0)
     if newest is not None and asked > newest:
         parsed.remarks.append(
-            f"the model is of opset {asked}, the parser of {facts.title} was written for"
+            f"the model is of opset {asked}, the parser of {capabilities.title} was written for"
             f" {newest} at most: where results are off, try dld convert opset --to {newest}"
         )
-    _set_formats(parsed, settings, facts)
+    _set_formats(parsed, settings, capabilities)
     return parsed
 
 
@@ -364,7 +369,9 @@ def _data_type(text: str) -> trt.DataType:
     return dtype
 
 
-def _set_formats(parsed: Network, settings: BuildSettings, facts: LibraryFacts) -> None:
+def _set_formats(
+    parsed: Network, settings: BuildSettings, capabilities: LibraryCapabilities
+) -> None:
     network = parsed.network
     inputs = [network.get_input(index) for index in range(network.num_inputs)]
     outputs = [network.get_output(index) for index in range(network.num_outputs)]

@@ -88,11 +88,11 @@ def _parsed(library: Library, document: Document, settings: BuildSettings) -> It
     # The bindings raise what they have when the library makes no builder.
     except (TypeError, RuntimeError) as error:
         log_lines = [*log.errors, str(error)]
-        failure = build_error(log_lines, str(document.path), library.facts.title)
+        failure = build_error(log_lines, str(document.path), library.capabilities.title)
         raise UnavailableError(
             failure.message, hint=failure.hint, details=failure.details
         ) from None
-    load_plugins(builder, settings, library.facts)
+    load_plugins(builder, settings, library.capabilities)
     with model_file(document) as path:
         yield parse(builder, path, document, settings, library, log)
 
@@ -297,14 +297,14 @@ def require_gpu(library: Library) -> None:
     Raises:
         UnavailableError: There is no driver, or the library does not support the GPU.
     """
-    require_driver(library.facts)
+    require_driver(library.capabilities)
     log = BuildLog(None, lambda _: None)
     try:
         trt.Runtime(logger_of(log))
     # The bindings raise what they have when the library makes no runtime.
     except (TypeError, RuntimeError) as error:
         log_lines = [*log.errors] or [str(error)]
-        raise loading_problem(log_lines, None, library.facts.title, "", "") from None
+        raise loading_problem(log_lines, None, library.capabilities.title, "", "") from None
 
 
 def array_problem(binding: Binding) -> str:

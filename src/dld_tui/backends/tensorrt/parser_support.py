@@ -72,10 +72,10 @@ def _answer(model: onnx.ModelProto, path: Path, library: str) -> bytes:
             continue
         groups = [parser.get_subgraph_nodes(at) for at in range(parser.num_subgraphs)]
         waiting += [[numbers[at] for at in group] for group in groups if len(group) < len(numbers)]
-        for problem in parser_problems(parser, found.facts.has):
+        for problem in parser_problems(parser, found.capabilities.has):
             if 0 <= problem.node < len(numbers) and problem.tells_why:
                 reasons.setdefault(numbers[problem.node], short(problem.message))
-    data: dict[str, Any] = {"title": found.facts.title, "taken": taken, "reasons": reasons}
+    data: dict[str, Any] = {"title": found.capabilities.title, "taken": taken, "reasons": reasons}
     return json.dumps(data).encode()
 
 

@@ -50,7 +50,7 @@ from dld_tui.core.tensorrt.plan.layer_kinds import is_shape_work
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.mapping import map_plan, mapping_notes
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.types import JSON, Facts
+from dld_tui.core.types import JSON, PlainValues
 
 if TYPE_CHECKING:
     from dld_tui.backends.tensorrt.library import Library
@@ -406,7 +406,7 @@ def write_layers(
 def write_phases(writer: ReportWriter, times: PassTimes, transfers: bool) -> None:
     """Write what copies, compute and enqueueing take, and what it means."""
     phases = times.summary()
-    writer.set_fact("phases_ms", phases)
+    writer.set_property("phases_ms", phases)
     if not transfers:
         writer.note("Latency is without copies: inputs and outputs stay on the GPU")
     if not times.compute:
@@ -494,7 +494,7 @@ class ProfilingRun:
         plan: What to do.
         library: What to run it with.
         document: The model that the engine was built from; None when it is not known.
-        environment: Facts of the machine.
+        environment: That of the machine.
         cuda: A stand-in for the device; None opens it.
         capture: A stand-in for what is learned of the GPU beside times.
     """
@@ -564,12 +564,12 @@ class ProfilingRun:
         if self._cuda is None:
             self._cuda = Cuda(plan.device, plan.spin_wait)
         with contextlib.closing(self._cuda) as cuda:
-            facts = cuda.environment()
+            machine = cuda.environment()
             self._gpu.open()
-            self._environment.update({**facts, **self._gpu.environment, **self._versions()})
+            self._environment.update({**machine, **self._gpu.environment, **self._versions()})
             self._environment.update(self._board.start())
             yield Progress(0, None, stage="Loading the engine")
-            engine = self._load(facts)
+            engine = self._load(machine)
             yield from self._said()
             yield Metric("load", self._load_ms, "ms")
             self._make_inputs(engine)
@@ -583,9 +583,9 @@ class ProfilingRun:
             yield from self._said()
             del engine
 
-    def _versions(self) -> Facts:
-        facts = self._library.facts
-        return {facts.module: facts.version, "tensorrt_folder": facts.path}
+    def _versions(self) -> PlainValues:
+        capabilities = self._library.capabilities
+        return {capabilities.module: capabilities.version, "tensorrt_folder": capabilities.path}
 
     def _make_inputs(self, engine: Engine) -> None:
         plan = self._plan
@@ -601,10 +601,10 @@ class ProfilingRun:
         events, self._logged = self._logged, []
         yield from events
 
-    def _load(self, facts: Facts) -> Engine:
+    def _load(self, machine: PlainValues) -> Engine:
         plan = self._plan
         begin = time.perf_counter()
-        device = f"{facts['gpu']}, compute capability {facts['gpu_compute_capability']}"
+        device = f"{machine['gpu']}, compute capability {machine['gpu_compute_capability']}"
         log = BuildLog(None, self._logged.append)
         engine = Engine(
             self._library, plan.data, log, str(plan.engine), device, plan.plugins, plan.dla_core
@@ -651,7 +651,7 @@ class ProfilingRun:
             wall = time.perf_counter() - begin
             self._board.measured((begin_ns, time.time_ns()), wall / max(1, len(self.latencies)))
         self._report.add_latencies(self.latencies)
-        self._report.set_fact("throughput_per_s", len(self.latencies) / wall)
+        self._report.set_property("throughput_per_s", len(self.latencies) / wall)
         write_phases(self._report, self.times, plan.transfers)
         self._report.flush()
 
@@ -673,8 +673,8 @@ class ProfilingRun:
         }
         for name, size in memory.items():
             if size is not None:
-                self._report.set_fact(name, size)
-        self._report.set_fact("engine", engine.facts())
+                self._report.set_property(name, size)
+        self._report.set_property("engine", engine.description())
 
     def _measure_layers(self, cuda: Cuda, engine: Engine) -> Iterator[Event]:
         wanted = self._plan.layer_passes
@@ -737,17 +737,17 @@ class ProfilingRun:
             self._writer = ReportWriter.create(
                 plan.report,
                 network=plan.title,
-                backend=self._library.facts.title,
+                backend=self._library.capabilities.title,
                 execution_provider="TensorRT",
                 device=str(self._environment.get("gpu", "GPU")),
                 model=plan.model,
                 settings={**plan.recorded_settings, **used},
                 environment=self._environment,
             )
-            self._writer.set_fact("load_ms", self._load_ms)
-            self._writer.set_fact(COMMAND, plan.command)
+            self._writer.set_property("load_ms", self._load_ms)
+            self._writer.set_property(COMMAND, plan.command)
             if plan.guess is not None and plan.guess.shapes == self._shapes:
-                self._writer.set_fact(INPUTS, plan.guess.facts)
+                self._writer.set_property(INPUTS, plan.guess.recorded)
             for note in self._notes:
                 self._writer.note(note.text, note.kind)
         return self._writer

@@ -18,7 +18,7 @@ from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.recognise import EngineHeader, engine_header
 from dld_tui.core.tensorrt.trtexec_arguments import mebibytes
 from dld_tui.core.text import visible
-from dld_tui.core.types import Facts
+from dld_tui.core.types import PlainValues
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -135,22 +135,29 @@ class Engine:
         self._load_plugins(plugins)
         if dla_core is not None:
             self._choose_dla(dla_core)
-        if "Runtime.engine_host_code_allowed" in library.facts.has:
+        if "Runtime.engine_host_code_allowed" in library.capabilities.has:
             # Version compatible engines bring their runtime along; trust was asked for before.
             self._runtime.engine_host_code_allowed = True
         engine = self._runtime.deserialize_cuda_engine(data)
         if engine is None:
-            raise loading_problem(log.errors, header, library.facts.title, device, where)
+            raise loading_problem(log.errors, header, library.capabilities.title, device, where)
         self.engine: trt.ICudaEngine = engine
         self.bindings = tuple(self._bindings())
 
     @staticmethod
     def _require(library: Library) -> None:
-        facts = library.facts
-        if facts.no_driver:
-            raise UnavailableError(f"{facts.title} cannot load engines here: {facts.no_driver}")
-        if not {"ICudaEngine.num_io_tensors", "IExecutionContext.execute_async_v3"} <= facts.has:
-            raise UnavailableError(f"{facts.title} is too old to run engines: 8.5 or later is")
+        capabilities = library.capabilities
+        if capabilities.no_driver:
+            raise UnavailableError(
+                f"{capabilities.title} cannot load engines here: {capabilities.no_driver}"
+            )
+        if (
+            not {"ICudaEngine.num_io_tensors", "IExecutionContext.execute_async_v3"}
+            <= capabilities.has
+        ):
+            raise UnavailableError(
+                f"{capabilities.title} is too old to run engines: 8.5 or later is"
+            )
 
     def _make_runtime(self, header: EngineHeader | None, device: str) -> trt.Runtime:
         try:
@@ -158,7 +165,7 @@ class Engine:
         # The bindings raise what they have when the library makes no runtime.
         except (TypeError, RuntimeError) as error:
             log_lines = [*self.log.errors] or [str(error)]
-            title = self.library.facts.title
+            title = self.library.capabilities.title
             raise loading_problem(log_lines, header, title, device, self.where) from None
 
     def _load_plugins(self, plugins: Sequence[str]) -> None:
@@ -268,17 +275,17 @@ class Engine:
         engine.weight_streaming_budget_v2 = min(chosen, most)
         return int(engine.weight_streaming_budget_v2)
 
-    def facts(self) -> Facts:
+    def description(self) -> PlainValues:
         """Return what a report keeps of the engine."""
         engine = self.engine
-        facts: Facts = {
+        values: PlainValues = {
             "layers": engine.num_layers,
             "profiles": engine.num_optimization_profiles,
             "refittable": engine.refittable,
             "activation_bytes": self.memory_bytes(),
             "profiling_verbosity": engine.profiling_verbosity.name,
         }
-        return {name: value for name, value in facts.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 def _percent(text: str) -> float:
@@ -349,9 +356,10 @@ def refit(engine: Engine, model: Path) -> int:
         UnavailableError: The library is too old to read weights from ONNX.
         ActivityError: The library refuses.
     """
-    if "OnnxParserRefitter.refit_from_file" not in engine.library.facts.has:
+    if "OnnxParserRefitter.refit_from_file" not in engine.library.capabilities.has:
         raise UnavailableError(
-            f"{engine.library.facts.title} cannot refit an engine from a model: 10.0 or later can"
+            f"{engine.library.capabilities.title} cannot refit an engine from a model: 10.0 or"
+            " later can"
         )
     if not engine.engine.refittable:
         raise InputError(
@@ -393,9 +401,9 @@ def refitted_bytes(engine: Engine) -> bytes:
     Raises:
         ActivityError: The library does not write it.
     """
-    facts = engine.library.facts
+    capabilities = engine.library.capabilities
     with failures(engine, "Writing the engine"):
-        if "SerializationFlag.EXCLUDE_WEIGHTS" in facts.has:
+        if "SerializationFlag.EXCLUDE_WEIGHTS" in capabilities.has:
             config = engine.engine.create_serialization_config()
             config.clear_flag(trt.SerializationFlag.EXCLUDE_WEIGHTS)
             keeps = getattr(trt.SerializationFlag, "INCLUDE_REFIT", None)

@@ -18,7 +18,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.process.paths import cache_dir, ensure
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import (
     Choices,
@@ -48,7 +48,7 @@ class TimingCache:
     entries_after: int | None = None
     cache: trt.ITimingCache | None = None
 
-    def facts(self) -> dict[str, str | int | None]:
+    def description(self) -> dict[str, str | int | None]:
         """Return what the record of a build keeps."""
         return {
             "path": str(self.path),
@@ -58,11 +58,13 @@ class TimingCache:
         }
 
 
-def cache_path(settings: BuildSettings, facts: LibraryFacts, device: str) -> Path:
+def cache_path(settings: BuildSettings, capabilities: LibraryCapabilities, device: str) -> Path:
     """Return the file: the one that was given, else one a library version and device."""
     if settings.timing_cache is not None:
         return settings.timing_cache
-    name = re.sub(r"[^A-Za-z0-9.]+", "-", f"{facts.module}-{facts.version}-{device}").strip("-")
+    name = re.sub(
+        r"[^A-Za-z0-9.]+", "-", f"{capabilities.module}-{capabilities.version}-{device}"
+    ).strip("-")
     return cache_dir() / "tensorrt" / f"{name[:160]}.timing"
 
 
@@ -70,11 +72,14 @@ def attach(
     config: trt.IBuilderConfig, settings: BuildSettings, library: Library, device: str
 ) -> TimingCache | None:
     """Give a build its timing cache; None when it is to have none or the library keeps none."""
-    facts = library.facts
-    keeps = "IBuilderConfig.create_timing_cache" in facts.has and facts.module != "tensorrt_rtx"
+    capabilities = library.capabilities
+    keeps = (
+        "IBuilderConfig.create_timing_cache" in capabilities.has
+        and capabilities.module != "tensorrt_rtx"
+    )
     if settings.no_timing_cache or not keeps:
         return None
-    path = cache_path(settings, facts, device)
+    path = cache_path(settings, capabilities, device)
     data = _read(path)
     state = "used" if data else "new"
     cache = config.create_timing_cache(data)
@@ -82,7 +87,7 @@ def attach(
         state = "refused"
         cache = config.create_timing_cache(b"")
         config.set_timing_cache(cache, False)
-    return TimingCache(path, state, _entries(cache, facts), cache=cache)
+    return TimingCache(path, state, _entries(cache, capabilities), cache=cache)
 
 
 def _read(path: Path) -> bytes:
@@ -94,8 +99,8 @@ def _read(path: Path) -> bytes:
     return data if len(data) <= _LARGEST else b""
 
 
-def _entries(cache: trt.ITimingCache, facts: LibraryFacts) -> int | None:
-    return len(cache.queryKeys()) if "ITimingCache.queryKeys" in facts.has else None
+def _entries(cache: trt.ITimingCache, capabilities: LibraryCapabilities) -> int | None:
+    return len(cache.queryKeys()) if "ITimingCache.queryKeys" in capabilities.has else None
 
 
 def save(
@@ -106,14 +111,14 @@ def save(
     Returns:
         Why it could not be written; empty when it was. The engine is good in any case.
     """
-    facts = library.facts
+    capabilities = library.capabilities
     cache = config.get_timing_cache() or timing.cache
     if cache is None:
         return "the library gives no timing cache"
-    timing.entries_after = _entries(cache, facts)
+    timing.entries_after = _entries(cache, capabilities)
     try:
         other = _read(timing.path)
-        if other and timing.state != "refused" and "ITimingCache.combine" in facts.has:
+        if other and timing.state != "refused" and "ITimingCache.combine" in capabilities.has:
             present = config.create_timing_cache(other)
             if present is not None:
                 cache.combine(present, False)
@@ -287,7 +292,7 @@ class CacheEditor:
 
     def __init__(self, library: Library) -> None:
         self._log = BuildLog(None, lambda _: None)
-        self._title = library.facts.title
+        self._title = library.capabilities.title
         try:
             self._builder = trt.Builder(logger_of(self._log))
             self._config = self._builder.create_builder_config()

@@ -18,7 +18,7 @@ from dld_tui.core.files.permission import require_free
 from dld_tui.core.params import from_json, settings_of, to_json, validate, written_files
 from dld_tui.core.report.startup import STAGE_COLUMNS
 from dld_tui.core.tables.table import NOTE, Column, Table
-from dld_tui.core.tensorrt.facts import trtexec_version
+from dld_tui.core.tensorrt.capabilities import trtexec_version
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
 from dld_tui.core.tensorrt.trtexec_arguments import plain_arguments
 from dld_tui.core.text import visible
@@ -109,8 +109,8 @@ def _explain(command: str, version: str, as_json: bool) -> None:
 
 
 def _show(result: Result) -> None:
-    facts = f"{fmt.size(result.bytes)}, in {fmt.duration(result.seconds)}"
-    write(f"{visible(str(result.engine))}: {facts}, with {visible(result.library)}")
+    figures = f"{fmt.size(result.bytes)}, in {fmt.duration(result.seconds)}"
+    write(f"{visible(str(result.engine))}: {figures}, with {visible(result.library)}")
     for title, path in (
         ("Layers", result.layer_info), ("Record", result.record), ("Log", result.log)
     ):  # fmt: skip

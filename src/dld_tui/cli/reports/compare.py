@@ -199,7 +199,7 @@ def _write_notes(comparison: Comparison, rows: Sequence[ComparisonRow], top: int
     if any(row.estimate for row in rows[:top]):
         layers = [layer for subject in comparison.subjects for layer in subject.layers]
         write_wrapped(f"≈ {sharing_note(layers)}", "  ")
-    kinds = {subject.facts.get(KIND) for subject in comparison.subjects} - {None}
+    kinds = {subject.properties.get(KIND) for subject in comparison.subjects} - {None}
     if len(kinds) == 1:
         write(f"Times of engine layers are {kinds.pop()} over the passes.")
     kernels = [label(i) for i, measured in enumerate(comparison.measured) if measured.on_gpu]

@@ -38,7 +38,7 @@ from dld_tui.core.reading.story import next_steps, step_commands
 from dld_tui.core.report.formats.chrome_trace import write_trace
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.layer_table import costliest_first, group_table, layer_table
-from dld_tui.core.report.measured_facts import input_lines, measured_facts
+from dld_tui.core.report.measured_figures import input_lines, measured_figures
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.sharing import sharing_note
 from dld_tui.core.report.sweep import Sweep, load_sweep
@@ -199,8 +199,8 @@ def _print(report: Report, by: str | None, as_json: bool, printed: Printed) -> N
 def _write_notes(report: Report) -> None:
     for text in input_lines(report):
         write(f"input    {visible(text)}")
-    for fact in measured_facts(report):
-        write(f"{fact.name:<8} {fact.text}")
+    for figure in measured_figures(report):
+        write(f"{figure.name:<8} {figure.text}")
     write()
     for note in notes_of(report):
         write(visible(note.text))

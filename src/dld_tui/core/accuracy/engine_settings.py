@@ -9,7 +9,7 @@ from typing import Any
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.params import Setting, like, settings_of
 from dld_tui.core.tensorrt.availability import reasons
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.run_settings import ENGINE_SUFFIXES, RunSettings
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
@@ -161,7 +161,9 @@ def has_two_runs(values: Mapping[str, JSON]) -> bool:
     return provider not in (None, "", values.get("provider")) or level not in (None, "same")
 
 
-def disabled_settings(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+def disabled_settings(
+    values: Mapping[str, JSON], capabilities: LibraryCapabilities | None
+) -> dict[str, str]:
     """Return why settings of a comparison, or of a precision search, are disabled, by name.
 
     The texts are short: they appear next to the fields of a form. They are empty for what the
@@ -169,7 +171,7 @@ def disabled_settings(values: Mapping[str, JSON], facts: LibraryFacts | None) ->
 
     Args:
         values: The values of the form.
-        facts: The library that runs the engines; None while unknown.
+        capabilities: Those of the library that runs the engines; None while unknown.
     """
     mine, theirs = _run_by(values)
     engines = is_engine(_path(values, "model")), is_engine(_path(values, "against"))
@@ -197,11 +199,13 @@ def disabled_settings(values: Mapping[str, JSON], facts: LibraryFacts | None) ->
     sides = zip((mine, theirs), engines, strict=True)
     if not any(side == TENSORRT and not is_there for side, is_there in sides):
         return disabled | {name: "" for name in names if name not in LOADING}
-    lacking = {} if facts is None else reasons(facts)
+    lacking = {} if capabilities is None else reasons(capabilities)
     return disabled | {name: why for name, why in lacking.items() if name in names}
 
 
-def engine_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+def engine_reasons(
+    values: Mapping[str, JSON], capabilities: LibraryCapabilities | None
+) -> dict[str, str]:
     """Return why engine settings of a form that has a runtime are disabled, by name.
 
     They are of no use but to TensorRT, and engines that are built here are trusted.
@@ -209,13 +213,15 @@ def engine_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> di
     names = {setting.name for setting in settings_of(EngineSettings)}
     if values.get("runtime") != TENSORRT:
         return dict.fromkeys(names, "")
-    lacking = {} if facts is None else reasons(facts)
+    lacking = {} if capabilities is None else reasons(capabilities)
     return {"trust": "", **{name: why for name, why in lacking.items() if name in names}}
 
 
-def comparison_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+def comparison_reasons(
+    values: Mapping[str, JSON], capabilities: LibraryCapabilities | None
+) -> dict[str, str]:
     """Return :func:`disabled_settings`, and as that of ``""`` why nothing can be compared yet."""
-    disabled = disabled_settings(values, facts)
+    disabled = disabled_settings(values, capabilities)
     return disabled if has_two_runs(values) else disabled | {"": _NOTHING}
 
 

@@ -61,7 +61,7 @@ from dld_tui.core.compare.rows import (
 from dld_tui.core.errors import UsageError
 from dld_tui.core.process.paths import distinct_names
 from dld_tui.core.report.generation import generation_of
-from dld_tui.core.report.measured_facts import busy_text
+from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.report.records import Dims, Layer
 from dld_tui.core.report.report import open_report
 from dld_tui.core.statistics import LatencySource
@@ -94,7 +94,7 @@ def subject_of(report: Report) -> Subject:
             if report.profiled_latency is None
             else [pass_.duration_us / 1000 for pass_ in report.counted_passes]
         ),
-        facts={
+        properties={
             "status": report.status,
             "network": report.network,
             "backend": report.backend,
@@ -150,7 +150,7 @@ def with_equal_batches(subjects: Sequence[Subject]) -> tuple[tuple[Subject, ...]
 def _per_item(subject: Subject, batch: int) -> Subject:
     return replace(
         subject,
-        facts={**subject.facts, PER_ITEM: batch},
+        properties={**subject.properties, PER_ITEM: batch},
         layers=[_layer_per_item(layer, batch) for layer in subject.layers],
         times=None if subject.times is None else subject.times / batch,
         gpu_times=None if subject.gpu_times is None else subject.gpu_times / batch,
@@ -248,7 +248,7 @@ class Comparison:
 
     @cached_property
     def differences(self) -> list[Difference]:
-        """Settings and facts of the environment that are not the same, most telling first."""
+        """Settings and properties of the environment that are not the same, most telling first."""
         return differences(self.subjects)
 
     @cached_property

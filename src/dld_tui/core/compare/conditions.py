@@ -9,7 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.compare.matching import MIN_PASSES
 from dld_tui.core.compare.records import KIND, PER_ITEM, Difference, Subject, label
 from dld_tui.core.compare.rows import lacks_kernels
-from dld_tui.core.report.measured_facts import busy_text
+from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.statistics import TRUSTED_COV_PERCENT, summarise
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
@@ -21,7 +21,7 @@ _FIRST_SETTINGS = (
 )  # fmt: skip
 _FIRST_ENVIRONMENT = ("cpu", "gpu", "cpu_threads", "cpu_limit", "cpu_governor", "power_mode")
 _NOT_SETTINGS = frozenset({"percentile", "output", "model", "layer_passes"})
-"""Facts about the presentation or the place of results, not about the measurement."""
+"""Properties of the presentation or the place of results, not about the measurement."""
 _EXTENT = frozenset({"duration", "iterations", "warm_up", "warm_up_ms", "seed"})
 """How long was measured, which should change no median."""
 _STATES = (
@@ -34,7 +34,7 @@ _STATES = (
     "performance_state",
     "memory_used_bytes",
 )
-"""Facts of the moment, by the end of their name: they differ every time."""
+"""Properties of the moment, by the end of their name: they differ every time."""
 _CLOCK_PERCENT = 5.0
 _TEXT_CELLS = 60
 
@@ -67,18 +67,20 @@ def same_model(subjects: Sequence[Subject]) -> bool | None:
             same = all(value == values[0] for value in values)
             if key == "sha256" or not same:
                 return same
-    names = {subject.facts.get("network") for subject in subjects}
+    names = {subject.properties.get("network") for subject in subjects}
     # An imported profile knows no model: it goes by the name of its file.
-    unknown = any(subject.facts.get("network") in (None, "", subject.title) for subject in subjects)
+    unknown = any(
+        subject.properties.get("network") in (None, "", subject.title) for subject in subjects
+    )
     return None if len(names) == 1 or unknown else False
 
 
 def differences(subjects: Sequence[Subject]) -> list[Difference]:
     """Return the differences of the reports, their settings and their environment."""
     names = _FACTS if same_model(subjects) is False else _FACTS[1:]
-    rows = _section("report", [s.facts for s in subjects], names, only=names)
+    rows = _section("report", [s.properties for s in subjects], names, only=names)
     if same_model(subjects) is False:
-        rows[:0] = _section("report", [_model_facts(s) for s in subjects], ())
+        rows[:0] = _section("report", [_model_properties(s) for s in subjects], ())
     settings = [_without_shape_request(subject.settings) for subject in subjects]
     rows += _section("settings", settings, _FIRST_SETTINGS)
     return rows + _section(
@@ -91,7 +93,7 @@ def relevant_differences(subjects: Sequence[Subject]) -> list[Difference]:
     return [difference for difference in differences(subjects) if difference.name not in _EXTENT]
 
 
-def _model_facts(subject: Subject) -> Mapping[str, JSON]:
+def _model_properties(subject: Subject) -> Mapping[str, JSON]:
     digest = subject.model.get("sha256")
     short = digest[:12] if isinstance(digest, str) else None
     known = {"model": subject.model.get("path"), "model sha256": short}
@@ -143,10 +145,10 @@ def _text(value: JSON) -> str:
     return json.dumps(value)
 
 
-def flattened(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
-    """Return nested facts with one name each, ``clocks.locked``."""
+def flattened(properties: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
+    """Return nested values with one name each, ``clocks.locked``."""
     items: dict[str, JSON] = {}
-    for name, value in facts.items():
+    for name, value in properties.items():
         if isinstance(value, dict):
             items |= flattened(value, f"{before}{name}.")
         else:
@@ -160,7 +162,7 @@ def flattened(facts: Mapping[str, JSON], before: str = "") -> dict[str, JSON]:
 def fairness_warnings(subjects: Sequence[Subject], base: int = 0) -> list[str]:
     """Return why the reports did not do the same work, the worst first, as visible text."""
     lines = [*_model_lines(subjects), *_shape_lines(subjects, base), *_source_lines(subjects)]
-    known = (subject.facts.get("device") for subject in subjects)
+    known = (subject.properties.get("device") for subject in subjects)
     devices = {_text(device) for device in known if device}
     if len(devices) > 1:
         names = ", ".join(_short(name) for name in sorted(devices))
@@ -183,7 +185,7 @@ def _model_lines(subjects: Sequence[Subject]) -> Iterator[str]:
         yield "Whether the model is the same is not recorded."
     if same is not False:
         return
-    names = {_text(subject.facts.get("network")) for subject in subjects}
+    names = {_text(subject.properties.get("network")) for subject in subjects}
     if len(names) == 1:
         name = _short(next(iter(names)))
         yield f"The model is not the same: {name} was changed between the reports."
@@ -201,7 +203,7 @@ def _shape_lines(subjects: Sequence[Subject], base: int) -> Iterator[str]:
     known = [shape for shape in shapes if isinstance(shape, dict)]
     if len(known) < 2 or all(shape == known[0] for shape in known):
         return
-    if any(subject.facts.get(PER_ITEM) for subject in subjects):
+    if any(subject.properties.get(PER_ITEM) for subject in subjects):
         return  # the times are divided by the batches, and that is told
     in_order: list[JSON] = [list(shape.values()) for shape in known]
     if same_model(subjects) is False and all(shape == in_order[0] for shape in in_order):
@@ -231,8 +233,8 @@ def _source_lines(subjects: Sequence[Subject]) -> Iterator[str]:
 
 
 def _clock_lines(subjects: Sequence[Subject]) -> Iterator[str]:
-    facts = [flattened(subject.environment) for subject in subjects]
-    for difference in _section("environment", facts, ()):
+    properties = [flattened(subject.environment) for subject in subjects]
+    for difference in _section("environment", properties, ()):
         name = difference.name
         is_clock = "clock" in name or "_mhz" in name
         values = " / ".join(_short(value) for value in difference.values)
@@ -243,12 +245,12 @@ def _clock_lines(subjects: Sequence[Subject]) -> Iterator[str]:
 
 
 def _own_lines(subject: Subject) -> Iterator[str]:
-    if subject.facts.get("status") == "partial":
+    if subject.properties.get("status") == "partial":
         yield "the report is partial; its run was stopped or is still going on."
-    facts = flattened(subject.environment)
+    properties = flattened(subject.environment)
     if busy := busy_text(subject.environment):
         yield f"the machine was busy ({busy})."
-    for name, value in facts.items():
+    for name, value in properties.items():
         if name.endswith("throttling") and isinstance(value, str) and value not in ("", "none"):
             yield f"clocks were held back: {_short(value)}."
     latency = summarise(subject.latencies_ms) or summarise(subject.profiled_ms)
@@ -263,7 +265,7 @@ def _own_lines(subject: Subject) -> Iterator[str]:
     if subject.layers and all(layer.time_ms is None for layer in subject.layers):
         yield "there are no times: only layers, types, precisions and tactics can be compared."
     elif not passes and subject.layers:
-        kind = subject.facts.get(KIND)
+        kind = subject.properties.get(KIND)
         recorded = f"the layers' {kind}" if isinstance(kind, str) else "averages"
         yield f"only {recorded} over passes are recorded: nothing tells noise from change."
     elif passes < MIN_PASSES:

@@ -57,7 +57,7 @@ def plan_subject(
         path=plan.path,
         layers=layer_records(plan, mapping),
         latencies_ms=_latencies(plan),
-        facts={
+        properties={
             "status": "complete",
             "network": PurePath(plan.model_path.replace("\\", "/")).name or plan.title,
             "backend": "TensorRT",

@@ -22,7 +22,7 @@ from dld_tui.core.compare.engines import (
 from dld_tui.core.compare.matching import Match, is_conversion
 from dld_tui.core.compare.records import Cell, ComparisonRow, label
 from dld_tui.core.compare.rows import certainty, half_width, ratio_text, signed, verdict
-from dld_tui.core.report.measured_facts import busy_text
+from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import cut_names

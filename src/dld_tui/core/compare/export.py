@@ -80,8 +80,10 @@ def described(subject: Subject) -> str:
 
 def place_and_maker(subject: Subject) -> tuple[str, str]:
     """Return the path of a report, and what made it: untrusted text."""
-    facts = (subject.facts.get(name) for name in ("backend", "execution_provider", "device"))
-    return relative_to_cwd(subject.path), " · ".join(str(fact) for fact in facts if fact)
+    properties = (
+        subject.properties.get(name) for name in ("backend", "execution_provider", "device")
+    )
+    return relative_to_cwd(subject.path), " · ".join(str(value) for value in properties if value)
 
 
 _DELTA = Unit("ms", signed)
@@ -115,7 +117,7 @@ class SideBySide(Protocol):
 
     @property
     def differences(self) -> Sequence[Difference]:
-        """Settings and facts that are not the same."""
+        """Settings and properties that are not the same."""
 
     def follows(self, row: ComparisonRow, index: int) -> bool | None:
         """Return whether a row changed as nearly all did; None where these have nothing common."""
@@ -282,7 +284,7 @@ def mismatches_of(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list
 
 
 def difference_table(comparison: SideBySide) -> Table[Difference]:
-    """Return the settings and facts that are not the same."""
+    """Return the settings and properties that are not the same."""
 
     def value(at: int) -> Column[Difference]:
         return Column(label(at), label(at), lambda difference: difference.values[at])
@@ -367,7 +369,7 @@ def comparison_json(
 
 
 def _report(index: int, subject: Subject, on_gpu: bool) -> JSON:
-    backend = subject.facts.get("backend")
+    backend = subject.properties.get("backend")
     at = percentile_of(backend if isinstance(backend, str) else "")
     latency = summarise(subject.latencies_ms, percentile_at=at) or summarise(
         subject.profiled_ms, LatencySource.PROFILED, at
@@ -375,7 +377,7 @@ def _report(index: int, subject: Subject, on_gpu: bool) -> JSON:
     return {
         "label": label(index),
         "path": subject.path,
-        **{name: subject.facts.get(name) for name in sorted(subject.facts)},
+        **{name: subject.properties.get(name) for name in sorted(subject.properties)},
         "model": dict(subject.model),
         "latency_ms": latency_json(latency),
         "layers": len(subject.layers),

@@ -39,10 +39,10 @@ class Subject:
     """Of a decoder, the tokens of the prompt that latencies and the first token are of."""
     profiled_ms: Sequence[float] = ()
     """Passes with profiling on, in order; empty when the layers were not timed by pass."""
-    facts: Mapping[str, JSON] = field(default_factory=dict)
+    properties: Mapping[str, JSON] = field(default_factory=dict)
     """``network``, ``backend``, ``execution_provider``, ``device``, ``created``, ``status``."""
     model: Mapping[str, JSON] = field(default_factory=dict)
-    """Facts of the model file: ``path``, ``sha256``, ``bytes``."""
+    """Of the model file: ``path``, ``sha256``, ``bytes``."""
     settings: Mapping[str, JSON] = field(default_factory=dict)
     """The request that was run."""
     environment: Mapping[str, JSON] = field(default_factory=dict)
@@ -50,9 +50,9 @@ class Subject:
 
 
 KIND = "layer_times"
-"""The fact that says that the times of layers are ``means`` over the passes, as in engines."""
+"""The property that says that the times of layers are ``means`` over the passes, as in engines."""
 PER_ITEM = "per_item"
-"""The fact that times were divided by this batch."""
+"""The property that times were divided by this batch."""
 MEANS = "means"
 
 
@@ -147,7 +147,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True)
 class Difference:
-    """A setting or a fact of the environment that is not the same in all reports."""
+    """A setting or a value of the environment that is not the same in all reports."""
 
     section: str
     """``report``, ``settings`` or ``environment``."""

@@ -67,7 +67,7 @@ class SweepComparison:
         return [
             Subject(
                 title, sweep.report, (),
-                facts={"network": Path(sweep.model).name, "backend": sweep.backend},
+                properties={"network": Path(sweep.model).name, "backend": sweep.backend},
                 model={"sha256": sweep.digest} if sweep.digest else {}, settings=sweep.settings,
             )
             for title, sweep in zip(titles, self.sweeps, strict=True)

@@ -32,7 +32,7 @@ from dld_tui.core.model.document.summary import summarise
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.params import is_same_file
-from dld_tui.core.report.measured_facts import busy_text
+from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.text import clip, shortened, visible
 
 if TYPE_CHECKING:

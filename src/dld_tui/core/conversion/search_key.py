@@ -15,7 +15,7 @@ _PACKAGES = ("dld-tui", "onnx", "onnxruntime", "onnxruntime-gpu")
 """Those that trials run; other versions may give other outcomes."""
 
 
-def search_facts(
+def search_conditions(
     settings: Mapping[str, JSON],
     document: Document,
     inputs: Iterable[Path | None] = (),

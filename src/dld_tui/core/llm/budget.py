@@ -76,12 +76,12 @@ def device_of(text: str) -> Device:
 
 def this_machine() -> Device:
     """Return the CPU of this machine; its peaks are known once a model was profiled here."""
-    facts = environment()
-    memory = facts.get("memory_bytes")
+    machine = environment()
+    memory = machine.get("memory_bytes")
     return Device(
         "this machine",
         memory if isinstance(memory, int) else None,
-        kept_peaks(str(facts.get("cpu", ""))),
+        kept_peaks(str(machine.get("cpu", ""))),
     )
 
 

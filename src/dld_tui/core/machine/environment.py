@@ -1,4 +1,4 @@
-"""Facts that are recorded with measurements: the machine, its state, and the model."""
+"""What is recorded with measurements: the machine, its state, and the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui import __version__
-from dld_tui.core.types import JSON, Facts
+from dld_tui.core.types import JSON, PlainValues
 
 if TYPE_CHECKING:
     pass
@@ -31,13 +31,13 @@ _ARM = "0x41"
 """The implementer number of Arm itself in ``/proc/cpuinfo``."""
 
 
-def environment(packages: Iterable[str] = ()) -> Facts:
-    """Return facts of this machine at this moment; what cannot be read is left out.
+def environment(packages: Iterable[str] = ()) -> PlainValues:
+    """Return what this machine is at this moment; what cannot be read is left out.
 
     Args:
         packages: Distributions whose versions matter, e.g. ``onnxruntime``.
     """
-    facts: Facts = {
+    machine: PlainValues = {
         "cpu": cpu_name(),
         "cpu_cores": physical_cores(),
         "cpu_threads": usable_threads(),
@@ -51,8 +51,8 @@ def environment(packages: Iterable[str] = ()) -> Facts:
         "python": platform.python_version(),
     }
     for package in packages:
-        facts[package] = package_version(package)
-    return {name: value for name, value in facts.items() if value is not None}
+        machine[package] = package_version(package)
+    return {name: value for name, value in machine.items() if value is not None}
 
 
 def package_version(distribution: str) -> str | None:
@@ -117,7 +117,7 @@ def _cpu_limit() -> float | None:
     return round(int(parts[0]) / int(parts[1]), 2)
 
 
-def _clocks() -> Facts:
+def _clocks() -> PlainValues:
     """Return the governor and frequencies of the processors, the distinct ones by commonness."""
     governors = sorted(
         {
@@ -224,12 +224,12 @@ class CpuWatch:
 
     def environment(self) -> Mapping[str, JSON]:
         """Return ``other_busy_threads``, the mean since the start, and ``load_average_after``."""
-        facts: dict[str, JSON] = {"load_average_after": _load_average()}
+        machine: dict[str, JSON] = {"load_average_after": _load_average()}
         now, passed = _busy_seconds(), time.monotonic() - self._at
         if now is not None and self._began is not None and passed > 0:
             others = (now - self._began) - (_own_seconds() - self._own)
-            facts["other_busy_threads"] = round(max(0.0, others / passed), 2)
-        return {name: value for name, value in facts.items() if value is not None}
+            machine["other_busy_threads"] = round(max(0.0, others / passed), 2)
+        return {name: value for name, value in machine.items() if value is not None}
 
 
 def _own_seconds() -> float:

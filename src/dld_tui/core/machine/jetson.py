@@ -1,4 +1,4 @@
-"""Facts from the files and tools of a Jetson: power modes, clocks of the GPU, the release.
+"""What is known from the files and tools of a Jetson: power modes, clocks of the GPU, the release.
 
 Formats: the header of ``/etc/nvpmodel.conf`` in Jetson Linux; NVIDIA's developer guides of R28 to
 R39, "Supported Modes and Power Efficiency"; and outputs that were published of each board.

@@ -41,11 +41,11 @@ from dld_tui.core.report.layer_table import (
     layer_table,
     node_link_json,
 )
-from dld_tui.core.report.measured_facts import (
+from dld_tui.core.report.measured_figures import (
     ReportInput,
     activations_peak,
     figure_of,
-    measured_facts,
+    measured_figures,
     measured_json,
     report_inputs,
 )
@@ -68,7 +68,7 @@ from dld_tui.core.tables.html_page import (
     Section,
     Tile,
     axis_marks,
-    facts,
+    definitions,
     histogram,
     number,
     page,
@@ -252,7 +252,9 @@ def report_page(report: Report) -> str:
     alone = ", kernels recorded alone" if drawn and report.kernel_passes else ""
     layers = layer_table(report.layers, "report html", wording=report.wording)
     sections = [
-        Section("answer", "In short", facts((ln.label, ln.text) for ln in first_lines(report))),
+        Section(
+            "answer", "In short", definitions((ln.label, ln.text) for ln in first_lines(report))
+        ),
         Section("advice", "What may help", paragraphs([*_advice(report)])),
         Section(
             "look", "What to look at", paragraphs([(n.text, n.kind) for n in notes_of(report)])
@@ -277,11 +279,11 @@ def report_page(report: Report) -> str:
         Section(
             "measured",
             "Also measured",
-            facts((fact.name, fact.text) for fact in measured_facts(report)),
+            definitions((figure.name, figure.text) for figure in measured_figures(report)),
         ),
-        Section("settings", "Settings", facts(_flat(report.settings))),
-        Section("environment", "Environment", facts(_flat(report.environment))),
-        Section("model", "Model", facts(_flat(report.model))),
+        Section("settings", "Settings", definitions(_flat(report.settings))),
+        Section("environment", "Environment", definitions(_flat(report.environment))),
+        Section("model", "Model", definitions(_flat(report.model))),
     ]
     return page(report.network or report.path.name, subtitle, _tiles(report), sections)
 
@@ -461,7 +463,7 @@ def _readable(name: str, value: JSON) -> tuple[str, str]:
 
 def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
     """Return the document of ``dld report --json``. Fields may be added, never renamed."""
-    latency, load_ms = report.latency, report.facts.get("load_ms")
+    latency, load_ms = report.latency, report.properties.get("load_ms")
     intervals = map(report.measurement.range_ms, report.layers)
     document: dict[str, JSON] = {
         "path": str(report.path),
@@ -487,10 +489,10 @@ def report_json(report: Report, by: str | None = None) -> dict[str, JSON]:
         "inputs": [report_input.to_json() for report_input in report_inputs(report)],
         "advice": advice_json(report),
         "gpu": gpu_json(report),
-        "cost": cost_json(report.layers, report.facts.get("energy_per_inference_j")),
+        "cost": cost_json(report.layers, report.properties.get("energy_per_inference_j")),
         "memory": memory_json(report.layers),
         "startup": [] if load_ms is None else [{"stage": "session", "ms": load_ms}],
-        "energy_j": report.facts.get("energy_per_inference_j"),
+        "energy_j": report.properties.get("energy_per_inference_j"),
         "llm": llm_json(generation_of(report)),
         "measured": measured_json(report),
         "layers": [
@@ -533,7 +535,7 @@ def gpu_json(report: Report) -> JSON:
             "attributed_percent": summary.attributed_percent,
             "slowed_by": summary.slowed_by,
         },
-        "timeline": report.facts.get("gpu_timeline"),
+        "timeline": report.properties.get("gpu_timeline"),
         "counters": counters,
     }
 
@@ -665,16 +667,16 @@ def write_layers(
 ) -> list[str]:
     """Write the layers with the writer of a package, a row each, and return remarks for the user.
 
-    The columns are those of the CSV with their types; facts of the run come with them.
+    The columns are those of the CSV with their types; properties of the run come with them.
 
     Raises:
         UnavailableError: The writer needs a package that is not installed.
         SaveError: The file cannot be written.
     """
     names = ("network", "backend", "execution_provider", "device", "created")
-    facts = {name: str(getattr(report, name) or "") for name in names}
+    metadata = {name: str(getattr(report, name) or "") for name in names}
     tables = [("Layers", layer_table(report.layers, "report parquet"))]
-    return write_tables(writer, path, tables, facts, overwrite=overwrite)
+    return write_tables(writer, path, tables, metadata, overwrite=overwrite)
 
 
 def _write_csv(report: Report, path: Path, *, overwrite: bool = False) -> list[str]:

@@ -1,6 +1,6 @@
 """The answer of a report in about ten lines: what it took, where the time goes, what to do.
 
-Text, HTML and screens show these lines; each fact is in one of them. All text is visible.
+Text, HTML and screens show these lines; each figure is in one of them. All text is visible.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.groups import are_launches, costliest, costs_text, has_gpu_times
 from dld_tui.core.report.layer_table import layer_names, short_provider
-from dld_tui.core.report.measured_facts import (
+from dld_tui.core.report.measured_figures import (
     activations_peak,
     busy_text,
     figure_of,
@@ -93,7 +93,7 @@ def headline(report: Report) -> str:
             f"   (prompt {first.prompt:,}, batch {first.batch:,}; {ms(first.token_ms)} ms a token)"
         )
     latency = report.latency
-    if report.facts.get(LAYERS_ONLY):
+    if report.properties.get(LAYERS_ONLY):
         return f"{name}   layers sum to {ms(report.measurement.total_ms)} ms"
     if latency is None:
         return f"{name}   nothing was measured"
@@ -111,7 +111,7 @@ def brief(report: Report) -> str:
         text = f"{ms(first.first_token_ms)} ms to the first token, {first.rate_text} tokens/s"
         return f"{text} on {visible(where)}"
     latency = report.latency
-    if report.facts.get(LAYERS_ONLY):
+    if report.properties.get(LAYERS_ONLY):
         return f"layers sum to {ms(report.measurement.total_ms)} ms on {visible(where)}"
     if latency is None:
         return "nothing was measured"
@@ -286,15 +286,15 @@ def _advice(report: Report, steps: Sequence[NextStep]) -> str:
 
 
 def _memory(report: Report) -> str:
-    facts = report.facts
+    properties = report.properties
     parts = []
     for key, name in (("peak_memory_bytes", "process"), ("gpu_memory_bytes", "GPU")):
-        if (size := figure_of(facts.get(key))) is not None:
+        if (size := figure_of(properties.get(key))) is not None:
             parts.append(f"{fmt.size(round(size))} {name}")
     peak = activations_peak(report.layers)
     if peak is not None:
         parts.append(f"{fmt.size(peak.in_use_bytes)} activations")
-    text, load = ", ".join(parts), figure_of(facts.get("load_ms"))
+    text, load = ", ".join(parts), figure_of(properties.get("load_ms"))
     if load is not None:
         text += f"{'; ' if text else ''}loads in {fmt.duration(load / 1000)}"
     return text

@@ -17,7 +17,7 @@ from dld_tui.core.model.operators.categories import REARRANGING
 from dld_tui.core.report.generation import generation_of, sharing_gain
 from dld_tui.core.report.gpu_kernels import GpuSummary, gpu_summary
 from dld_tui.core.report.groups import HOST, are_launches, has_gpu_times, is_split
-from dld_tui.core.report.measured_facts import busy_text
+from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.roofline import roof_percent
 from dld_tui.core.report.schema import COMMAND
@@ -172,7 +172,7 @@ def _same_command(report: Report) -> str:
     Its words are foreign: those of another program, or that could write a file or run code that
     the user did not choose, are not advised.
     """
-    words = report.facts.get(COMMAND)
+    words = report.properties.get(COMMAND)
     texts = [word for word in words if isinstance(word, str)] if isinstance(words, list) else []
     entries = [value for option, value in pairwise(texts) if option in _ENTRIES]
     is_harmless = (
@@ -508,7 +508,7 @@ _NARROWER = {"int8": 1 / 4, "fp16": 1 / 2}
 def _is_held_up(report: Report, summary: GpuSummary) -> bool:
     """Return whether launches hold up the GPU, which a CUDA graph would help against."""
     waits = summary.true_speed and summary.gap_percent > _WORTH_PERCENT
-    return waits and not report.facts.get(CUDA_GRAPH)
+    return waits and not report.properties.get(CUDA_GRAPH)
 
 
 def _share_of(report: Report, types: frozenset[str]) -> tuple[float, tuple[int, ...]]:

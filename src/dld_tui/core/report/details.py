@@ -1,7 +1,7 @@
 """The details of a layer as JSON: in the column ``details`` of reports, and in JSON output.
 
-One flat object has the fields of `Cost` and `EngineFacts`, those of `Layer` without a column, and
-whatever a later version adds.
+One flat object has the fields of `Cost` and `LayerInformation`, those of `Layer` without a column,
+and whatever a later version adds.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, get_args
 
-from dld_tui.core.report.records import Bound, Cost, EngineFacts, Layer, SharedBy
+from dld_tui.core.report.records import Bound, Cost, Layer, LayerInformation, SharedBy
 from dld_tui.core.types import JSON
 
 _ACCEPTED: Mapping[str, tuple[frozenset[type], tuple[str, ...]]] = {
@@ -24,7 +24,7 @@ _ACCEPTED: Mapping[str, tuple[frozenset[type], tuple[str, ...]]] = {
 }
 """The types of JSON values, and the words if these are all, by the type of a field."""
 _MOST = sys.float_info.max
-_PARTS = {"layer": Layer, "cost": Cost, "engine": EngineFacts}
+_PARTS = {"layer": Layer, "cost": Cost, "engine": LayerInformation}
 _OWN = ("node_index", "around", "shared_by")
 _KNOWN = {
     field.name: (part, field.default, *_ACCEPTED[str(field.type)])
@@ -64,7 +64,7 @@ def details_fields(details: Mapping[str, Any]) -> dict[str, Any]:
     if cost:
         own["cost"] = Cost(**cost)
     if engine:
-        own["engine"] = EngineFacts(**engine)
+        own["engine"] = LayerInformation(**engine)
     if other:
         own["other"] = other
     return own

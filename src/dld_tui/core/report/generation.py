@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from dld_tui.core.types import JSON
 
 GENERATION = "generation"
-"""The fact of a report that has the figures."""
+"""The property of a report that has the figures."""
 SHARED_BUFFER = "generation_shared"
-"""The fact that has those of the same with past and present in one buffer, if that was tried."""
+"""The property with those of the same with past and present in one buffer, if that was tried."""
 
 
 @dataclass(frozen=True)
@@ -176,12 +176,12 @@ def big_numbers(figures: Sequence[GenerationFigures]) -> list[tuple[str, str]]:
 
 def generation_of(report: Report) -> list[GenerationFigures]:
     """Return the figures of a report; empty where it has none."""
-    return figures_of_facts(report.facts)
+    return stored_figures(report.properties)
 
 
-def figures_of_facts(facts: Mapping[str, JSON]) -> list[GenerationFigures]:
-    """Return the figures among the facts of a report; empty where there are none."""
-    stored = facts.get(GENERATION)
+def stored_figures(properties: Mapping[str, JSON]) -> list[GenerationFigures]:
+    """Return the figures among the properties of a report; empty where there are none."""
+    stored = properties.get(GENERATION)
     if not isinstance(stored, list):
         return []
     valid = []
@@ -294,7 +294,7 @@ _WORTH = 1.03
 def sharing_gain(report: Report) -> SharingGain | None:
     """Return what a shared buffer would certainly bring; None if nothing, or if it is unknown."""
     try:
-        shared: GenerationFigures = decode(GenerationFigures, report.facts.get(SHARED_BUFFER))
+        shared: GenerationFigures = decode(GenerationFigures, report.properties.get(SHARED_BUFFER))
     except ActivityError:
         return None
     plain = [

@@ -20,7 +20,7 @@ from dld_tui.core.statistics import summarise
 BURST_S = 0.1
 """How long calls follow each other without a pause; progress is reported between bursts."""
 PROCESSOR_MS = "processor_ms"
-"""The fact of a report with the processor time of the calling thread per pass, without recording.
+"""The property with the processor time of the calling thread per pass, without recording.
 
 Present where that equals the duration of a pass on an idle machine."""
 _BURST_CALLS = 20_000

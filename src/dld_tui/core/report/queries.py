@@ -47,7 +47,7 @@ Query: TypeAlias = Callable[..., "list[tuple[Any, ...]]"]
 _CONFIDENCES: tuple[Confidence, ...] = ("tensor", "name", "rule", "none")
 
 
-def read_facts(query: Query, table: str, key: str) -> dict[str, JSON]:
+def read_properties(query: Query, table: str, key: str) -> dict[str, JSON]:
     """Return the rows of a table of names and JSON values."""
     rows = query(f"SELECT {key}, value FROM {table}")
     return {text_of(name, "key"): json_of(value, f"{table} {name!r}") for name, value in rows}

@@ -107,7 +107,7 @@ NOTHING_KNOWN = Cost()
 
 @final
 @dataclass(frozen=True, slots=True)
-class EngineFacts:
+class LayerInformation:
     """What the files of an engine say of a layer. Texts are foreign, and empty if unknown."""
 
     engine_layer: int | None = None
@@ -162,7 +162,7 @@ class Layer:
     nodes: tuple[NodeLink, ...] = ()
     confidence: Confidence = "none"
     cost: Cost | None = None
-    engine: EngineFacts | None = None
+    engine: LayerInformation | None = None
     node_index: int | None = None
     """The number of its node in the graph that ONNX Runtime ran."""
     around: str = ""
@@ -170,7 +170,7 @@ class Layer:
     shared_by: SharedBy | None = None
     """How its time was shared over several nodes."""
     other: Mapping[str, JSON] | None = field(default=None, hash=False)
-    """What else a report says of it, such as facts of a later version."""
+    """What else a report says of it, such as what a later version records."""
     index: int = -1
     """The layer's number in the report, in order of first execution."""
     time_ms: float | None = None

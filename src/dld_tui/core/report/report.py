@@ -39,7 +39,7 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.report import schema
 from dld_tui.core.report.formats.trace_events import depths
-from dld_tui.core.report.generation import figures_of_facts
+from dld_tui.core.report.generation import stored_figures
 from dld_tui.core.report.groups import GROUPINGS, group_layers, priced
 from dld_tui.core.report.pass_statistics import (
     ATTRIBUTED_PASSES,
@@ -50,12 +50,12 @@ from dld_tui.core.report.pass_statistics import (
 from dld_tui.core.report.queries import (
     read_counters,
     read_events,
-    read_facts,
     read_gpu_events,
     read_latencies,
     read_layers,
     read_notes,
     read_passes,
+    read_properties,
     read_series,
     read_tracks,
     with_whole_shares,
@@ -88,11 +88,11 @@ if TYPE_CHECKING:
 
 
 LAYERS_ONLY = "layers_only"
-"""The fact of a report that is true when a pass is only the sum of its layers: other programs'
+"""The property of a report that is true when a pass is only the sum of its layers: other programs'
 measurements have no end-to-end latency."""
 PHASES_ONLY = "phases_only"
-"""The fact of a report that is true when the layers are the phases of whole inferences, copies and
-compute, and the passes are the inferences of the latency loop."""
+"""The property that is true when the layers are the phases of whole inferences, copies and compute,
+and the passes are the inferences of the latency loop."""
 
 
 _DISTORTED_PERCENT = 10.0
@@ -112,10 +112,10 @@ class Report:
         execution_provider: Of the session.
         device: The processor's name.
         created: When the run started, ISO 8601, UTC; empty when unknown.
-        model: Facts of the model file: ``path``, ``bytes``, ``mtime_ns``, …
+        model: What is known of the model file: ``path``, ``bytes``, ``mtime_ns``, …
         settings: The request that was run.
         environment: Versions, clocks and so on.
-        facts: All rows of the ``report`` table.
+        properties: All rows of the ``report`` table.
         notes: Remarks of the run.
         latency: The latency loop's summary; of the profiled passes when there was no loop; None
             when nothing was measured.
@@ -139,17 +139,17 @@ class Report:
         self._connection = connection
         self._lock = threading.Lock()
         self.version = schema.version_of(connection)
-        self.facts = read_facts(self._query, "report", "key")
-        self.status = "complete" if self.facts.get("status") == "complete" else "partial"
+        self.properties = read_properties(self._query, "report", "key")
+        self.status = "complete" if self.properties.get("status") == "complete" else "partial"
         self.network = self._text("network")
         self.backend = self._text("backend")
         self.execution_provider = self._text("execution_provider")
         self.device = self._text("device")
         self.created = self._text("created")
-        model = self.facts.get("model")
+        model = self.properties.get("model")
         self.model: dict[str, JSON] = model if isinstance(model, dict) else {}
-        self.settings = read_facts(self._query, "settings", "name")
-        self.environment = read_facts(self._query, "environment", "name")
+        self.settings = read_properties(self._query, "settings", "name")
+        self.environment = read_properties(self._query, "environment", "name")
         self.notes = read_notes(self._query)
         self.tracks = read_tracks(self._query)
         self._problems: list[str] = []
@@ -167,7 +167,7 @@ class Report:
         self._read_gpu()
         self.gpu_passes = self._read_gpu_passes(states)
         is_contradictory = _is_contradictory(self.layers)
-        is_stored = self.status == "complete" and self.facts.get(FASTEST_QUARTER) is True
+        is_stored = self.status == "complete" and self.properties.get(FASTEST_QUARTER) is True
         if is_contradictory or not is_stored:
             self.layers = self._with_statistics(self.layers)
         if is_contradictory:
@@ -181,7 +181,7 @@ class Report:
 
             self.layers = with_reached_roofs(self.layers)
         # Files of decoders may hold their single steps: these are no latencies of repetitions.
-        repeated = [figures.tokens_ms for figures in figures_of_facts(self.facts)[:1]]
+        repeated = [figures.tokens_ms for figures in stored_figures(self.properties)[:1]]
         of_tokens = next(filter(None, repeated), ())
         self.latencies = self._sound_latencies(of_tokens or read_latencies(self._query))
         self.latency = self._summary(self.latencies, LatencySource.LOOP) or self.profiled_latency
@@ -203,7 +203,7 @@ class Report:
         return ordered[(len(ordered) - 1) // 2][1] if ordered else None
 
     def _read_gpu(self) -> None:
-        reason = self.facts.get(GPU_ABSENT)
+        reason = self.properties.get(GPU_ABSENT)
         self.gpu_absent: str | None = reason if isinstance(reason, str) and reason else None
         self.counters: tuple[Counter, ...] = ()
         self.has_gpu_events = False
@@ -324,7 +324,7 @@ class Report:
         if gpu and not self.has_gpu_events:
             return None
         numbers = self.gpu_passes if gpu else {pass_.index for pass_ in self.counted_passes}
-        known = not self.facts.get(LAYERS_ONLY)  # else passes are sums of layers
+        known = not self.properties.get(LAYERS_ONLY)  # else passes are sums of layers
         lengths = {
             pass_.index: pass_.duration_us / 1000 if known else math.nan
             for pass_ in self.passes
@@ -359,7 +359,7 @@ class Report:
         from dld_tui.core.codec import decode
         from dld_tui.core.machine.peaks import Peaks
 
-        stored = self.facts.get("roofs")
+        stored = self.properties.get("roofs")
         found = dict[str, Peaks]()
         for provider, roof in stored.items() if isinstance(stored, dict) else ():
             with contextlib.suppress(DldError):
@@ -369,7 +369,7 @@ class Report:
     @property
     def is_order_certain(self) -> bool | None:
         """Whether the costliest layers are in their order; None when nothing can be said."""
-        if self.facts.get(LAYERS_ONLY) or self.has_phases:
+        if self.properties.get(LAYERS_ONLY) or self.has_phases:
             return None
         return self.measurement.is_order_certain
 
@@ -387,7 +387,7 @@ class Report:
 
         None also when passes are but sums of layers, see `LAYERS_ONLY`, or whole inferences.
         """
-        if self.facts.get(LAYERS_ONLY) or self.has_phases:
+        if self.properties.get(LAYERS_ONLY) or self.has_phases:
             return None
         durations = (pass_.duration_us / 1000 for pass_ in self.counted_passes)
         return self._summary(durations, LatencySource.PROFILED)
@@ -418,14 +418,14 @@ class Report:
     @property
     def has_phases(self) -> bool:
         """Whether the layers are phases of whole inferences, which ran without profiling."""
-        return bool(self.facts.get(PHASES_ONLY))
+        return bool(self.properties.get(PHASES_ONLY))
 
     @property
     def wording(self) -> Wording:
         """What the rows are, and what their times are."""
         if self.has_phases:
             return PHASES
-        return LAYER_MEANS if self.facts.get(LAYERS_ONLY) else Wording()
+        return LAYER_MEANS if self.properties.get(LAYERS_ONLY) else Wording()
 
     def _summary(self, values: Iterable[float], source: LatencySource) -> LatencySummary | None:
         return summarise(values, source, percentile_of(self.backend))
@@ -505,7 +505,7 @@ class Report:
             return self._connection.execute(sql, values).fetchall()
 
     def _text(self, key: str) -> str:
-        value = self.facts.get(key)
+        value = self.properties.get(key)
         return value if isinstance(value, str) else ""
 
 
@@ -534,7 +534,7 @@ def temporary_report(
 
     Args:
         path: The file, which becomes the path of the report.
-        fill: Called once to add layers, passes and facts.
+        fill: Called once to add layers, passes and properties.
         network: The display name of the model.
         backend: The program that measured.
         amend: Called with the finished database, for figures of `path` that are not of passes.
@@ -553,7 +553,9 @@ def temporary_report(
             settings={},
             environment={},
         ) as writer:
-            writer.set_fact("created", "")  # when it was measured is not known, unless `fill` does
+            writer.set_property(
+                "created", ""
+            )  # when it was measured is not known, unless `fill` does
             fill(writer)
         if amend is not None:
             with saving(writer.path):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dld_tui.core.errors import DldError
 from dld_tui.core.report import schema
 from dld_tui.core.report.queries import (
-    read_facts,
+    read_properties,
 )
 from dld_tui.core.report.records import (
     Layer,
@@ -49,10 +49,10 @@ def model_of(report: str) -> str | None:
         DldError: It is no report.
     """
     with contextlib.closing(schema.open_database(Path(report))) as connection:
-        facts = read_facts(
+        properties = read_properties(
             lambda sql, values=(): connection.execute(sql, values).fetchall(), "report", "key"
         )
-    stored = facts.get("model")
+    stored = properties.get("model")
     path = stored.get("path") if isinstance(stored, dict) else None
     return os.path.realpath(path) if isinstance(path, str) else None
 

@@ -238,7 +238,7 @@ VERSION = 2
 
 TABLES = MappingProxyType(
     {
-        # One row a fact; `value` is JSON, so that a number stays a number.
+        # One row a property; `value` is JSON, so that a number stays a number.
         "report": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
         "settings": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
         "environment": "name TEXT PRIMARY KEY, value TEXT NOT NULL",
@@ -480,14 +480,14 @@ def reading(path: Path) -> Iterator[None]:
 
 
 COMMAND = "command"
-"""The fact of a report that has the words of the command that made it, without where it was
+"""The property of a report that has the words of the command that made it, without where it was
 written."""
 _TABLES = {"report": "key", "settings": "name"}
 """Tables of values, and the column that names a row."""
 
 
 def relocate(path: Path, renames: Mapping[str, str], target: str = "") -> bool:
-    """Replace paths in the facts and settings of a report; return whether the file is a report.
+    """Replace paths in properties and settings of a report; return whether the file is a report.
 
     The command that made it is changed to one that repeats it from this machine.
 

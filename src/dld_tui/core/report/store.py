@@ -150,7 +150,7 @@ class ReportWriter:
                 writer._close()
                 written.unlink(missing_ok=True)
                 raise
-        facts: dict[str, JSON] = {
+        properties: dict[str, JSON] = {
             "status": "partial",
             "network": network,
             "backend": backend,
@@ -160,7 +160,7 @@ class ReportWriter:
             "model": dict(model),
         }
         for table, values in (
-            ("report", facts),
+            ("report", properties),
             ("settings", settings),
             ("environment", environment),
         ):
@@ -171,7 +171,7 @@ class ReportWriter:
         writer.flush()
         return writer
 
-    def set_fact(self, key: str, value: Any) -> None:
+    def set_property(self, key: str, value: Any) -> None:
         """Set a row of the ``report`` table, e.g. ``clock_origin_ns``; replaces an earlier one.
 
         Args:
@@ -300,7 +300,7 @@ class ReportWriter:
 
     def set_gpu_absent(self, reason: str) -> None:
         """Say why nothing of the GPU was measured; shown where its lanes would be."""
-        self.set_fact(GPU_ABSENT, reason)
+        self.set_property(GPU_ABSENT, reason)
 
     @property
     def is_open(self) -> bool:
@@ -332,7 +332,7 @@ class ReportWriter:
             SaveError: It cannot be written.
         """
         self._summarise()
-        self.set_fact("status", "complete")
+        self.set_property("status", "complete")
         self.flush()
         self._close()
         if self.written_path != self.path:
@@ -413,7 +413,7 @@ class ReportWriter:
             states = {index: state for index, (_, _, state) in self._pass_rows.items()}
             store_statistics(self._database, states)
             store_counters(self._database)
-        self.set_fact(FASTEST_QUARTER, True)
+        self.set_property(FASTEST_QUARTER, True)
         self.flush()
 
     def _write_pass(self, index: int) -> None:

@@ -22,7 +22,7 @@ from dld_tui.core.report.groups import (
     is_split,
 )
 from dld_tui.core.report.layer_table import layer_names
-from dld_tui.core.report.measured_facts import busy_text
+from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
 from dld_tui.core.statistics import FEW_FOR_P99, LatencySource, LatencySummary, summarise
@@ -49,7 +49,7 @@ _TENSOR_TYPES = ("conv", "gemm", "matmul", "attention", "einsum")
 _NAME_CELLS = 40
 _GRAPH_OPTIONS = "--io-binding --provider-option enable_cuda_graph=1"
 CUDA_GRAPH = "cuda_graph"
-"""The fact of a report that is true when passes replayed a CUDA graph."""
+"""The property of a report that is true when passes replayed a CUDA graph."""
 
 
 def _absent(report: Report) -> list[str]:
@@ -109,7 +109,7 @@ def _doubts(report: Report, summary: GpuSummary) -> list[str]:
             " captures no CUDA graph of it."
         )
     elif waits and short:
-        graph = "" if report.facts.get(CUDA_GRAPH) else f" CUDA graphs ({_GRAPH_OPTIONS}),"
+        graph = "" if report.properties.get(CUDA_GRAPH) else f" CUDA graphs ({_GRAPH_OPTIONS}),"
         lines.append(
             f"Launch-bound: without profiling overhead, the GPU waits {summary.gap_percent:.0f} %"
             " of the pass, and half of its kernels are shorter than"
@@ -276,7 +276,7 @@ def _order_lines(report: Report) -> list[str]:
     measurement = report.measurement
     timed = sum(bool(layer.cost_ms) for layer in report.layers)
     is_told = report.is_order_certain is not None
-    if is_told or timed < 2 or report.facts.get(LAYERS_ONLY) or report.has_phases:
+    if is_told or timed < 2 or report.properties.get(LAYERS_ONLY) or report.has_phases:
         return []
     samples = measurement.own if measurement.gpu is None else measurement.gpu
     passes = 0 if samples is None else samples.passes
@@ -308,7 +308,7 @@ def coverage_lines(report: Report) -> list[str]:
     total, whole = figures.total_ms, figures.pass_ms
     if figures.own is None:
         return []
-    if report.facts.get(LAYERS_ONLY):
+    if report.properties.get(LAYERS_ONLY):
         return [f"Layers sum to {fmt.milliseconds(total)} ms."]
     launched = any(map(is_launched, report.layers))
     rows = "Launches" if launched else report.wording.rows.capitalize()

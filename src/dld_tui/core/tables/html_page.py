@@ -238,7 +238,7 @@ def paragraphs(lines: Sequence[tuple[str, str]]) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def facts(rows: Iterable[tuple[str, str]]) -> str:
+def definitions(rows: Iterable[tuple[str, str]]) -> str:
     """Return names and values, not sorted; empty text without rows."""
     body = "".join(
         f'<tr><th scope="row">{text(name)}</th><td>{text(value)}</td></tr>' for name, value in rows

@@ -22,8 +22,8 @@ class TableWriter:
     title: str
     """The format in a sentence, such as ``Parquet (needs pyarrow)``."""
     content: Callable[[Sequence[tuple[str, Table[Any]]], Mapping[str, str]], bytes]
-    """Takes named tables, one if not `several`, and facts about them; returns the file. Names,
-    facts and cells are untrusted text."""
+    """Takes named tables, one if not `several`, and metadata about them; returns the file. Names,
+    metadata and cells are untrusted text."""
     several: bool = False
     """Whether a file holds several tables."""
 
@@ -43,7 +43,7 @@ def write_tables(
     writer: TableWriter,
     path: Path,
     tables: Sequence[tuple[str, Table[Any]]],
-    facts: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str] | None = None,
     *,
     overwrite: bool = False,
 ) -> list[str]:
@@ -55,7 +55,7 @@ def write_tables(
         ActivityError: The writer has a bug.
     """
     try:
-        content = writer.content(tables, facts or {})
+        content = writer.content(tables, metadata or {})
     except (DldError, OSError):
         raise
     # The seam to code of others, which may raise anything.

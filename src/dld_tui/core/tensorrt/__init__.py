@@ -1,1 +1,1 @@
-"""TensorRT without the library: settings, trtexec's options, profiles, facts of a library."""
+"""TensorRT without the library: settings, options of trtexec, profiles, what a library can do."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.params import settings_of
-from dld_tui.core.tensorrt.facts import STRONG, LibraryFacts
+from dld_tui.core.tensorrt.capabilities import STRONG, LibraryCapabilities
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.tactics import CACHE, reason_against
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
@@ -95,40 +95,42 @@ _INSTEAD: Mapping[str, str] = MappingProxyType(
 """What to do where types come from the model."""
 
 
-def reasons(facts: LibraryFacts) -> dict[str, str]:
+def reasons(capabilities: LibraryCapabilities) -> dict[str, str]:
     """Return why settings are not available with a library, by field name; empty if unusable.
 
     The texts are short: they appear next to the fields of a form.
     """
-    if not facts.usable:
+    if not capabilities.usable:
         return {}
-    by_setting = _typing_reasons() if facts.world == STRONG else {}
-    name = facts.title
+    by_setting = _typing_reasons() if capabilities.world == STRONG else {}
+    name = capabilities.title
     for setting, flags in _FLAGS.items():
-        if not any(flag in facts.flags for flag in flags):
+        if not any(flag in capabilities.flags for flag in flags):
             by_setting.setdefault(setting, f"{name} has no such flag")
     for setting, members in _MEMBERS.items():
-        if not any(member in facts.has for member in members):
+        if not any(member in capabilities.has for member in members):
             by_setting.setdefault(setting, f"{name} cannot do this")
-    if facts.module == _RTX:
+    if capabilities.module == _RTX:
         by_setting["hardware_compatible"] = "TensorRT-RTX ignores it"
         by_setting["build_route"] = "TensorRT-RTX has no knobs"  # though 1.6 on have the property
-    if facts.module == "tensorrt" and (11,) <= facts.version_numbers < _DLA_AGAIN:
+    if capabilities.module == "tensorrt" and (11,) <= capabilities.version_numbers < _DLA_AGAIN:
         by_setting.setdefault("dla_core", "none in 11.0 to 11.4.0; 11.4.1 has it on AGX Orin")
     if "dla_core" in by_setting:
         by_setting |= dict.fromkeys(
             ("gpu_fallback", "layer_device", *_FOR_DLA), by_setting["dla_core"]
         )
-    if problem := reason_against(CACHE, facts):
+    if problem := reason_against(CACHE, capabilities):
         by_setting["editable_timing_cache"] = problem
-    if not facts.tactic_sources:
+    if not capabilities.tactic_sources:
         by_setting.setdefault("tactic_sources", f"{name} has only one")
     return by_setting
 
 
-def library_reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+def library_reasons(
+    values: Mapping[str, JSON], capabilities: LibraryCapabilities | None
+) -> dict[str, str]:
     """Return why settings of a build cannot be used, by field name; none while nothing is known."""
-    return reasons(facts) if facts is not None else {}
+    return reasons(capabilities) if capabilities is not None else {}
 
 
 def _typing_reasons() -> dict[str, str]:
@@ -140,44 +142,44 @@ def _typing_reasons() -> dict[str, str]:
 ON_A_TARGET = "Run it on a target that has a GPU, with --target NAME"
 
 
-def refused(settings: BuildSettings, facts: LibraryFacts) -> list[str]:
+def refused(settings: BuildSettings, capabilities: LibraryCapabilities) -> list[str]:
     """Return requested settings that are not available, as one sentence each with the option.
 
     Settings at their default value are ignored.
     """
     problems = []
-    why = reasons(facts)
+    why = reasons(capabilities)
     for setting in settings_of(BuildSettings):
         name, value = setting.name, getattr(settings, setting.name)
         if name in why and value != setting.default and not _is_harmless(name, value):
-            instead = _INSTEAD.get(name) if facts.world == STRONG else None
+            instead = _INSTEAD.get(name) if capabilities.world == STRONG else None
             if name == "hardware_compatible":
                 instead = "name the GPUs with --compute-capability"
             reason = f"{why[name]}: {instead}" if instead else why[name]
             problems.append(f"{_flag(setting.param.spellings)} cannot be used: {reason}")
     for check in _CHECKS:
-        problems += check(settings, facts)
+        problems += check(settings, capabilities)
     return problems
 
 
-def require_available(settings: BuildSettings, facts: LibraryFacts) -> None:
+def require_available(settings: BuildSettings, capabilities: LibraryCapabilities) -> None:
     """Refuse settings of a build that a library cannot carry out.
 
     Raises:
         UsageError: Says which, and why.
     """
-    if problems := refused(settings, facts):
-        raise UsageError(f"{facts.title}: {'; '.join(problems)}")
+    if problems := refused(settings, capabilities):
+        raise UsageError(f"{capabilities.title}: {'; '.join(problems)}")
 
 
-def require_driver(facts: LibraryFacts, hint: str = ON_A_TARGET) -> None:
+def require_driver(capabilities: LibraryCapabilities, hint: str = ON_A_TARGET) -> None:
     """Refuse a library that cannot run engines.
 
     Raises:
         UnavailableError: There is no driver.
     """
-    if facts.no_driver:
-        message = f"{facts.title} cannot run engines here: {facts.no_driver}"
+    if capabilities.no_driver:
+        message = f"{capabilities.title} cannot run engines here: {capabilities.no_driver}"
         raise UnavailableError(message, hint=hint)
 
 
@@ -191,34 +193,34 @@ def _flag(spellings: tuple[str, ...]) -> str:
     return spellings[0] if spellings else "this setting"
 
 
-def _choices(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
+def _choices(settings: BuildSettings, capabilities: LibraryCapabilities) -> Iterable[str]:
     level = settings.hardware_compatible.upper()
-    if level != "NONE" and f"HardwareCompatibilityLevel.{level}" not in facts.has:
-        yield f"--hardware-compatible {settings.hardware_compatible}: {facts.title} lacks it"
-    strongly = settings.typing == "strong" and facts.world != STRONG
-    if strongly and "NetworkDefinitionCreationFlag.STRONGLY_TYPED" not in facts.has:
-        yield f"--typing strong: {facts.title} lacks it"
-    if settings.refit == "strip" and not facts.flags & {"STRIP_PLAN", "WEIGHTLESS"}:
-        yield f"--refit-mode strip: {facts.title} cannot leave weights out"
+    if level != "NONE" and f"HardwareCompatibilityLevel.{level}" not in capabilities.has:
+        yield f"--hardware-compatible {settings.hardware_compatible}: {capabilities.title} lacks it"
+    strongly = settings.typing == "strong" and capabilities.world != STRONG
+    if strongly and "NetworkDefinitionCreationFlag.STRONGLY_TYPED" not in capabilities.has:
+        yield f"--typing strong: {capabilities.title} lacks it"
+    if settings.refit == "strip" and not capabilities.flags & {"STRIP_PLAN", "WEIGHTLESS"}:
+        yield f"--refit-mode strip: {capabilities.title} cannot leave weights out"
     for text in settings.compute_capability:
-        known = facts.compute_capabilities
+        known = capabilities.compute_capabilities
         if known and text.lower() != "current" and text not in known:
-            yield f"--compute-capability {text}: {facts.title} builds for {', '.join(known)}"
+            yield f"--compute-capability {text}: {capabilities.title} builds for {', '.join(known)}"
 
 
-def _lists(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
-    known = {*facts.tactic_sources, "NONE"}
-    for source in settings.tactic_sources if facts.tactic_sources else ():
+def _lists(settings: BuildSettings, capabilities: LibraryCapabilities) -> Iterable[str]:
+    known = {*capabilities.tactic_sources, "NONE"}
+    for source in settings.tactic_sources if capabilities.tactic_sources else ():
         if source.lstrip("+-") not in known:
-            listed = ", ".join(sorted(facts.tactic_sources))
-            yield f"--tactic-source {source}: {facts.title} has {listed}"
+            listed = ", ".join(sorted(capabilities.tactic_sources))
+            yield f"--tactic-source {source}: {capabilities.title} has {listed}"
     for item in settings.preview_features:
         name = item.lstrip("+-").upper()
-        if f"PreviewFeature.{name}" not in facts.has:
-            yield f"--preview-feature {item}: {facts.title} has no preview feature {name}"
+        if f"PreviewFeature.{name}" not in capabilities.has:
+            yield f"--preview-feature {item}: {capabilities.title} has no preview feature {name}"
 
 
-def _together(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
+def _together(settings: BuildSettings, capabilities: LibraryCapabilities) -> Iterable[str]:
     if settings.gpu_fallback and settings.dla_core is None and not settings.layer_device:
         yield "--gpu-fallback is for --dla-core"
     for name in _FOR_DLA:
@@ -226,7 +228,7 @@ def _together(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
             yield f"--{name.replace('_', '-')} is for --dla-core"
     if settings.exclude_lean_runtime and not settings.version_compatible:
         yield "--exclude-lean-runtime is for --version-compatible"
-    weak = facts.world != STRONG
+    weak = capabilities.world != STRONG
     if weak and settings.weight_streaming and settings.typing != "strong":
         yield "--weight-streaming needs --typing strong"
     if weak and settings.typing == "strong":
@@ -244,7 +246,7 @@ def _together(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
         yield "--timing-cache and --no-timing-cache are both given"
 
 
-def _names(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
+def _names(settings: BuildSettings, capabilities: LibraryCapabilities) -> Iterable[str]:
     for item in (*settings.layer_precision, *settings.layer_output_type):
         named_value(item)
     for item in settings.layer_device:
@@ -253,7 +255,7 @@ def _names(settings: BuildSettings, facts: LibraryFacts) -> Iterable[str]:
             yield f"--layer-device {item!r}: write NAME:GPU or NAME:DLA"
 
 
-_CHECKS: tuple[Callable[[BuildSettings, LibraryFacts], Iterable[str]], ...] = (
+_CHECKS: tuple[Callable[[BuildSettings, LibraryCapabilities], Iterable[str]], ...] = (
     _choices,
     _lists,
     _together,

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
-from dld_tui.core.tensorrt.facts import LibraryFacts
+from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON
 
 REPLAY, CACHE = "replay", "cache"
@@ -81,15 +81,17 @@ Offers: TypeAlias = "Mapping[str, tuple[Tactic, ...]]"
 """All that a library measured for a layer, the fastest first."""
 
 
-def reason_against(way: str, facts: LibraryFacts) -> str:
+def reason_against(way: str, capabilities: LibraryCapabilities) -> str:
     """Return why a library's tactics cannot be chosen in a way; empty when they can."""
     if way == REPLAY:
-        if all(name in facts.has for name in _SELECTOR):
+        if all(name in capabilities.has for name in _SELECTOR):
             return ""
         return "it has no algorithm selector"
-    if facts.module == "tensorrt_rtx":
+    if capabilities.module == "tensorrt_rtx":
         return "its timing cache does nothing"  # as it says itself since 1.2
-    if "EDITABLE_TIMING_CACHE" in facts.flags and all(name in facts.has for name in _EDITING):
+    if "EDITABLE_TIMING_CACHE" in capabilities.flags and all(
+        name in capabilities.has for name in _EDITING
+    ):
         return ""
     return "its timing cache cannot be edited"
 

@@ -114,7 +114,7 @@ def _undisturbed_ms(report: Report, part: Parts) -> tuple[float, float]:
     That is what the layers take by their medians, and processor time; where that is not known, the
     quickest passes, which a very busy machine delays, too.
     """
-    plain = report.facts.get(PROCESSOR_MS)
+    plain = report.properties.get(PROCESSOR_MS)
     if isinstance(plain, float) and plain > 0:
         return part.total, plain
     recorded = [one.duration_us / 1000 for one in _passes(report)]
@@ -227,7 +227,7 @@ def gain_of(before: Report, after: Report) -> Gain | None:
         return None
     parts = _without_recording(reports, [_parts(one) for one in reports])
     comparison = Comparison([subject_of(report) for report in reports])
-    items = [_items(subject.facts.get(PER_ITEM)) for subject in comparison.subjects]
+    items = [_items(subject.properties.get(PER_ITEM)) for subject in comparison.subjects]
     rows = [
         _row(row, parts, items) for row in comparison.rows("layer") if _is_named(comparison, row)
     ]

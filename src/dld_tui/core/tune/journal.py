@@ -57,7 +57,7 @@ class Journal:
         cls, settings: Mapping[str, JSON], document: Document, *, again: bool = False
     ) -> Journal:
         """Return that of a model and settings on this machine; `again` forgets what is there."""
-        from dld_tui.core.conversion.search_key import search_facts
+        from dld_tui.core.conversion.search_key import search_conditions
         from dld_tui.core.machine.environment import cpu_name, package_version, usable_threads
         from dld_tui.core.process.paths import cache_dir
         from dld_tui.core.trials import search_name
@@ -65,7 +65,7 @@ class Journal:
         kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
         given = (settings.get(name) for name in ("inputs", "calibration", "dataset", "labels"))
         # Times and candidates of other versions or fewer processors are not those of this run.
-        facts = search_facts(
+        conditions = search_conditions(
             kept,
             document,
             [Path(text) for text in given if isinstance(text, str)],
@@ -73,7 +73,7 @@ class Journal:
             cpu=cpu_name(),
             threads=usable_threads(),
         )
-        path = cache_dir() / "tune" / search_name(facts)
+        path = cache_dir() / "tune" / search_name(conditions)
         lock = _locked(path.with_suffix(".lock"))
         if lock is None:  # another run has the journal: this one leaves nothing for the next
             journal = cls(hold_folder("tune"), is_temporary=True)
@@ -81,7 +81,7 @@ class Journal:
             if again:
                 shutil.rmtree(path, ignore_errors=True)
             journal = cls(path, lock)
-        journal.digest = str(facts["model"])
+        journal.digest = str(conditions["model"])
         return journal
 
     def _read(self) -> None:

@@ -17,7 +17,7 @@ from dld_tui.core.compare.gate import GateRow
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.process.paths import relative_to_cwd
-from dld_tui.core.report.measured_facts import busy_text
+from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.statistics import is_valid_time
 from dld_tui.core.tables.table import COUNT, MS, Column, Estimate, IntervalUnit, Table
 from dld_tui.core.text import clip, visible

@@ -24,7 +24,7 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.records import GpuEvent, GpuKind, Layer
 from dld_tui.core.report.report import Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.types import CancelCheck, Facts, ProgressCallback
+from dld_tui.core.types import CancelCheck, PlainValues, ProgressCallback
 
 EVENT_LIMIT = 1_000_000
 """Rows of a table that are read, the earliest."""
@@ -58,7 +58,7 @@ class _Work:
     place: tuple[int | None, ...]
     """Process, device, context and stream."""
     bytes: int | None
-    details: Facts
+    details: PlainValues
     owner: int | None = None
     """Place of the innermost range that launched it, in the list of ranges."""
 
@@ -181,7 +181,7 @@ class _Export:
             "CUPTI_ACTIVITY_KIND_KERNEL", "demangledName", "shortName", *_SHAPE
         ):
             name = self._texts.get(rest[0]) or self._texts.get(rest[1]) or "kernel"
-            details: Facts = {}
+            details: PlainValues = {}
             if min(rest[2:]) >= 0:
                 details = {
                     "grid": list(rest[2:5]), "block": list(rest[5:8]), "registers": rest[8],
@@ -231,7 +231,7 @@ def _made(
     name: str,
     place: tuple[int | None, ...],
     size: int | None,
-    details: Facts | None = None,
+    details: PlainValues | None = None,
 ) -> _Work:
     start, end, number, process, *where = place
     assert start is not None
@@ -303,9 +303,9 @@ def _labels(places: Sequence[tuple[int | None, ...]], words: Sequence[str]) -> l
 
 def _write(writer: ReportWriter, export: _Export) -> None:
     work, ranges = export.work, export.ranges
-    writer.set_fact("execution_provider", "GPU")
+    writer.set_property("execution_provider", "GPU")
     if isinstance(export.device, str):
-        writer.set_fact("device", export.device)
+        writer.set_property("device", export.device)
     places = sorted({activity.place for activity in work}, key=str)
     streams = dict(
         zip(places, _labels(places, ("process", "GPU", "context", "stream")), strict=True)

@@ -13,12 +13,12 @@ from dld_tui.core.tables.writers import TableWriter
 from dld_tui.core.text import encodable
 
 
-def content(tables: Sequence[tuple[str, Table[Any]]], facts: Mapping[str, str]) -> bytes:
+def content(tables: Sequence[tuple[str, Table[Any]]], metadata: Mapping[str, str]) -> bytes:
     """Return the first table: typed columns, lists of texts, unknown values are null.
 
     Args:
         tables: The names and the tables.
-        facts: Texts that the file carries beside its rows.
+        metadata: Texts that the file carries beside its rows.
 
     Raises:
         UnavailableError: pyarrow is not installed.
@@ -38,7 +38,7 @@ def content(tables: Sequence[tuple[str, Table[Any]]], facts: Mapping[str, str]) 
     }  # fmt: skip
     schema = pyarrow.schema(
         [(column.key, types[column.unit.type]) for column in table.columns],
-        metadata={name: encodable(value) for name, value in facts.items()},
+        metadata={name: encodable(value) for name, value in metadata.items()},
     )
     columns = [
         pyarrow.array(

@@ -191,7 +191,7 @@ def run(request: Request) -> Iterator[Event]:
     yield Progress(0, None, stage="Loading TensorRT")
     select_device(request.device)  # before anything of CUDA
     library = find_library(request.library)
-    title = library.facts.title
+    title = library.capabilities.title
     knobs = _knobs(library)
     expression = request.expression()
     if not expression.strip():
@@ -199,8 +199,8 @@ def run(request: Request) -> Iterator[Event]:
         yield Finished(RouteSearch(title, knobs.version, request.search, (), True, knobs=listed))
         return
     tried = parse_routes(expression, knobs)
-    require_available(request, library.facts)
-    require_driver(library.facts)
+    require_available(request, library.capabilities)
+    require_driver(library.capabilities)
     yield Progress(0, None, stage="Reading the model")
     with contextlib.closing(open_document(request.model)) as document:
         yield from _Searching(request, library, document, knobs, tried).events()
@@ -211,7 +211,7 @@ def _knobs(library: Library) -> Knobs:
     from dld_tui.backends.tensorrt.library import trt
 
     builder = trt.Builder(trt.Logger(trt.Logger.ERROR))
-    return known_knobs(builder.create_builder_config(), library.facts)
+    return known_knobs(builder.create_builder_config(), library.capabilities)
 
 
 @dataclass
@@ -288,7 +288,7 @@ class _Searching:
         shutil.rmtree(self._folder, ignore_errors=True)
         yield Finished(
             RouteSearch(
-                self._library.facts.title, self._knobs.version, asked.search,
+                self._library.capabilities.title, self._knobs.version, asked.search,
                 tuple(self._trials.values()), is_whole, confirmed, engine,
                 self._command(best.route) if engine is not None and best is not None else "",
             )
@@ -434,11 +434,11 @@ def _shapes(document: Document, request: Request) -> list[str]:
 
 def _folder(request: Request, library: Library, document: Document, knobs: Knobs) -> Path:
     """Return where the trials of this very search are noted."""
-    from dld_tui.core.conversion.search_key import search_facts
+    from dld_tui.core.conversion.search_key import search_conditions
     from dld_tui.core.process.paths import cache_dir
     from dld_tui.core.trials import search_name
 
     matter = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}
-    used: list[JSON] = [library.facts.title, library.facts.path, knobs.version]
-    facts = search_facts(matter, document, [request.inputs], library=used)
-    return cache_dir() / "route-search" / search_name(facts)
+    used: list[JSON] = [library.capabilities.title, library.capabilities.path, knobs.version]
+    capabilities = search_conditions(matter, document, [request.inputs], library=used)
+    return cache_dir() / "route-search" / search_name(capabilities)

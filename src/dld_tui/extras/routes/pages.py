@@ -11,13 +11,13 @@ from dld_tui.core.types import JSON
 from dld_tui.extras.routes.search import RouteSearch, knob_table, search_lines, trial_table
 
 if TYPE_CHECKING:
-    from dld_tui.core.tensorrt.facts import LibraryFacts
+    from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
     from dld_tui.screens.results.table import TableResult
 
 
-def reasons(values: Mapping[str, JSON], facts: LibraryFacts | None) -> dict[str, str]:
+def reasons(values: Mapping[str, JSON], capabilities: LibraryCapabilities | None) -> dict[str, str]:
     """Return why a search of build routes is not available; ``""`` is for all of it."""
-    by_setting = library_reasons(values, facts)
+    by_setting = library_reasons(values, capabilities)
     if problem := by_setting.get("build_route"):
         by_setting[""] = f"no build routes: {problem}"
     return {**by_setting, "build_route": "the search sets it"}

@@ -29,7 +29,7 @@ _OPTIONS = {
 }  # fmt: skip
 
 
-def content(tables: Sequence[tuple[str, Table[Any]]], facts: Mapping[str, str]) -> bytes:
+def content(tables: Sequence[tuple[str, Table[Any]]], metadata: Mapping[str, str]) -> bytes:
     """Return a workbook: titles of columns in bold in a row that stays, numbers as numbers.
 
     Untrusted text is made visible and never a formula: cells hold it as text.
@@ -37,7 +37,7 @@ def content(tables: Sequence[tuple[str, Table[Any]]], facts: Mapping[str, str]) 
     Args:
         tables: The name of each sheet, cut to what a name can be, and its table. A table with more
             than `MOST_ROWS` is cut.
-        facts: Not in it.
+        metadata: Not in it.
 
     Raises:
         UnavailableError: XlsxWriter is not installed.

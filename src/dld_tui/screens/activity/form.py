@@ -37,7 +37,13 @@ from dld_tui.core.params import (
 )
 from dld_tui.core.process.plugins import resolve
 from dld_tui.core.settings import state
-from dld_tui.core.tensorrt.facts import AUTO, MODULES, RTX_VERSION, LibraryFacts, trtexec_version
+from dld_tui.core.tensorrt.capabilities import (
+    AUTO,
+    MODULES,
+    RTX_VERSION,
+    LibraryCapabilities,
+    trtexec_version,
+)
 from dld_tui.core.tensorrt.run_settings import ENGINE_SUFFIXES
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
@@ -329,7 +335,7 @@ class Libraries:
         self._left = Event()
         self._asked: set[tuple[str, str]] = set()
         self._target = ""
-        self.known: list[LibraryFacts] = []
+        self.known: list[LibraryCapabilities] = []
         self.problem = ""
         """Why nothing is known."""
         self._nothing_asked = asyncio.Event()
@@ -370,19 +376,25 @@ class Libraries:
             problem = error.message
         self._answered(target, libraries, problem)
 
-    def _answered(self, target: str, libraries: list[LibraryFacts], problem: str) -> None:
+    def _answered(self, target: str, libraries: list[LibraryCapabilities], problem: str) -> None:
         if self._left.is_set() or target != self._target:
             return
         self.known, self.problem = libraries, problem
         self._nothing_asked.set()
         self._changed()
 
-    def chosen(self, choice: str) -> LibraryFacts | None:
-        """Return the facts of a library as the form names it; None when they are not known."""
+    def chosen(self, choice: str) -> LibraryCapabilities | None:
+        """Return the library that the form names; None when nothing is known of it."""
         if choice in ("", AUTO):
-            usable = [facts for facts in self.known if facts.usable and facts.name in MODULES]
+            usable = [
+                capabilities
+                for capabilities in self.known
+                if capabilities.usable and capabilities.name in MODULES
+            ]
             return usable[0] if usable else None
-        return next((facts for facts in self.known if facts.name == choice), None)
+        return next(
+            (capabilities for capabilities in self.known if capabilities.name == choice), None
+        )
 
     def remark(self, choice: str, *, runs: bool = False) -> str:
         """Return what to say beside the choice of a library. Fit for a terminal.
@@ -391,10 +403,12 @@ class Libraries:
             choice: As the form has it.
             runs: Whether engines will be run, too, which needs a driver.
         """
-        facts = self.chosen(choice)
-        if facts is not None:
-            no_driver = ", no driver" if runs and facts.no_driver else ""
-            return visible(f"{facts.title}{no_driver}" if facts.usable else facts.why)
+        capabilities = self.chosen(choice)
+        if capabilities is not None:
+            no_driver = ", no driver" if runs and capabilities.no_driver else ""
+            return visible(
+                f"{capabilities.title}{no_driver}" if capabilities.usable else capabilities.why
+            )
         if self.waiting:
             return "looking …"
         if self.problem:
@@ -415,10 +429,10 @@ def library_folder(form: ParamForm) -> str:
 def trtexec_line(request: type[Any], values: Mapping[str, JSON], libraries: Libraries) -> str:
     """Return the equal command of trtexec; empty while a setting cannot be read. Untrusted text."""
     choice = str(values.get("library") or AUTO)
-    facts = libraries.chosen(choice)
+    capabilities = libraries.chosen(choice)
     version = trtexec_version(choice)
-    if facts is not None and facts.usable:
-        version = facts.version if facts.module == "tensorrt" else RTX_VERSION
+    if capabilities is not None and capabilities.usable:
+        version = capabilities.version if capabilities.module == "tensorrt" else RTX_VERSION
     try:
         known_values: dict[str, JSON] = {
             name: value for name, value in values.items() if value is not None
@@ -431,7 +445,7 @@ def trtexec_line(request: type[Any], values: Mapping[str, JSON], libraries: Libr
 
 def _libraries(
     target: str, request: Mapping[str, JSON], cancelled: CancelCheck
-) -> list[LibraryFacts]:
+) -> list[LibraryCapabilities]:
     with (
         registry.get(target).start(ACTIVITY, request_data(ACTIVITY, request)) as job,
         Watch(job.cancel, cancelled),
@@ -487,7 +501,7 @@ def trust_dialog(engine: str) -> QuestionDialog:
 _KEYS = ("{activity.run} run", "{page.close} close")
 _COPY = ("{activity.copy} copies it", "{activity.copy_trtexec} copies it")
 _PAGE_KEY, _LIST_KEY = "{activity.next_page} page", "{activity.tick} list"
-Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryFacts | None], dict[str, str]]"
+Reasons: TypeAlias = "Callable[[Mapping[str, JSON], LibraryCapabilities | None], dict[str, str]]"
 _AND = " + "
 """Between the names of several targets; no name holds a blank."""
 
@@ -627,10 +641,10 @@ class ActivityScreen(Page):
     def _all_reasons(self, values: Mapping[str, JSON]) -> dict[str, str]:
         if self._reasons is None:
             return {}
-        facts = None
+        capabilities = None
         if self.libraries is not None:
-            facts = self.libraries.chosen(str(values.get("library") or AUTO))
-        return {name: visible(why) for name, why in self._reasons(values, facts).items()}
+            capabilities = self.libraries.chosen(str(values.get("library") or AUTO))
+        return {name: visible(why) for name, why in self._reasons(values, capabilities).items()}
 
     def on_mount(self) -> None:
         """Go to the first field."""

@@ -292,7 +292,7 @@ class ReportScreen(ResultsPage[Loaded]):
 
     def optimized_path(self) -> Path | None:
         """Return where the run saved the model as the runtime optimised it."""
-        return None if self.report is None else _path(self.report.facts.get("optimized_model"))
+        return None if self.report is None else _path(self.report.properties.get("optimized_model"))
 
     def action_open_optimized(self) -> None:
         """Open the model as the runtime optimised it."""

@@ -83,9 +83,9 @@ def summary_lines(log: TrtexecLog, width: int) -> list[Line]:
     for number, part in enumerate(wrap(visible(log.command), width - 2)):
         lines.append([("$ " if number == 0 else "  ", "key"), (part, "")])
     lines += _times(log, width)
-    facts = [f"{visible(name)} {visible(value)}" for name, value in log.facts.items()]
-    if facts:
-        lines.append([(clip(f" {shown.dot} ".join(facts), width), "dim")])
+    figures = [f"{visible(name)} {visible(value)}" for name, value in log.figures.items()]
+    if figures:
+        lines.append([(clip(f" {shown.dot} ".join(figures), width), "dim")])
     doubts = [*log.doubts, *summary_doubts(_summary_of(log), log.percentiles)]
     lines += [[(clip(visible(text), width), "warn")] for text in doubts]
     lines += _messages(log.errors, "error", "bad", shown.error, width)

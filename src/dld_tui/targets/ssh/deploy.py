@@ -25,7 +25,7 @@ from dld_tui.core.params import current_id
 from dld_tui.core.process import paths
 from dld_tui.core.process.child import Child
 from dld_tui.core.process.plugins import plugins
-from dld_tui.core.tensorrt.facts import AUTO
+from dld_tui.core.tensorrt.capabilities import AUTO
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh.bootstrap import Machine

@@ -878,5 +878,5 @@ class ScopeRows:
 
 def _fact(name: str, value: str, *, field: str = "") -> ParameterRow:
     """Return a row about the model; `field` is the one that the metadata page edits."""
-    key = ("field", field) if field else ("fact", name)
+    key = ("field", field) if field else ("detail", name)
     return ParameterRow(key, name, value, keep="start", copied=value)

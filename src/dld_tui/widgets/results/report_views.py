@@ -24,7 +24,7 @@ from dld_tui.core.report.layer_table import (
     short_precision,
     short_provider,
 )
-from dld_tui.core.report.measured_facts import measured_facts, used_roofs
+from dld_tui.core.report.measured_figures import measured_figures, used_roofs
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.statistics import LatencySummary
@@ -147,7 +147,7 @@ def advice_lines(advice: Sequence[Note], width: int) -> list[Line]:
 
 
 _DEVICE = ("gpu", "jetson")
-"""What the names of facts about a GPU and its clocks begin with."""
+"""What the names of values of a GPU and its clocks begin with."""
 _AFTER = "_after"
 """The end of the name of a state that was taken again after the run."""
 _BESIDE = (_AFTER, "_lowest", "_highest")
@@ -176,11 +176,13 @@ def environment_lines(
     told = advice_lines([*(Note(NoteKind.WARNING, text) for text in spoken), *notes], width)
     lines: list[Line] = [[("Notes", "strong")], *told, []] if told else []
     rest = {key: value for key, value in report.environment.items() if not _is_device(key)}
-    facts = ((fact.name, fact.text, fact.is_doubtful) for fact in measured_facts(report))
+    figures = (
+        (figure.name, figure.text, figure.is_doubtful) for figure in measured_figures(report)
+    )
     sections: tuple[tuple[str, Iterable[tuple[str, str, str]]], ...] = (
         ("Run", _run_rows(report)),
         ("GPU, clocks and power", device_rows(report.environment)),
-        ("Also measured", ((name, text, "warn" if bad else "") for name, text, bad in facts)),
+        ("Also measured", ((name, text, "warn" if bad else "") for name, text, bad in figures)),
         ("Environment", ((_plain(name), text, "") for name, text in flat(rest))),
         ("Settings", ((name, text, "") for name, text in flat(report.settings))),
         ("Model", ((name, text, "") for name, text in flat(report.model))),
@@ -203,22 +205,22 @@ def _run_rows(report: Report) -> Iterator[tuple[str, str, str]]:
     yield "on", when(report.created), ""
 
 
-def device_rows(facts: Mapping[str, JSON]) -> list[tuple[str, str, str]]:
-    """Return (name, value with its unit, style) of the facts about a GPU and its clocks.
+def device_rows(values: Mapping[str, JSON]) -> list[tuple[str, str, str]]:
+    """Return (name, value with its unit, style) of the values of a GPU and its clocks.
 
     The range of a clock that moved is shown beside its median; and what was taken again after the
     run beside the first value when it differs, in older reports.
     """
     rows = []
-    for key, value in facts.items():
+    for key, value in values.items():
         beside = next((key[: -len(end)] for end in _BESIDE if key.endswith(end)), None)
-        if not _is_device(key) or beside in facts:
+        if not _is_device(key) or beside in values:
             continue
         text = _measured(key, value)
-        lowest, highest = facts.get(f"{key}_lowest"), facts.get(f"{key}_highest")
+        lowest, highest = values.get(f"{key}_lowest"), values.get(f"{key}_highest")
         if lowest is not None and highest is not None:
             text += f" ({_measured(key, lowest)} to {_measured(key, highest)})"
-        after = facts.get(f"{key}{_AFTER}")
+        after = values.get(f"{key}{_AFTER}")
         later = text if after is None else _measured(key, after)
         if later != text:
             text = f"{text}, after the run {later}"
@@ -252,16 +254,16 @@ def _measured(key: str, value: JSON) -> str:
 
 
 def _is_warning(key: str, value: JSON) -> bool:
-    """Return whether a fact makes figures hard to compare: throttling, clocks that float."""
+    """Return whether a value makes figures hard to compare: throttling, clocks that float."""
     if "throttling" in key:
         return value not in (None, "none", "", False, [])
     return key.endswith("clocks_locked") and value is False
 
 
-def flat(facts: Mapping[str, JSON], prefix: str = "") -> list[tuple[str, str]]:
-    """Return nested facts as (name, text) with visible text; lists on one line."""
+def flat(values: Mapping[str, JSON], prefix: str = "") -> list[tuple[str, str]]:
+    """Return nested values as (name, text) with visible text; lists on one line."""
     rows: list[tuple[str, str]] = []
-    for name, value in facts.items():
+    for name, value in values.items():
         label = f"{prefix}{visible(str(name))}"
         if isinstance(value, dict) and value:
             rows += flat(value, f"{label}.")

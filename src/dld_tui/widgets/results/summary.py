@@ -74,7 +74,7 @@ def figure_lines(report: Report, width: int) -> list[Line]:
     made = generation_of(report)
     if made:
         blocks = decoder_blocks(made[0])
-    elif report.facts.get(LAYERS_ONLY):
+    elif report.properties.get(LAYERS_ONLY):
         blocks = [figure_block(report.measurement.total_ms, "sum of the layers", "")]
     elif latency is None:
         return [[("no latency was measured", "dim")]]

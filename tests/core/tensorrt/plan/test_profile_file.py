@@ -6,7 +6,7 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.report.formats.trtexec_files import LayerRow, LayerRows
-from dld_tui.core.report.records import EngineFacts
+from dld_tui.core.report.records import LayerInformation
 from dld_tui.core.tensorrt.plan.layers import named_layer
 from dld_tui.core.tensorrt.plan.trtexec_log import (
     JoinedProfile,
@@ -17,14 +17,14 @@ from dld_tui.core.tensorrt.plan.trtexec_log import (
 
 
 def join(names: list[str], *rows: tuple[str, float | None]) -> JoinedProfile:
-    profile = LayerRows(10, [LayerRow(n, EngineFacts(average_ms=mean)) for n, mean in rows])
+    profile = LayerRows(10, [LayerRow(n, LayerInformation(average_ms=mean)) for n, mean in rows])
     return join_profile([named_layer(i, name) for i, name in enumerate(names)], profile)
 
 
 def facts(
     total: float, mean: float, median: float | None = None, percent: float | None = None
-) -> EngineFacts:
-    return EngineFacts(
+) -> LayerInformation:
+    return LayerInformation(
         total_ms=total, average_ms=mean, median_ms=median, trtexec_percentage=percent
     )
 
@@ -71,8 +71,8 @@ def test_rows_of_trtexec() -> None:
     assert found.rows == [
         LayerRow("a", facts(2.0, 0.5, 0.4, 1.0)),
         LayerRow("old", facts(2.0, 0.5)),
-        LayerRow("bad", EngineFacts()),
-        LayerRow("huge", EngineFacts()),
+        LayerRow("bad", LayerInformation()),
+        LayerRow("huge", LayerInformation()),
     ]
     assert found.notes == ["2 rows of the profile without a valid time: shown as unknown"]
 
@@ -92,7 +92,7 @@ RUN = '[\n{"count": 2}\n, {"name": "a", "averageMs": %s}\n, {"name": "b", "avera
 def test_several_lists_in_one_file_are_runs() -> None:
     found = rows_of_file(RUN % 1 + RUN % 2 + RUN % 3, "f")
     profile = profile_of_rows(found.rows, found.notes("profile"))
-    assert [(row.name, row.facts.average_ms) for row in profile.rows] == [("a", 3), ("b", 1)]
+    assert [(row.name, row.information.average_ms) for row in profile.rows] == [("a", 3), ("b", 1)]
     assert profile.notes == ["the profile is of 3 runs: the last is shown"]
     # A run that was killed is not shown in the place of a whole one.
     cut = rows_of_file(RUN % 1 + (RUN % 2)[:40], "f")
@@ -100,5 +100,5 @@ def test_several_lists_in_one_file_are_runs() -> None:
     assert cut.notes("profile") == ["the profile is of 2 runs: the last complete one is shown"]
     # The same in one list: each run begins with its count.
     joined = profile_of_rows([*rows_of_file(RUN % 1, "f").rows, *rows_of_file(RUN % 5, "f").rows])
-    assert [(row.name, row.facts.average_ms) for row in joined.rows] == [("a", 5), ("b", 1)]
+    assert [(row.name, row.information.average_ms) for row in joined.rows] == [("a", 5), ("b", 1)]
     assert joined.notes == ["the profile is of 2 runs: the last is shown"]

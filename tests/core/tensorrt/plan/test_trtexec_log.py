@@ -64,7 +64,7 @@ def test_options_device_and_messages() -> None:
     assert log.errors == ["an error"]
     assert log.warnings[0] == "a warning"
     assert log.warnings[1].startswith("GPU compute time is unstable")
-    assert log.facts["build time"] == "8.5 sec"
+    assert log.figures["build time"] == "8.5 sec"
     again = read_log((HEAD + SUMMARY + END) * 2)
     assert (again.errors, again.warnings) == (log.errors, log.warnings), "of the last run"
 

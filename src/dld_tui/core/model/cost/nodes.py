@@ -39,7 +39,7 @@ from dld_tui.core.model.tensors.value_types import ValueType, dtype_name, value_
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible
-from dld_tui.core.types import ELEMENT_BITS, JSON, Facts
+from dld_tui.core.types import ELEMENT_BITS, JSON, PlainValues
 
 if TYPE_CHECKING:
     import onnx
@@ -747,7 +747,7 @@ def _shape_hint(document: Document) -> list[str]:
     return []
 
 
-def cost_json(costs: ModelCosts, summary: ModelSummary) -> Facts:
+def cost_json(costs: ModelCosts, summary: ModelSummary) -> PlainValues:
     """Return the cost of a model and of each node: the entry ``cost`` of ``dld inspect --cost``.
 
     Sums cover the main graph without unknown costs, and say which figures and how many nodes these

@@ -442,10 +442,14 @@ def operator_page(schema: OperatorSchema, width: int) -> list[Line]:
 
 
 def _head(schema: OperatorSchema) -> list[Line]:
-    facts = [domain_title(schema.domain), f"since version {schema.since_version}", schema.category]
+    details = [
+        domain_title(schema.domain),
+        f"since version {schema.since_version}",
+        schema.category,
+    ]
     lines: list[Line] = [
         ("title", visible(schema.name)),
-        ("note", visible(" · ".join(facts))),
+        ("note", visible(" · ".join(details))),
     ]
     if schema.deprecated:
         lines.append(("warning", "Deprecated: use another operator in new models."))

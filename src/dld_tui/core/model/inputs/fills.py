@@ -82,7 +82,7 @@ class Fill:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """The facts about other inputs that the values of one depend on."""
+    """What is known about other inputs that the values of one depend on."""
 
     shapes: Mapping[str, Shape] = field(default_factory=dict)
     roles: Mapping[str, Sequence[str]] = field(default_factory=dict)

@@ -130,7 +130,7 @@ class InputGuess:
         return f"{named} → {shape_text(self.shape)}{f' ({how})' if is_told else ''}"
 
     @property
-    def facts(self) -> GuessedInput:
+    def recorded(self) -> GuessedInput:
         """The input as results and reports have it."""
         return GuessedInput(
             self.name, self.dtype, tuple(self.shape),
@@ -219,9 +219,9 @@ class Guess:
         return visible(", ".join(item.option for item in chosen))
 
     @property
-    def facts(self) -> list[GuessedInput]:
+    def recorded(self) -> list[GuessedInput]:
         """The inputs as results and reports have them."""
-        return [item.facts for item in self.inputs]
+        return [item.recorded for item in self.inputs]
 
 
 def input_specs(document: Document) -> list[InputSpec]:

@@ -81,7 +81,7 @@ class _Importer:
         self._labels = [events.label(number) for number in range(len(events.threads))]
 
     def run(self) -> None:
-        self._writer.set_fact("execution_provider", "GPU" if len(self._events.gpu) else "")
+        self._writer.set_property("execution_provider", "GPU" if len(self._events.gpu) else "")
         host, gpu = self._events.host, self._events.gpu
         # In a trace with kernels only, these are the layers.
         whole = host if len(host) else gpu

@@ -646,9 +646,9 @@ def report_from_ort_profile(
 
     def fill(writer: ReportWriter) -> None:
         summary = add_ort_profile(writer, path, None, None, progress, cancelled)
-        writer.set_fact("backend", f"ONNX Runtime {summary.version}".rstrip())
-        writer.set_fact("execution_provider", ", ".join(summary.providers))
-        writer.set_fact("created", _created(name))
+        writer.set_property("backend", f"ONNX Runtime {summary.version}".rstrip())
+        writer.set_property("execution_provider", ", ".join(summary.providers))
+        writer.set_property("created", _created(name))
 
     network = (name.group(1) if name else "") or path.name
     return temporary_report(path, fill, network=network, backend="ONNX Runtime")

@@ -26,7 +26,7 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.dla import dla_kinds
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
-from dld_tui.core.report.records import EngineFacts, Layer
+from dld_tui.core.report.records import Layer, LayerInformation
 from dld_tui.core.report.report import LAYERS_ONLY, PHASES_ONLY, Report, temporary_report
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.statistics import median
@@ -47,7 +47,7 @@ class LayerRow(NamedTuple):
     """One layer's times over all passes of ``--exportProfile``."""
 
     name: str
-    facts: EngineFacts
+    information: LayerInformation
     """Nothing but times: without an average if another figure of the row contradicts it."""
 
 
@@ -70,7 +70,7 @@ class LayerRows:
     @property
     def sum_ms(self) -> float:
         """The mean times of all rows together."""
-        return math.fsum(row.facts.average_ms or 0.0 for row in self.rows)
+        return math.fsum(row.information.average_ms or 0.0 for row in self.rows)
 
     @property
     def doubtful(self) -> int:
@@ -87,7 +87,9 @@ class LayerRows:
             self.unsound += 1
             return
         row = LayerRow(name, self._facts(raw))
-        if row.facts.total_ms or row.facts.average_ms:  # layers of no time may well be alike
+        if (
+            row.information.total_ms or row.information.average_ms
+        ):  # layers of no time may well be alike
             if row in self._seen:
                 self.repeated += 1
                 return
@@ -112,7 +114,7 @@ class LayerRows:
             self.runs += 1
         self.passes = count if count >= 0 else None
 
-    def _facts(self, raw: Mapping[str, JSON]) -> EngineFacts:
+    def _facts(self, raw: Mapping[str, JSON]) -> LayerInformation:
         total, mean = time_of(raw.get("timeMs")), time_of(raw.get("averageMs"))
         median, percentage = time_of(raw.get("medianMs")), time_of(raw.get("percentage"))
         if mean is None and "averageMs" not in raw and total is not None and self.passes:
@@ -121,13 +123,13 @@ class LayerRows:
         written = ("timeMs", "averageMs", "medianMs")
         if mean is None or any(key in raw and time_of(raw[key]) is None for key in written):
             self.unsound += 1
-            return EngineFacts()
+            return LayerInformation()
         wrong = total is not None and self.passes and _row_contradicts(total / self.passes, mean)
         # Half of the passes took the median or longer, so it is at most twice the mean.
         if wrong or (median or 0.0) > 2 * mean * (1 + _ROW_ROUNDING) + _ROW_ROUNDING_MS:
             self.contradictory += 1
-            return EngineFacts()
-        return EngineFacts(
+            return LayerInformation()
+        return LayerInformation(
             total_ms=total, average_ms=mean, median_ms=median, trtexec_percentage=percentage
         )
 
@@ -326,9 +328,9 @@ def report_from_trtexec_profile(
     layer_rows = LayerRows()
     for raw in reader.objects():
         layer_rows.add(raw)
-    rows = [(row, mean) for row in layer_rows.rows if (mean := row.facts.average_ms) is not None][
-        :_MOST_LAYERS
-    ]
+    rows = [
+        (row, mean) for row in layer_rows.rows if (mean := row.information.average_ms) is not None
+    ][:_MOST_LAYERS]
     bad = layer_rows.doubtful + reader.damage.skipped
     if not rows:
         reason = f": {fmt.plural(bad, 'row')} without a valid time" if bad else ""
@@ -357,13 +359,15 @@ def _fill(writer: ReportWriter, rows: Sequence[tuple[LayerRow, float]]) -> None:
     kinds = dla_kinds((row.name, "") for row, _ in rows)
     for (row, mean), on_dla in zip(rows, kinds, strict=True):
         # Without a provider: those of ONNX Runtime are timed where they are launched.
-        layer = writer.add_layer(Layer(row.name, on_dla or layer_type(row.name), engine=row.facts))
+        layer = writer.add_layer(
+            Layer(row.name, on_dla or layer_type(row.name), engine=row.information)
+        )
         samples.append((layer, start, mean * 1000, mean * 1000, "sum of layers"))
         start += mean * 1000
     writer.add_pass(0, 0.0, start)
     writer.add_samples(0, samples)
-    writer.set_fact("execution_provider", "TensorRT")
-    writer.set_fact(LAYERS_ONLY, True)
+    writer.set_property("execution_provider", "TensorRT")
+    writer.set_property(LAYERS_ONLY, True)
 
 
 def _remark(writer: ReportWriter, rows: LayerRows, reader: ArrayReader, last: LastList) -> None:
@@ -485,13 +489,13 @@ def _times_remark(
     reader: ArrayReader,
     last: LastList,
 ) -> None:
-    writer.set_fact("execution_provider", "TensorRT")
-    writer.set_fact(PHASES_ONLY, True)
+    writer.set_property("execution_provider", "TensorRT")
+    writer.set_property(PHASES_ONLY, True)
     writer.note("trtexec inference times: whole inferences; times of layers are not in the file")
     compute = median(seen.compute)
     whole = not rows.bad and seen.placed == seen.count > 1
     if whole and seen.last_ms > seen.first_ms:
-        writer.set_fact("throughput_per_s", 1000 * seen.count / (seen.last_ms - seen.first_ms))
+        writer.set_property("throughput_per_s", 1000 * seen.count / (seen.last_ms - seen.first_ms))
     if set(seen.layers) == {1}:
         writer.note("no copies were timed: run trtexec without --noDataTransfers to have them")
     if seen.enqueue:

@@ -325,7 +325,7 @@ class TrtexecLog:
     bindings: list[JSON] = field(default_factory=list)
     profile: list[JSON] = field(default_factory=list)
     """Rows as ``--exportProfile`` writes them, the count first."""
-    facts: dict[str, str] = field(default_factory=dict)
+    figures: dict[str, str] = field(default_factory=dict)
     tactics: Tactics = field(default_factory=Tactics)
     """Names of tactics, which a verbose build logs and its table of layers lacks."""
     modes: dict[str, str] = field(default_factory=dict)

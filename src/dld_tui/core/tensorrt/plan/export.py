@@ -83,7 +83,7 @@ def plan_json(
         document["log"] = {
             "command": plan.log.command, "version": plan.log.version, "status": plan.log.status,
             "warnings": list(plan.log.warnings), "errors": list(plan.log.errors),
-            "facts": dict(plan.log.facts),
+            "facts": dict(plan.log.figures),
         }  # fmt: skip
     if table is not None:
         document["table"] = {"name": table.name, "rows": [*json_of(table)]}
@@ -236,7 +236,7 @@ _NOT_A_WORD = re.compile(r"\W+")
 
 
 def plan_model(plan: EnginePlan, mapping: Mapping[int, LayerNodes]) -> onnx.ModelProto:
-    """Return a model whose nodes are the layers, in order, with their facts as attributes.
+    """Return a model whose nodes are the layers, in order; what is known of them are attributes.
 
     A tensor that is written again gets a numbered name, as ONNX allows one producer. Names are
     visible text, as not every text of a file is valid in ONNX.

@@ -336,7 +336,7 @@ def io_modes(metadata: Mapping[str, JSON]) -> dict[str, str]:
 
 
 def device_of(metadata: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the facts of the device; empty if unknown."""
+    """Return what is known of the device; empty if unknown."""
     build = metadata.get("build")
     for source in (metadata, build if isinstance(build, dict) else {}):
         device = first(source, *_DEVICE_KEYS)

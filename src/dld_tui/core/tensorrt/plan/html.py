@@ -24,7 +24,7 @@ from dld_tui.core.tables.html_page import (
     Section,
     Tile,
     bars,
-    facts,
+    definitions,
     fill,
     histogram,
     legend,
@@ -309,7 +309,7 @@ def plan_page(
     names = shown_names(plan, layer_records(plan, mapping))
     wrong = finding_table(plan, findings, names)
     sections = [
-        Section("summary", "In short", facts(map(_fact, [*summary_lines(plan)][1:]))),
+        Section("summary", "In short", definitions(map(_fact, [*summary_lines(plan)][1:]))),
         Section("about", "Notes", paragraphs(about)),
         Section("types", "By type", _bars(groups(plan, "type"))),
         Section("precisions", "By precision", _bars(groups(plan, "precision"))),

@@ -10,8 +10,8 @@ from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.records import (
     Confidence,
     Cost,
-    EngineFacts,
     Layer,
+    LayerInformation,
     NodeLink,
     SharedBy,
 )
@@ -70,9 +70,11 @@ def _links(layer: EngineLayer, nodes: LayerNodes) -> tuple[tuple[NodeLink, ...],
     return links, rule if len(links) > 1 else None
 
 
-def _facts(layer: EngineLayer, nodes: LayerNodes, findings: Sequence[str] | None) -> EngineFacts:
+def _facts(
+    layer: EngineLayer, nodes: LayerNodes, findings: Sequence[str] | None
+) -> LayerInformation:
     """Return what the files say of a layer; `findings` are their levels."""
-    return EngineFacts(
+    return LayerInformation(
         engine_layer=layer.index,
         layer_type=layer.type,
         output_precision=layer.output_precision,

@@ -471,5 +471,5 @@ def _build(plan: EnginePlan) -> Iterator[str]:
         yield f"built for    {types}"
     if plan.profile_count > 1:
         yield f"profile      {plan.profile_index} of {plan.profile_count}"
-    for name, value in (plan.log.facts if plan.log else {}).items():
+    for name, value in (plan.log.figures if plan.log else {}).items():
         yield f"{name:<12} {value}"

@@ -15,7 +15,7 @@ from dld_tui.core.errors import CorruptFileError
 from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.foreign import number_of, objects_of, text_of, time_of
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRows
-from dld_tui.core.report.records import EngineFacts
+from dld_tui.core.report.records import LayerInformation
 from dld_tui.core.statistics import trtexec_summary
 from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineLayer,
@@ -373,7 +373,7 @@ class _Reader:
             )
         size = _ENGINE_BYTES.search(text)
         if size:
-            self.log.facts["engine size"] = f"{size[1]} MiB"
+            self.log.figures["engine size"] = f"{size[1]} MiB"
         if _HAS_PEAK in text:
             peak = _PEAK.search(text)
             self._known("build peak", peak[1] if peak else None, "the peak memory of the build")
@@ -384,7 +384,7 @@ class _Reader:
 
     def _known(self, name: str, value: str | None, title: str) -> None:
         if value is not None:
-            self.log.facts[name] = value
+            self.log.figures[name] = value
         elif (
             doubt := f"{title} is not a valid number in the log: left out"
         ) not in self.log.doubts:
@@ -479,11 +479,11 @@ def join_profile(layers: Sequence[EngineLayer], profile: LayerRows) -> JoinedPro
         if waiting.get(layer.name):
             rows[place] = waiting[layer.name].popleft()
     _join_unmarked(layers, profile, waiting, rows)
-    means = [profile.rows[row].facts.average_ms for row in rows.values()]
+    means = [profile.rows[row].information.average_ms for row in rows.values()]
     known = [mean for mean in means if mean is not None]
     total = math.fsum(known) if known else None
     joined = tuple(
-        _timed(layer, profile.rows[rows[place]].facts, total) if place in rows else layer
+        _timed(layer, profile.rows[rows[place]].information, total) if place in rows else layer
         for place, layer in enumerate(layers)
     )
     notes = profile.notes + _mismatches(layers, profile, set(rows), set(rows.values()))
@@ -512,12 +512,12 @@ def _join_unmarked(
         rows[place] = plain[name].popleft()
 
 
-def _timed(layer: EngineLayer, facts: EngineFacts, total: float | None) -> EngineLayer:
-    mean = facts.average_ms
+def _timed(layer: EngineLayer, information: LayerInformation, total: float | None) -> EngineLayer:
+    mean = information.average_ms
     percent = 100 * mean / total if mean is not None and total else None
     # dataclasses.replace would set each of the twenty fields, which takes ten times as long.
     timed = copy.copy(layer)
-    vars(timed).update(time_ms=mean, median_ms=facts.median_ms, percent=percent)
+    vars(timed).update(time_ms=mean, median_ms=information.median_ms, percent=percent)
     return timed
 
 
@@ -543,7 +543,7 @@ def _mismatches(
         )
     unmatched = [row for place, row in enumerate(profile.rows) if place not in used]
     if unmatched:
-        lost = sum(row.facts.average_ms or 0.0 for row in unmatched)
+        lost = sum(row.information.average_ms or 0.0 for row in unmatched)
         notes.append(
             f"{fmt.plural(len(unmatched), 'row')} of the profile, {fmt.milliseconds(lost)} ms,"
             f" fit no layer: {_names([row.name for row in unmatched])}"

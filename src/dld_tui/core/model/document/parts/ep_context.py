@@ -43,7 +43,7 @@ class EpContext:
     """None where there is none: the node uses what another one has, or its file is not there."""
     header: EngineHeader | None
     """The header of a TensorRT engine; None for other results, or where it is unknown."""
-    facts: dict[str, str]
+    attributes: dict[str, str]
     """What else the node says: the part, the SDK, the hardware, the original model."""
 
     @property
@@ -60,7 +60,7 @@ class EpContext:
         if self.file:
             size = f"{visible(self.file)}, {'not there' if self.bytes is None else size}"
         label = self.header.text if self.header is not None else visible(self.provider)
-        details = [visible(self._detail(*fact)) for fact in self.facts.items()]
+        details = [visible(self._detail(*attribute)) for attribute in self.attributes.items()]
         return ", ".join([label or "unknown provider", size, *details])
 
     def _detail(self, key: str, value: str) -> str:
@@ -73,13 +73,14 @@ class EpContext:
         header = self.header
         return {
             "node": self.node.ref, "provider": self.provider, "file": self.file or None,
-            "bytes": self.bytes, "engine": None if header is None else header.text, **self.facts,
+            "bytes": self.bytes, "engine": None if header is None else header.text,
+            **self.attributes,
         }  # fmt: skip
 
 
 _TENSORRT = ("TensorrtExecutionProvider", "NvTensorRTRTXExecutionProvider")
 """Providers that write the compute capability without its point."""
-_FACTS = {
+_ATTRIBUTES = {
     "partition_name": "part", "ep_sdk_version": "sdk", "hardware_architecture": "hardware",
     "onnx_model_filename": "of",
 }  # fmt: skip
@@ -99,8 +100,8 @@ def context_of(document: Document, node: Node) -> EpContext:
     """Return the compiled part that a node stands for."""
     is_inside = bool(node.integer("embed_mode", 1))
     file = "" if is_inside else _text(node, "ep_cache_context")
-    facts = {key: _text(node, name) for name, key in _FACTS.items()}
-    known = {key: value for key, value in facts.items() if value}
+    attributes = {key: _text(node, name) for name, key in _ATTRIBUTES.items()}
+    known = {key: value for key, value in attributes.items() if value}
     content = _content(document, node)
     head, size = b"", None
     if isinstance(content, Blob):

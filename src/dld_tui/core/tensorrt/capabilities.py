@@ -28,7 +28,7 @@ NOT_INSTALLED = ("not installed", "only type stubs are installed under its name"
 
 
 @dataclass(frozen=True)
-class LibraryFacts:
+class LibraryCapabilities:
     """A library that was found, or the reason why it cannot be used."""
 
     name: str
@@ -86,10 +86,10 @@ _OPSETS = {
 say; of 10.14 and 11.0 by the newest operators (Attention, Swish) that their release notes name."""
 
 
-def newest_opset(facts: LibraryFacts) -> int | None:
+def newest_opset(capabilities: LibraryCapabilities) -> int | None:
     """Return the newest operator set that a library's parser is written for; None if unknown."""
-    known = [opset for since, opset in _OPSETS.items() if facts.version_numbers >= since]
-    return max(known, default=None) if facts.module == "tensorrt" else None
+    known = [opset for since, opset in _OPSETS.items() if capabilities.version_numbers >= since]
+    return max(known, default=None) if capabilities.module == "tensorrt" else None
 
 
 DEFAULT_VERSION = "10.16"

@@ -9,7 +9,7 @@ from dld_tui.core.machine.peaks import Peaks, PeakSource
 from dld_tui.core.reading.export import report_json, report_page
 from dld_tui.core.reading.first_lines import first_lines
 from dld_tui.core.reading.story import next_steps
-from dld_tui.core.report.measured_facts import measured_facts
+from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.types import JSON
@@ -27,18 +27,18 @@ def write(path: Path, environment: dict[str, Any]) -> Report:
     settings = {"cuda_graph": True, "cuda_graph_used": True, "input_shapes": {"x": [1, 3]}}
     with start_report(path, settings=settings, environment=environment) as report:
         report.add_latencies([1.5] * 200)
-        report.set_fact("phases_ms", PHASES)
-        report.set_fact("throughput_per_s", 612.5)
-        report.set_fact("load_ms", 35.5)
-        report.set_fact("peak_memory_bytes", 1_500_000_000)
-        report.set_fact("activation_bytes", 2_000_000)
-        report.set_fact("engine", {"layers": 12})
+        report.set_property("phases_ms", PHASES)
+        report.set_property("throughput_per_s", 612.5)
+        report.set_property("load_ms", 35.5)
+        report.set_property("peak_memory_bytes", 1_500_000_000)
+        report.set_property("activation_bytes", 2_000_000)
+        report.set_property("engine", {"layers": 12})
     return Report.open(path)
 
 
 def test_what_is_measured_is_shown_everywhere(tmp_path: Path) -> None:
     with write(tmp_path / "r.dldprof", {"cpu_threads": 8, "other_busy_threads": 0.1}) as report:
-        facts = {fact.name: fact.text for fact in measured_facts(report)}
+        facts = {fact.name: fact.text for fact in measured_figures(report)}
         document: Any = report_json(report)
         page, lines = report_page(report), told(report)
     assert facts == {
@@ -84,12 +84,12 @@ def test_a_busy_machine_is_a_doubt(tmp_path: Path, environment: dict[str, JSON],
 
 def test_what_is_no_figure_is_left_out(tmp_path: Path) -> None:
     with start_report(tmp_path / "r.dldprof", environment={"other_busy_threads": "x"}) as report:
-        report.set_fact("phases_ms", {"h2d": 3, "compute": {"median": "x"}})
-        report.set_fact("throughput_per_s", -1)
-        report.set_fact("peak_memory_bytes", "much")
+        report.set_property("phases_ms", {"h2d": 3, "compute": {"median": "x"}})
+        report.set_property("throughput_per_s", -1)
+        report.set_property("peak_memory_bytes", "much")
         report.add_latencies([1.0])
     with Report.open(tmp_path / "r.dldprof") as report:
-        found = [(fact.name, fact.text) for fact in measured_facts(report)]
+        found = [(fact.name, fact.text) for fact in measured_figures(report)]
     assert found == [("GPU compute", "–")]
 
 
@@ -99,7 +99,7 @@ def test_the_peaks_of_the_devices_that_computed_are_shown(tmp_path: Path) -> Non
     with start_report(tmp_path / "r.dldprof") as writer:
         for provider in ("CPUExecutionProvider", "Bad"):
             writer.add_layer(Layer("l", "Conv", provider=provider, cost=Cost(roof_ms=0.1)))
-        writer.set_fact("roofs", roofs)
+        writer.set_property("roofs", roofs)
     with Report.open(tmp_path / "r.dldprof") as report:
-        texts = [fact.text for fact in measured_facts(report) if fact.name == "peaks"]
+        texts = [fact.text for fact in measured_figures(report) if fact.name == "peaks"]
     assert texts == ["fp32 450 GFLOP/s, memory 72 GB/s (measured with ONNX Runtime)"]

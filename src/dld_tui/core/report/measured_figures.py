@@ -59,7 +59,7 @@ class ReportInput:
 
 def report_inputs(report: Report) -> list[ReportInput]:
     """Return the inputs; of a report without reasons, the shapes only."""
-    stored = report.facts.get(INPUTS)
+    stored = report.properties.get(INPUTS)
     if isinstance(stored, list):
         return [report_input for entry in stored if (report_input := _stored(entry)) is not None]
     given = report.settings.get("input_shapes")
@@ -127,7 +127,7 @@ _BUSY_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class MeasuredFact:
+class MeasuredFigure:
     """One figure with its name."""
 
     name: str
@@ -137,44 +137,44 @@ class MeasuredFact:
     """It speaks against the figures of the run."""
 
 
-def measured_facts(report: Report) -> list[MeasuredFact]:
+def measured_figures(report: Report) -> list[MeasuredFigure]:
     """Return the figures that the report has, in the order to read them."""
     return [
-        *_generation_facts(report),
-        *_phase_facts(report),
-        *_run_facts(report),
-        *_memory_facts(report),
-        *_load_facts(report.environment),
+        *_generation_figures(report),
+        *_phase_figures(report),
+        *_run_figures(report),
+        *_memory_figures(report),
+        *_load_figures(report.environment),
     ]
 
 
 def measured_json(report: Report) -> JSON:
     """Return the measurements as JSON data; unknown ones are left out."""
-    facts: dict[str, JSON] = {}
-    phases = report.facts.get("phases_ms")
+    figures: dict[str, JSON] = {}
+    phases = report.properties.get("phases_ms")
     if isinstance(phases, dict) and phases:
-        facts["phases_ms"] = phases
+        figures["phases_ms"] = phases
     for name in (GENERATION, "throughput_per_s", "load_ms", "copies", "engine", *_ENERGY, *_SIZES):
-        value = report.facts.get(name)
+        value = report.properties.get(name)
         if value is not None:
-            facts[name] = value
+            figures[name] = value
     graph = report.settings.get("cuda_graph_used")
     if isinstance(graph, bool):
-        facts["cuda_graph"] = graph
+        figures["cuda_graph"] = graph
     for name in ("load_average", "load_average_after", "other_busy_threads"):
         if name in report.environment:
-            facts[name] = report.environment[name]
-    return facts
+            figures[name] = report.environment[name]
+    return figures
 
 
-def _generation_facts(report: Report) -> Iterator[MeasuredFact]:
+def _generation_figures(report: Report) -> Iterator[MeasuredFigure]:
     for figures in generation_of(report):
         name = f"batch {figures.batch:,}, prompt {figures.prompt:,}"
-        yield MeasuredFact(name, figures.text)
+        yield MeasuredFigure(name, figures.text)
 
 
-def _phase_facts(report: Report) -> Iterator[MeasuredFact]:
-    phases = report.facts.get("phases_ms")
+def _phase_figures(report: Report) -> Iterator[MeasuredFigure]:
+    phases = report.properties.get("phases_ms")
     for key, name in _PHASES.items():
         figures = phases.get(key) if isinstance(phases, dict) else None
         if not isinstance(figures, dict):
@@ -184,30 +184,32 @@ def _phase_facts(report: Report) -> Iterator[MeasuredFact]:
             for word in ("median", "min", "max", "p99")
             if (value := figure_of(figures.get(word))) is not None
         ]
-        yield MeasuredFact(name, f"{', '.join(parts)} ms" if parts else fmt.UNKNOWN)
+        yield MeasuredFigure(name, f"{', '.join(parts)} ms" if parts else fmt.UNKNOWN)
 
 
-def _run_facts(report: Report) -> Iterator[MeasuredFact]:
-    rate = figure_of(report.facts.get("throughput_per_s"))
+def _run_figures(report: Report) -> Iterator[MeasuredFigure]:
+    rate = figure_of(report.properties.get("throughput_per_s"))
     if rate is not None:
-        yield MeasuredFact("throughput", f"{rate:,.1f} inferences/s of elapsed time")
+        yield MeasuredFigure("throughput", f"{rate:,.1f} inferences/s of elapsed time")
     used, asked = (report.settings.get(name) for name in ("cuda_graph_used", "cuda_graph"))
     if isinstance(used, bool):
         refused = "requested, but not used" if asked is True else "not used"
-        yield MeasuredFact("CUDA graph", "used" if used else refused)
-    joules, watts = (figure_of(report.facts.get(name)) for name in _ENERGY[:2])
+        yield MeasuredFigure("CUDA graph", "used" if used else refused)
+    joules, watts = (figure_of(report.properties.get(name)) for name in _ENERGY[:2])
     if joules is not None and watts is not None:
-        rails = clip(visible(str(report.facts.get(_ENERGY[2]) or "the board")), _NAME, keep="end")
+        rails = clip(
+            visible(str(report.properties.get(_ENERGY[2]) or "the board")), _NAME, keep="end"
+        )
         unit = "per decode step" if generation_of(report) else "per inference"
         text = f"{fmt.joules(joules)} {unit}, {watts:,.3g} W of {rails}, including idle power"
-        yield MeasuredFact("energy", text + _repeats(report.facts.get(_ENERGY[3])))
-    yield from _board_facts(report.environment)
-    load = figure_of(report.facts.get("load_ms"))
+        yield MeasuredFigure("energy", text + _repeats(report.properties.get(_ENERGY[3])))
+    yield from _board_figures(report.environment)
+    load = figure_of(report.properties.get("load_ms"))
     if load is not None:
-        yield MeasuredFact("model load", f"{fmt.milliseconds(load)} ms")
+        yield MeasuredFigure("model load", f"{fmt.milliseconds(load)} ms")
     limits = roofline_text(report.layers)
     if limits:
-        yield MeasuredFact("limited by", limits)
+        yield MeasuredFigure("limited by", limits)
     yield from _peaks(report)
 
 
@@ -230,13 +232,13 @@ def bandwidths_text(peaks: Peaks) -> str:
     )
 
 
-def _peaks(report: Report) -> Iterator[MeasuredFact]:
+def _peaks(report: Report) -> Iterator[MeasuredFigure]:
     """Yield the peaks that the roofline of the layers is drawn with."""
     for roof in used_roofs(report).values():
         parts = [rate_text(visible(kind), rate) for kind, rate in roof.flops.items()]
         source = f"({roof.source}{BUSY if roof.busy else ''})"
         text = f"{', '.join([*parts, bandwidths_text(roof)])} {source}"
-        yield MeasuredFact("peaks", clip(text, _PEAKS))
+        yield MeasuredFigure("peaks", clip(text, _PEAKS))
 
 
 def _repeats(value: JSON) -> str:
@@ -249,7 +251,7 @@ def _repeats(value: JSON) -> str:
     return f"; {len(known)} repeats within {fmt.percent(apart)} %"
 
 
-def _board_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
+def _board_figures(environment: Mapping[str, JSON]) -> Iterator[MeasuredFigure]:
     """Yield the power mode of a Jetson, without which its figures say little."""
     mode, slowed = (environment.get(f"jetson_{name}") for name in ("power_mode", "throttling"))
     if isinstance(mode, str) and mode:
@@ -257,7 +259,7 @@ def _board_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
         is_slowed = isinstance(slowed, str) and slowed != "none"
         slower = f", slowed down by {clip(visible(str(slowed)), _NAME)}" if is_slowed else ""
         text = f"{clip(visible(mode), _NAME)}{held}{slower}"
-        yield MeasuredFact("power mode", text, is_doubtful=is_slowed)
+        yield MeasuredFigure("power mode", text, is_doubtful=is_slowed)
 
 
 class ActivationsPeak(NamedTuple):
@@ -280,20 +282,20 @@ def activations_peak(layers: Iterable[Layer]) -> ActivationsPeak | None:
     return ActivationsPeak(layer, round(most.in_use_bytes or 0), round(held) or None)
 
 
-def _memory_facts(report: Report) -> Iterator[MeasuredFact]:
+def _memory_figures(report: Report) -> Iterator[MeasuredFigure]:
     peak = activations_peak(report.layers)
     if peak is not None:
         after = clip(visible(peak.layer.name), _NAME, keep="end")
         held = peak.arena_bytes
         arena = f"; ONNX Runtime holds {fmt.size(held)}, weights included" if held else ""
         text = f"{fmt.size(peak.in_use_bytes)} at the peak, after {after}{arena}"
-        yield MeasuredFact("activations", text)
+        yield MeasuredFigure("activations", text)
     for key, name in _SIZES.items():
-        if (size := figure_of(report.facts.get(key))) is not None:
-            yield MeasuredFact(name, fmt.size(round(size)))
+        if (size := figure_of(report.properties.get(key))) is not None:
+            yield MeasuredFigure(name, fmt.size(round(size)))
 
 
-def _load_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
+def _load_figures(environment: Mapping[str, JSON]) -> Iterator[MeasuredFigure]:
     """Yield what else the machine did."""
     others = figure_of(environment.get("other_busy_threads"))
     threads = environment.get("cpu_threads")
@@ -302,19 +304,19 @@ def _load_facts(environment: Mapping[str, JSON]) -> Iterator[MeasuredFact]:
     if others is not None:
         of = f" of {threads:,}" if isinstance(threads, int) else ""
         busy = others > _BUSY_THREADS
-        yield MeasuredFact(
+        yield MeasuredFigure(
             "other programs", f"kept {others:.1f}{of} threads busy", is_doubtful=busy
         )
     elif before is not None:
         on = f" on {fmt.plural(threads, 'thread')}" if isinstance(threads, int) else ""
         busy = isinstance(threads, int) and before > max(_BUSY_SHARE * threads, 1.0)
-        yield MeasuredFact("machine load", f"{before:g}{on} before the run", is_doubtful=busy)
+        yield MeasuredFigure("machine load", f"{before:g}{on} before the run", is_doubtful=busy)
 
 
 def busy_text(environment: Mapping[str, JSON]) -> str:
     """Return what else a busy machine did during a run; empty if it was idle or not known."""
-    facts = _load_facts(environment)
-    return "".join(f"{fact.name} {fact.text}" for fact in facts if fact.is_doubtful)
+    figures = _load_figures(environment)
+    return "".join(f"{figure.name} {figure.text}" for figure in figures if figure.is_doubtful)
 
 
 def figure_of(value: JSON) -> float | None:
