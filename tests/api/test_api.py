@@ -123,7 +123,7 @@ def test_the_stubs_are_those_of_the_requests() -> None:
         ("profile", {"inputs": {"x": object()}}, api.DldError, "is no array"),
         ("profile", {"inputs": {"x": np.zeros((2, 9), np.float32)}}, api.DldError, "x"),
         ("profile", {"output": 3}, api.DldError, "output is 3, which is not a path"),
-        ("convert_fp16", {}, TypeError, "missing a required argument: 'output'"),
+        ("convert_fp16", {}, TypeError, "missing a required .*'output'"),
         ("convert_opset", {"output": "taken.onnx", "to": 18}, api.DldError, "force=True"),
     ],
 )

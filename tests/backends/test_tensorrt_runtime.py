@@ -38,6 +38,7 @@ def test_an_engine_tells_what_goes_in_and_out(trt: Any) -> None:
     assert told == ("image", True, "float32", (-1, 3, 4, 4))
     assert image.ranges[1] == ((8, 3, 4, 4), (16, 3, 4, 4), (32, 3, 4, 4))
     assert image.shape(0) == (2, 3, 4, 4)
+    assert image.shape(2) == (1, 3, 4, 4)  # of a profile that there is not
     assert [one.name for one in engine.outputs] == ["scores"]
     assert scores.linear
     assert not scores.on_host

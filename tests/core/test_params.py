@@ -9,7 +9,15 @@ import pytest
 
 from dld_tui.activities.registry import load
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import from_json, param, problem_of_form, settings_of, to_json, validate
+from dld_tui.core.params import (
+    from_json,
+    param,
+    problem_of_form,
+    settings_of,
+    to_json,
+    validate,
+    value_of,
+)
 from dld_tui.core.types import JSON
 
 
@@ -117,3 +125,9 @@ def test_a_result_does_not_replace_what_it_is_made_from(tmp_path: Path) -> None:
 def test_what_is_no_number_is_within_no_limits(limit: float) -> None:
     with pytest.raises(UsageError, match="write a number"):
         validate(Request(Path("m.onnx"), limit=limit))
+
+
+@pytest.mark.parametrize(("text", "number"), [("1,000", 1000), ("1_000", 1000), ("-7", -7)])
+def test_whole_numbers_may_be_grouped(text: str, number: int) -> None:
+    passes = settings_of(Request)[1]
+    assert value_of(passes, text)[0] == number

@@ -12,6 +12,7 @@ import pytest
 from dld_tui.core.errors import CancelledError, CorruptFileError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.report.report import open_report
+from dld_tui.extras.nsight import export as nsight_export
 from dld_tui.extras.nsight.export import report_from_nsight
 
 PROCESS = 0x1000000 * 77
@@ -206,6 +207,31 @@ def test_what_is_outside_all_passes_is_left_out_and_counted(tmp_path: Path) -> N
             assert (event.start_us, event.duration_us) == pytest.approx((0.025, 0.02))
             assert len(report.pass_events(one.index)) == 2
         assert "3 events outside all passes left out" in [note.text for note in report.notes]
+
+
+def test_of_ranges_that_begin_together_the_shorter_one_is_inside(tmp_path: Path) -> None:
+    rows = simple()
+    rows["NVTX_EVENTS"] = [
+        pushed(name, at, end)
+        for at in (1000, 2000)
+        for name, end in (("inner", at + 300), ("outer", at + 400))
+    ]
+    starts = (1020, 2020)
+    rows[KERNEL] = [kernel(at + 5, at + 25, number) for number, at in enumerate(starts, 1)]
+    rows["CUPTI_ACTIVITY_KIND_RUNTIME"] = [launch(at, n) for n, at in enumerate(starts, 1)]
+    with open_report(export(tmp_path / "net.sqlite", rows)) as report:
+        (event,) = report.gpu_events(0)
+        assert report.layers[event.layer or 0].name == "inner"
+
+
+def test_rows_beyond_the_limit_are_left_out_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nsight_export, "EVENT_LIMIT", 2)
+    rows = simple() | {KERNEL: [kernel(at, at + 5, number) for number, at in enumerate(range(5))]}
+    with open_report(export(tmp_path / "net.sqlite", rows)) as report:
+        texts = [note.text for note in report.notes]
+        assert "only the first 2 rows of a table are read, 3 are left out" in texts
 
 
 def test_without_ranges_kernels_are_the_layers(tmp_path: Path) -> None:

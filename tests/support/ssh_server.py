@@ -19,10 +19,9 @@ class Server(asyncssh.SSHServer):
 
     def __init__(self, owner: PasswordServer) -> None:
         self._owner = owner
-        self._connection: asyncssh.SSHServerConnection | None = None
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        self._connection = conn
+        self._owner.connections.append(conn)
         conn.send_auth_banner("\x1b]0;owned\x07 welcome")
 
     def begin_auth(self, username: str) -> bool:
@@ -65,6 +64,7 @@ class PasswordServer:
         self.answers = list(answers)
         self.passwords: list[str] = []
         """What came, right or wrong."""
+        self.connections: list[asyncssh.SSHServerConnection] = []
         self.port = 0
         self._key = asyncssh.generate_private_key("ssh-ed25519")
         self._acceptor: asyncssh.SSHAcceptor | None = None
@@ -97,6 +97,8 @@ class PasswordServer:
 
     async def _stop(self, acceptor: asyncssh.SSHAcceptor) -> None:
         acceptor.close()
+        for connection in self.connections:  # Python 3.12 and later wait for them
+            connection.abort()
         await acceptor.wait_closed()
 
 

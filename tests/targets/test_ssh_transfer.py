@@ -360,6 +360,17 @@ def test_a_job_never_computes_with_a_damaged_model(
     assert converted("second.onnx") == first
 
 
+def test_old_objects_go_unless_a_job_still_has_them(tmp_path: Path) -> None:
+    folder = tmp_path / "objects"
+    folder.mkdir()
+    for name in ("used", "unused"):
+        (folder / name).write_bytes(b"1234")
+    (tmp_path / "of_a_job").hardlink_to(folder / "used")
+    assert objects.clean(tmp_path, days=1) == 0
+    assert objects.clean(tmp_path, days=0) == 4
+    assert [path.name for path in folder.iterdir()] == ["used"]
+
+
 def test_what_is_lost_between_sending_and_starting_is_sent_again(
     connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -497,6 +497,14 @@ def test_norms_are_told_from_layer_normalization(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     onnx.save(onnx.parser.parse_model(text), path)
     assert "decoder:norm-not-fused" not in rules_of(path)
+    # Before a norm of the other kind, it does not hide that one.
+    text = UNFUSED.replace(" <axes_none = 0>", "").replace(
+        "sq = Pow (q, two)",
+        "middle = ReduceMean (q, last) c = Sub (q, middle) squares = Pow (c, two)"
+        " spread = ReduceMean (squares, last) sq = Pow (q, two)",
+    )
+    onnx.save(onnx.parser.parse_model(text), path)
+    assert "decoder:norm-not-fused" in rules_of(path)
 
 
 def test_every_rule_is_tried_and_documented() -> None:

@@ -404,3 +404,8 @@ def test_columns_of_real_and_hostile_files(
         check_columns(data)
         seen += 1
     assert seen > 50
+
+
+def test_a_number_of_fixed_width_before_the_graph_is_not_read_as_one() -> None:
+    looks_like_a_graph = b"\x3a\x02\x0a\x00"
+    assert split_model(varint(20 << 3 | 5) + looks_like_a_graph) is None

@@ -95,6 +95,13 @@ def test_no_cycle_is_made_through_a_node_that_stays(between: str) -> None:
     assert done.refused
 
 
+def test_what_is_refused_keeps_no_other_place_from_being_rewritten() -> None:
+    good = "n = Neg(x) a = Add(x, n) q = Pow(x, x) p = Mul(q, a)"
+    cycle = "m = Neg(p) b = Add(p, m) c = Neg(b) r = Pow(p, c) y = Mul(r, b)"
+    done = preview(Document(small(f"{{ {good} {cycle} }}")), SIDE.replace("Sin(x)", "Pow(x, _)"))
+    assert (sum(done.counts.values()), len(done.refused)) == (1, 1)
+
+
 def test_an_attribute_that_the_operator_set_lacks_is_refused() -> None:
     text = "g (int8[4, 8] x, float s) => (float[4, 8] y) { y = DequantizeLinear(x, s) }"
     rule = "DequantizeLinear(x, s) => Neg(Neg(DequantizeLinear<axis = 1>(x, s)))"

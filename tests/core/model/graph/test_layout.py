@@ -25,6 +25,7 @@ from dld_tui.core.model.graph.layout import (
     links_at,
     text_of,
 )
+from dld_tui.core.model.graph.moving import corners
 from dld_tui.core.model.graph.placement import (
     MOST_LINES,
     STUB_RANKS,
@@ -459,3 +460,11 @@ def test_a_box_above_what_it_takes_from_is_reached_from_above() -> None:
 └───┘ │     └───┘
   ╰───╯"""
     assert "\n".join(text_of(layout, ["a", "b"])).rstrip() == expected
+
+
+@pytest.mark.parametrize("down", [0, 1, 3])
+@pytest.mark.parametrize("up", [0, 2])
+def test_a_line_turns_as_far_from_its_ends_as_it_is_told(down: int, up: int) -> None:
+    points = corners((2, 10), (8, 30), 5, down, up)
+    assert (points[0], points[-1]) == ((2, 10), (8, 30))
+    assert {y for x, y in points if x == 5} == {10 + down, 30 - up}

@@ -74,6 +74,8 @@ CASES = {
     "* where scope contains else": "g",
     "* where in.dtype = bool": "e",
     "* where 1 < group <= 2": "a b",
+    "* where 1 < 5 < 3": "",
+    "* where 3 > 2 > 1 and name = a": "a",
 }
 
 
