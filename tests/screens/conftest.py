@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace.inference import Inference
 from tests.support import models, style_sheets
 from tests.support.ssh_fixtures import sshd
+from tests.support.typist import Programs
 
 __all__ = ["sshd"]
 
@@ -57,3 +59,10 @@ def branches(tmp_path: Path) -> Path:
 def layers(tmp_path: Path) -> Path:
     """Return the file of a model with twelve equal layers."""
     return models.write(tmp_path, models.layered(12))
+
+
+@pytest.fixture(scope="module")
+def programs() -> Iterator[Programs]:
+    """Start programs in pseudo-terminals."""
+    with Programs() as started:
+        yield started

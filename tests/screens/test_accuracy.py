@@ -14,8 +14,8 @@ from dld_tui.core.accuracy.search import PrecisionReport, SearchEstimate
 from dld_tui.core.accuracy.tactics import TacticReport
 from dld_tui.core.codec import decode
 from dld_tui.core.events import Finished
+from dld_tui.core.model import edits
 from dld_tui.core.model.document.metadata import precision_of
-from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.results.accuracy import AccuracyScreen, Filter, PrecisionScreen, TacticsScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.lists.table_view import ListTable
@@ -53,33 +53,31 @@ def names(page: AccuracyScreen) -> list[str]:
     return [str(table.table.key(row)) for row in table.order]
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_the_tensors_and_their_verdict(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_the_tensors_and_their_verdict(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    async with opened(path, size) as session:
+    async with opened(path) as session:
         page = await compared(session, path)
         assert "1 of 1 output not within tolerance" in session.text
         assert "y: 1 of 4 elements are outside of atol 1e-05" in session.text
         assert names(page) == ["c", "b", "y", "a"]
 
-        await session.pilot.press("v")
+        await session.press("v")
         assert names(page) == ["a", "b", "c", "y"]
-        await session.pilot.press("exclamation_mark")
+        await session.press("!")
         assert page.row is not None
         assert page.row.name == "b"
-        await session.pilot.press("f")
+        await session.press("f")
         assert names(page) == ["b", "c", "y"], "still in order"
-        await session.pilot.press("f")
+        await session.press("f")
         assert names(page) == ["y"]
-        await session.pilot.press("exclamation_mark")
+        await session.press("!")
         assert page.row is not None
         assert (page.row.name, page.filter) == ("b", Filter.ALL)
 
-        await session.pilot.press("enter")
+        await session.press("enter")
         await session.until(lambda: session.app.page is session.screen)
         await session.until(lambda: session.screen.explorer.node is not None)
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "second"
+        assert session.at == "second"
 
 
 async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> None:
@@ -92,9 +90,9 @@ async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> No
         assert any(overlay.text(row, row + 1) for row in rows)
         assert overlay.legend.endswith("in accuracy of model.onnx")
 
-        await session.pilot.press("w")
-        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
-        await session.pilot.press("enter")
+        await session.press("w")
+        await session.front(PromptDialog)
+        await session.press("enter")
         target = tmp_path / "model.accuracy.csv"
         await session.until(target.is_file)
         await session.until(lambda: target.read_text().count("\n") == 5)
@@ -108,36 +106,17 @@ async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> No
 
 @pytest.mark.broad
 async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> None:
-    from dld_tui.core.model.edits import tensors
-
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path) as session:
-        session.screen.history.edit(
-            tensors.set_elements(scope=[], tensor={"initializer": "w"}, start=0, values=[3])
+        session.edit(
+            edits.tensors.set_elements(scope=[], tensor={"initializer": "w"}, start=0, values=[3])
         )
         session.screen.activities.compare_edits()
-        await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
-        page = session.app.screen
-        assert isinstance(page, AccuracyScreen)
+        page = await session.front(AccuracyScreen)
         assert page.errors.first is not None
         assert page.errors.first.name == "b"
         assert page.subject.path == path
     assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["model.onnx"]
-
-
-@pytest.mark.broad
-async def test_the_forms(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    async with opened(path) as session:
-        session.screen.activities.search_precision()
-        await session.until(lambda: isinstance(session.app.screen, ActivityScreen))
-        form = session.app.screen
-        assert isinstance(form, ActivityScreen)
-        await session.until(lambda: form.query("ParamForm"))
-        assert form.command_line == f"dld accuracy --search fp16 {path}"
-        await session.pilot.press("escape")
-        session.screen.activities.compare()
-        await session.until(lambda: isinstance(session.app.screen, ActivityScreen))
 
 
 async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
@@ -150,7 +129,7 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
         await session.until(lambda: page.is_current and page.query(ListTable))
         assert "bigger" in session.text
         assert "in fp16" in session.text
-        await session.pilot.press("e")
+        await session.press("e")
         nodes = session.screen.document.main.nodes
         await session.until(lambda: all(precision_of(node) for node in nodes))
         found = {node.name: precision_of(node) for node in nodes}
@@ -163,21 +142,19 @@ async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:
 
 
 async def test_what_is_not_in_the_model_any_more_is_not_applied(tmp_path: Path) -> None:
-    from dld_tui.core.model.edits import renaming
-
     path = models.write(tmp_path, OVERFLOWS)
     result = result_of(search_precision, search_precision.Request(path))
     async with opened(path, NARROW) as session:
         page = PrecisionScreen(result, path)
-        session.screen.history.edit(renaming.rename_node(scope=[], node="bigger", name="other"))
+        session.edit(edits.renaming.rename_node(scope=[], node="bigger", name="other"))
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(ListTable))
-        await session.pilot.press("e")
-        await session.until(lambda: "are no longer in the model" in session.text)
-        await session.pilot.press("escape")
-        await session.pilot.press("w")
-        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
-        await session.pilot.press("enter")
+        await session.press("e")
+        await session.shows("are no longer in the model")
+        await session.press("escape")
+        await session.press("w")
+        await session.front(PromptDialog)
+        await session.press("enter")
         await session.until((tmp_path / "model.precisions.jsonl").is_file)
 
 
@@ -202,9 +179,9 @@ async def test_tactics_are_shown_with_the_command_that_avoids_them(tmp_path: Pat
         assert isinstance(page, TacticsScreen)
         session.app.add_page(page)
         await session.until(lambda: page.is_current and page.query(ListTable))
-        await session.until(lambda: "three" in session.text)
+        await session.shows("three")
         assert "1 tactic makes the result wrong" in session.text
         assert "kernel (0x66)" in session.text
-        await session.pilot.press("y")
+        await session.press("y")
         await session.until(lambda: session.app.clipboard == page.command)
         assert "--editable-timing-cache" in page.command

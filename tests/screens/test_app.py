@@ -12,23 +12,24 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from dld_tui.app import DldApp
+from dld_tui.commands import all_commands
 from dld_tui.core.errors import ExitStatus, InputError
 from dld_tui.core.process import terminal
 from dld_tui.core.process.paths import short
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.state import State
+from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.text import cell_width
+from dld_tui.screens.home.help import _SCOPES, HelpScreen, _scope_rows
+from dld_tui.screens.home.palette import Palette
 from dld_tui.screens.home.welcome import WelcomeScreen
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
+from dld_tui.screens.settings import SettingsScreen
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog, QuitDialog
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.shell.page import MOST, KeyBar
-from tests.support.pages import TextPage, open_pages
+from tests.support.pages import TextPage, open_pages, running
 from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
-
-
-async def test_it_begins_on_the_start_page() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)):
-        assert isinstance(app.screen, WelcomeScreen)
-        assert app.animation_level == "none"
 
 
 async def test_tasks_begin_in_turn_on_every_version_of_python() -> None:
@@ -47,12 +48,11 @@ async def test_tabs_are_shown_switched_and_closed() -> None:
         assert app.page is second
         assert "this is second" in screen_text(app)
         assert rows_of(app)[0].startswith(" first │ second ")
-        await pilot.press("right_curly_bracket")
+        await pilot.press("}")
         assert app.page is first
         await pilot.press("ctrl+pageup")
         assert app.page is second
         await pilot.press("ctrl+w")
-        await pilot.pause()
         assert app.page is first
         assert app.pages == [first]
         await pilot.press("ctrl+t")
@@ -60,36 +60,33 @@ async def test_tabs_are_shown_switched_and_closed() -> None:
         await pilot.press("ctrl+pagedown")
         assert app.page is first
         await pilot.press("ctrl+w")
-        await pilot.pause()
         assert isinstance(app.screen, WelcomeScreen)
 
 
 async def test_a_dialog_stays_with_its_tab() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await open_pages(app, pilot, TextPage("first"), TextPage("second"))
-        app.show_error(InputError("went wrong"))
-        await pilot.pause()
-        app.action_previous_tab()
-        await pilot.pause()
-        assert "went wrong" not in screen_text(app)
-        app.action_next_tab()
-        await pilot.pause()
-        assert "went wrong" in screen_text(app)
+    async with running() as run:
+        await run.open(TextPage("first"), TextPage("second"))
+        run.app.show_error(InputError("went wrong"))
+        await run.pilot.pause()
+        run.app.action_previous_tab()
+        await run.pilot.pause()
+        assert "went wrong" not in run.text
+        run.app.action_next_tab()
+        await run.pilot.pause()
+        assert "went wrong" in run.text
 
 
 async def test_what_failed_outlives_the_tab_that_closes_for_it() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with running() as run:
         page = TextPage("first")
-        await open_pages(app, pilot, page)
-        app.show_error(InputError("went wrong"), "Not read")
-        await pilot.pause()
-        app.close_page(page)
-        await until(pilot, lambda: "went wrong" in screen_text(app))
-        assert "Not read" in screen_text(app)
-        await pilot.press("escape")
-        assert isinstance(app.screen, WelcomeScreen)
+        await run.open(page)
+        run.app.show_error(InputError("went wrong"), "Not read")
+        await run.pilot.pause()
+        run.app.close_page(page)
+        await run.shows("went wrong")
+        assert "Not read" in run.text
+        await run.press("escape")
+        assert isinstance(run.app.screen, WelcomeScreen)
 
 
 async def test_no_tab_comes_or_goes_while_the_program_ends() -> None:
@@ -114,58 +111,44 @@ async def test_closing_asks_for_unsaved_edits(key: str, open_pages_left: int, sa
     async with app.run_test(size=(80, 24)) as pilot:
         await open_pages(app, pilot, page)
         await pilot.press("ctrl+w")
-        await pilot.pause()
         assert HOSTILE in screen_text(app)
         await pilot.press(key)
-        await pilot.pause()
         assert (len(app.pages), page.saved) == (open_pages_left, saved)
 
 
-@pytest.mark.broad
-async def test_quitting_asks_for_unsaved_edits_of_all_tabs() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await open_pages(app, pilot, TextPage("a", lost=["a: 1 edit"]), TextPage("b"))
-        await pilot.press("ctrl+q")
-        await pilot.pause()
-        assert isinstance(app.screen, ChoiceDialog)
-        assert "a: 1 edit" in screen_text(app)
-        await pilot.press("escape", "ctrl+q")
-        await pilot.pause()
-        await pilot.press("d")
-        await pilot.pause()
-    assert app.return_code == 0
-
-
 @pytest.mark.parametrize(
-    ("keys", "saved", "is_left"), [("a", (1, 1), True), ("sk", (0, 1), False), ("ss", (1, 1), True)]
+    ("keys", "saved", "is_left"),
+    [
+        ("a", (1, 1), True),
+        ("sk", (0, 1), False),
+        ("ss", (1, 1), True),
+        ("d", (0, 0), True),
+        (("escape",), (0, 0), False),
+    ],
 )
 async def test_quitting_saves_all_or_the_shown_one(
     keys: str, saved: tuple[int, int], is_left: bool
 ) -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with running() as run:
         first, second = TextPage("a", lost=["a: 1 edit"]), TextPage("b", lost=["b: 2 edits"])
-        await open_pages(app, pilot, first, second)
-        await pilot.press("ctrl+q")
+        await run.open(first, second)
+        await run.press("ctrl+q")
         for key in keys:
-            await pilot.press(key)
-            await pilot.pause()
+            await run.press(key)
         assert (first.saved, second.saved) == saved
-        assert (app.return_code == 0) == is_left
+        assert (run.app.return_code == 0) == is_left
 
 
 async def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty.onnx").write_bytes(b"")
     missing = tmp_path / f"no{ESCAPE}.onnx"
-    app = DldApp([tmp_path / "empty.onnx", missing])
-    async with app.run_test(size=(100, 24)) as pilot:
-        await until(pilot, lambda: "\\x1b]0;x\\x07" in flat_text(app))
-        assert isinstance(app.screen, ErrorDialog)
-        await pilot.press("escape")
-        assert "empty.onnx" in flat_text(app)
-        await pilot.press("escape")
-        assert app.pages == []
+    async with running(DldApp([tmp_path / "empty.onnx", missing]), size=(100, 24)) as run:
+        await run.until(lambda: "\\x1b]0;x\\x07" in flat_text(run.app))
+        run.in_front(ErrorDialog)
+        await run.press("escape")
+        assert "empty.onnx" in flat_text(run.app)
+        await run.press("escape")
+        assert run.app.pages == []
 
 
 async def test_opening_the_same_file_twice_shows_its_tab(tmp_path: Path) -> None:
@@ -182,14 +165,13 @@ async def test_an_error_of_a_worker_is_shown_and_logged_and_the_app_goes_on() ->
     def fail() -> None:
         raise RuntimeError("the worker's reason")
 
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.run_worker(fail, thread=True)
-        await until(pilot, lambda: "the worker's reason" in screen_text(app))
-        assert isinstance(app.screen, ErrorDialog)
+    async with running() as run:
+        run.app.run_worker(fail, thread=True)
+        await run.shows("the worker's reason")
+        run.in_front(ErrorDialog)
         assert "the worker's reason" in terminal.log_path().read_text()
-        await pilot.press("escape")
-        assert isinstance(app.screen, WelcomeScreen)
+        await run.press("escape")
+        assert isinstance(run.app.screen, WelcomeScreen)
 
 
 async def test_a_crash_ends_with_one_line_and_a_log() -> None:
@@ -288,45 +270,38 @@ async def test_keys_are_remapped_and_mistakes_are_told() -> None:
         assert "no command 'no.such'" in told
         assert "ctrl+o is both tab.close and file.open" in told
         await pilot.press("f6")
-        await pilot.pause()
         assert "Settings" in screen_text(app)
         await pilot.press("escape", "f2")
-        await pilot.pause()
         assert isinstance(app.screen, WelcomeScreen)
 
 
 async def test_a_greyed_command_says_why() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("ctrl+w")
-        await pilot.pause()
-        assert [notice.message for notice in app._notifications] == ["close tab: no file is open"]
+    async with running() as run:
+        await run.press("ctrl+w")
+        assert run.told == ["close tab: no file is open"]
 
 
 async def test_the_footer_shows_few_keys_of_here() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        bar = app.screen.query_one(KeyBar)
+    async with running() as run:
+        await run.pilot.pause()
+        bar = run.app.screen.query_one(KeyBar)
         assert 2 <= len(bar._keys) <= MOST + bar._last
         assert bar._keys[-1][1] in ("help", "commands")
-        await pilot.press("colon")
-        await pilot.pause()
-        assert isinstance(app.focused, Input)
+        await run.press(":")
+        assert isinstance(run.app.focused, Input)
         assert ("F1", "help") in bar._keys  # a question mark is text there
 
 
 async def test_the_clipboard_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMUX", "x")
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.copy_to_clipboard("x" * 80_000)
-        app.copy_to_clipboard("name \udcff")
-        await pilot.pause()
-        told = [notice.message for notice in app._notifications]
+    async with running() as run:
+        run.app.copy_to_clipboard("x" * 80_000)
+        run.app.copy_to_clipboard("name \udcff")
+        await run.pilot.pause()
+        told = run.told
         assert "Too long" in told[0]
         assert "set -g set-clipboard on" in told[1]
-        assert app.clipboard == "name ?"
+        assert run.app.clipboard == "name ?"
 
 
 async def test_no_color_means_the_terminals_own_colours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,7 +330,111 @@ async def test_animations_are_off_over_ssh(monkeypatch: pytest.MonkeyPatch) -> N
 async def test_recent_files_are_remembered(tmp_path: Path, real_files: Path) -> None:
     state = State(tmp_path)
     model = real_files / "bad" / "00_good_control.onnx"
-    app = DldApp([model], state=state)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: bool(app.pages))
+    async with running(DldApp([model], state=state)) as run:
+        await run.until(lambda: bool(run.app.pages))
     assert [file.path for file in state.recent()] == [str(model)]
+
+
+async def test_q_closes_what_is_in_front_and_then_leaves() -> None:
+    async with running() as run:
+        await run.open(TextPage("one"), TextPage("two"))
+        await run.press("?")
+        run.in_front(HelpScreen)
+        await run.press("q")
+        assert run.app.screen is run.app.pages[1]
+        await run.press("q")
+        assert [page.tab_title for page in run.app.pages] == ["one"]
+        assert run.app.screen is run.app.pages[0]
+        await run.press("ctrl+t", "q")  # the start page is in front of the tab
+        await run.pilot.pause()
+        assert run.app.screen is run.app.pages[0]
+        await run.press("q")
+    assert run.app.return_code == 0
+    assert run.app._exit
+
+
+async def test_ctrl_c_says_in_our_words_what_leaves() -> None:
+    async with running() as run:
+        await run.press("ctrl+c")
+        assert run.told == ["^Q quits, q closes this page"]
+
+
+async def test_q_asks_before_edits_are_lost_and_is_a_letter_in_a_field() -> None:
+    async with running() as run:
+        await run.open(TextPage("one", ["one: 2 edits"]))
+        await run.press("q")
+        run.in_front(QuitDialog)
+        text = run.text
+        assert all(answer in text for answer in ("save and quit", "quit and lose", "stay"))
+        await run.press("q")
+        assert run.app.page is run.app.pages[0]
+        await run.press("ctrl+p", "q")
+        assert run.in_front(Palette).query_text == "q"
+        await run.press("escape")
+
+
+async def test_a_click_on_a_key_runs_it() -> None:
+    async with running() as run:
+        await run.open(TextPage("one"))
+        row = rows_of(run.app)[-1]
+        await run.pilot.click("KeyBar", offset=(row.index("help"), 0))
+        await run.pilot.pause()
+        run.in_front(HelpScreen)
+        row = rows_of(run.app)[-1]
+        await run.pilot.click("KeyBar", offset=(row.index("close"), 0))
+        await run.pilot.pause()
+        assert run.app.screen is run.app.pages[0]
+        assert not isinstance(run.app.screen, SettingsScreen)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+async def test_help_tells_the_pane_its_keys_and_why_not(size: tuple[int, int]) -> None:
+    async with running(DldApp(config=Config(keys={"app.settings": "f6"})), size=size) as run:
+        await run.open(TextPage("model"))
+        await run.press("?")
+        run.in_front(HelpScreen)
+        assert "A page for tests." in run.text
+        lines = run.app.screen.query_one(LineView).lines
+        text = "\n".join(lines.text(index) for index in range(len(lines)))
+        assert "only one file is open" in text
+        assert "F6" in text
+        assert "First steps" in text
+        assert "Search in this list." in text
+        await run.press("escape")
+        assert not isinstance(run.app.screen, HelpScreen)
+
+
+def test_every_place_has_a_title_and_every_word_of_the_help_is_seen() -> None:
+    assert {command.scope for command in all_commands()} <= {*_SCOPES}
+    view = TableView(Table([Column("name", "Name", str)], ()))
+    rows = _scope_rows("table", view, 76, {})
+    words = " ".join("".join(part for part, _ in row) for row, _ in rows).split()
+    for command in all_commands():
+        if command.scope == "table" and command.unavailable(view.conditions()) is None:
+            assert [word for word in command.help.split() if word not in words] == []
+    assert max(sum(map(cell_width, (part for part, _ in row))) for row, _ in rows) <= 76
+
+
+def test_a_table_shows_its_own_keys_in_place_of_those_of_lists() -> None:
+    view = TableView(Table([Column("name", "Name", str)], ()))
+    shown = _scope_rows("table", view, 110, {}) + _scope_rows("list", view, 110, {})
+    text = ["".join(part for part, _ in row) for row, _ in shown]
+    assert any("Sort by the next column." in row for row in text)
+    assert any("Show the columns to the left." in row for row in text)
+    assert any("Move up." in row for row in text)
+    assert not any("Scroll left, or fold." in row for row in text)
+
+
+@pytest.mark.broad
+async def test_help_runs_what_it_shows() -> None:
+    async with running(size=(100, 40)) as run:
+        await run.open(TextPage("model"))
+        await run.press("?")
+        view = run.app.screen.query_one(LineView)
+        texts = [view.lines.text(index) for index in range(len(view.lines))]
+        view.cursor = next(at for at, text in enumerate(texts) if "only one file is open" in text)
+        await run.press("enter")
+        assert isinstance(run.app.screen, HelpScreen)  # it says why not, and stays
+        view.cursor = next(at for at, text in enumerate(texts) if "Change theme" in text)
+        await run.press("enter")
+        assert isinstance(run.app.screen, SettingsScreen)

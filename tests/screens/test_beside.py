@@ -14,6 +14,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.compare.diff.model_diff import node_pairs
 from dld_tui.core.conversion.reduction import Reduction
+from dld_tui.core.model import edits
 from dld_tui.core.model.document import Document
 from dld_tui.screens.results.views import of_reduction, show_view
 from dld_tui.screens.workspace.beside import BesidePane
@@ -43,11 +44,11 @@ class Two(Session):
 
     async def show(self) -> None:
         """Show the other model beside."""
-        await self.pilot.press("vertical_line")
+        await self.pilot.press("|")
         await self.until(lambda: self.screen.beside.pane and self.pane.explorer.list.has_focus)
 
     @property
-    def at(self) -> tuple[str, str]:
+    def both(self) -> tuple[str, str]:
         """The names of the nodes that the two cursors are on."""
         nodes = self.screen.explorer.node, self.pane.explorer.node
         return nodes[0].name if nodes[0] else "", nodes[1].name if nodes[1] else ""
@@ -93,15 +94,15 @@ async def test_both_models_are_seen_and_tab_goes_round(
         mine, theirs = session.screen.panes.area.region, session.pane.region
         assert not mine.overlaps(theirs)
         assert (mine.height == theirs.height) is (size == WIDE)
-        await session.pilot.press("j", "j", "enter")
+        await session.press("j", "j", "enter")
         await session.until(lambda: session.pane.parameters.list.has_focus)
         assert session.pane.explorer.node is not None
         assert session.pane.parameters.subject is session.pane.explorer.node
-        await session.pilot.press("escape")
+        await session.press("escape")
         await session.until(lambda: session.pane.explorer.list.has_focus)
         seen = set()
         for _ in range(6):
-            await session.pilot.press("tab")
+            await session.press("tab")
             assert session.app.focused is not None
             seen.add(session.app.focused)
         assert {session.screen.graph.canvas, session.pane.parameters.list} <= seen
@@ -129,39 +130,39 @@ async def test_no_key_in_the_pane_changes_either_model(tmp_path: Path) -> None:
             "ctrl+s",
             "full_stop",
         ):
-            await session.pilot.press(key)
+            await session.press(key)
             assert session.app.screen is session.screen, key
             assert session.pane.has_focus_within, key
         assert len(told) >= 10
         assert told[0] == "This model is read-only here. | goes back to here.onnx"
         assert not session.screen.document.history.done
         assert not session.other.document.history.done
-        await session.pilot.press("vertical_line", "d")
+        await session.press("|", "d")
         await session.until(lambda: session.app.screen is not session.screen)  # now it asks
 
 
 async def coupled_cursors_follow_each_other(session: Two) -> None:
     await session.show()
-    await session.pilot.press("equals_sign")
+    await session.press("=")
     await session.until(lambda: session.pane.pairs is not None)
     assert "coupled" in session.text
     session.pane.explorer.list.cursor = 0
     for name in ("first", "second", "third", "last"):
         await session.go(name)
-        await session.until(lambda: session.at[1] in ("begin", "sum", "third", "last"))
-        assert session.at == (name, {"first": "begin", "second": "sum"}.get(name, name))
+        await session.until(lambda: session.both[1] in ("begin", "sum", "third", "last"))
+        assert session.both == (name, {"first": "begin", "second": "sum"}.get(name, name))
     session.pane.explorer.list.focus()
     extra, begin = (
         next(n for n in session.other.document.main.nodes if n.name == name)
         for name in ("extra", "begin")
     )
     session.pane.explorer.reveal(begin)
-    await session.until(lambda: session.at == ("first", "begin"))
+    await session.until(lambda: session.both == ("first", "begin"))
     session.pane.explorer.reveal(extra)
-    await session.until(lambda: session.at[1] == "extra")
+    await session.until(lambda: session.both[1] == "extra")
     await session.pilot.pause()
-    assert session.at[0] == "first"  # nothing here belongs together with it
-    await session.pilot.press("equals_sign")
+    assert session.both[0] == "first"  # nothing here belongs together with it
+    await session.press("=")
     assert session.pane.pairs is None
 
 
@@ -169,7 +170,7 @@ async def nodes_are_copied_into_the_model_of_the_tab(session: Two) -> None:
     await session.show()
     extra = next(n for n in session.other.document.main.nodes if n.name == "extra")
     session.pane.explorer.reveal(extra)
-    await session.pilot.press("y", "vertical_line")
+    await session.press("y", "|")
     await session.until(lambda: session.screen.graph.has_focus_within)
     await session.press("p")
     await session.until(lambda: session.screen.document.history.done)
@@ -178,11 +179,9 @@ async def nodes_are_copied_into_the_model_of_the_tab(session: Two) -> None:
 
 
 async def edits_of_the_other_model_are_seen(session: Two) -> None:
-    from dld_tui.core.model.edits import renaming
-
     await session.show()
     node = session.other.document.main.nodes[0]
-    session.other.history.edit(renaming.rename_node(scope=[], node=node.ref, name="anew"))
+    session.other.history.edit(edits.renaming.rename_node(scope=[], node=node.ref, name="anew"))
     await session.pilot.pause()
     lines = session.pane.explorer.list.lines
     assert any("anew" in lines.text(at) for at in range(len(lines)))
@@ -192,7 +191,7 @@ async def the_two_change_places(session: Two) -> None:
     await session.show()
     node = session.other.document.main.nodes[1]
     session.pane.explorer.reveal(node)
-    await session.pilot.press("X")
+    await session.press("X")
     await session.until(lambda: session.other.beside.pane is not None)
     await session.until(lambda: session.app.screen is session.other)
     assert session.other.beside.pane is not None
@@ -217,24 +216,24 @@ async def test_a_model_beside(tmp_path: Path) -> None:
 async def test_it_goes_by_esc_and_with_its_tab(tmp_path: Path) -> None:
     async with two(tmp_path) as session:
         await session.show()
-        await session.pilot.press("escape")
+        await session.press("escape")
         await session.until(lambda: session.screen.beside.pane is None)
         await session.until(lambda: session.screen.graph.has_focus_within)
         await session.show()
         session.app.close_page(session.other)
         await session.until(lambda: session.screen.beside.pane is None)
         assert not session.screen.query(BesidePane)
-        await session.pilot.press("vertical_line")
+        await session.press("|")
         assert session.screen.beside.pane is None
 
 
 @pytest.mark.broad
 async def test_which_of_several_is_asked(tmp_path: Path) -> None:
     async with two(tmp_path, more=1) as session:
-        await session.pilot.press("vertical_line")
-        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
+        await session.press("|")
+        await session.front(ChoiceDialog)
         assert "there0.onnx" in session.text
-        await session.pilot.press("2")
+        await session.press("2")
         await session.until(lambda: session.screen.beside.pane is not None)
         assert session.pane.document.title == "there1.onnx"
 
@@ -242,8 +241,7 @@ async def test_which_of_several_is_asked(tmp_path: Path) -> None:
 @pytest.mark.broad
 async def test_without_room_one_line_says_so(tmp_path: Path) -> None:
     async with two(tmp_path, NARROW) as session:
-        await session.pilot.press("vertical_line")
-        await session.pilot.pause()
+        await session.press("|")
         assert session.screen.beside.pane is None
         (toast,) = session.app._notifications
         assert toast.message == "Two models need 120 columns or 40 rows; this terminal has 80 x 24"
@@ -281,11 +279,9 @@ async def test_what_was_reduced_opens_beside_the_model_that_it_is_part_of(tmp_pa
 @pytest.mark.broad
 async def test_a_subgraph_beside_its_model(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES), WIDE) as session:
-        await session.go("pre")
-        await session.press("vertical_line")
+        await session.go("pre", "|")
         assert not session.screen.query(BesidePane)
-        await session.go("choose")
-        await session.press("vertical_line")
+        await session.go("choose", "|")
         assert isinstance(session.app.screen, ChoiceDialog)
         await session.press("2")
         await session.until(lambda: session.screen.beside.pane)

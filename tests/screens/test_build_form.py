@@ -25,7 +25,8 @@ from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.forms.param_form import ParamForm, SwitchField
 from tests.support import models
-from tests.support.tui import screen_text, until
+from tests.support.pages import running
+from tests.support.tui import until
 
 BUILD = "build"
 MEMBERS = frozenset(("IBuilderConfig.builder_optimization_level",))
@@ -102,33 +103,22 @@ def reasons(form: ParamForm) -> dict[str, str]:
     return {name: row.why_not for name, row in form.rows.items() if row.why_not}
 
 
-@pytest.mark.broad
-async def test_what_the_library_lacks_is_greyed(target: FakeTarget) -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        form = await opened(app, pilot, fp16=True)
-        assert reasons(form)["fp16"] == "types come from the model"
-        assert "optimization_level" not in reasons(form)
-        assert form.rows["fp16"].field.disabled
-        assert form.values()["fp16"] is False
-        assert "TensorRT-RTX 1.7.1" in screen_text(app)
-        form.show_page("Precision")
-        await pilot.pause()
-        assert "types come from the model" in screen_text(app)
-
-
 async def test_another_library_greys_other_settings(target: FakeTarget) -> None:
     target.libraries = [WEAK, STRONG]
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        form = await opened(app, pilot, fp16=True)
+    async with running() as run:
+        form = await opened(run.app, run.pilot, fp16=True)
         assert "fp16" not in reasons(form)
         assert "bf16" in reasons(form)
         form.set_values({"library": "tensorrt_rtx"})
-        await pilot.pause()
-        assert "fp16" in reasons(form)
+        await run.pilot.pause()
+        assert reasons(form)["fp16"] == "types come from the model"
+        assert "optimization_level" not in reasons(form)
+        assert "TensorRT-RTX 1.7.1" in run.text
+        form.show_page("Precision")
+        await run.pilot.pause()
+        assert "types come from the model" in run.text
         form.set_values({"library": "tensorrt"})
-        await pilot.pause()
+        await run.pilot.pause()
         assert "fp16" not in reasons(form)
         assert form.values()["fp16"] is True
         assert isinstance(form.rows["fp16"].field, SwitchField)
@@ -137,28 +127,25 @@ async def test_another_library_greys_other_settings(target: FakeTarget) -> None:
 
 @pytest.mark.broad
 async def test_a_folder_is_asked_for_its_library_once(target: FakeTarget, tmp_path: Path) -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        form = await opened(app, pilot)
+    async with running() as run:
+        form = await opened(run.app, run.pilot)
         assert target.asked == [[]]
         for library in ("tensorrt", str(tmp_path / "absent"), str(tmp_path), "", str(tmp_path)):
             form.set_values({"library": library})
-            await pilot.pause()
-            await app.workers.wait_for_complete()
+            await run.pilot.pause()
+            await run.app.workers.wait_for_complete()
         assert target.asked == [[], [str(tmp_path)]]
 
 
 async def test_the_form_is_there_while_libraries_are_looked_for(target: FakeTarget) -> None:
     target.may_end.clear()
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.start_activity(BUILD, {"model": "m.onnx"})
-        await pilot.pause()
-        assert "looking" in screen_text(app)
-        assert reasons(app.screen.query_one(ParamForm)) == {}
-        await pilot.press("escape")
-        await pilot.pause()
-        await app.workers.wait_for_complete()
+    async with running() as run:
+        run.app.start_activity(BUILD, {"model": "m.onnx"})
+        await run.pilot.pause()
+        assert "looking" in run.text
+        assert reasons(run.app.screen.query_one(ParamForm)) == {}
+        await run.press("escape")
+        await run.app.workers.wait_for_complete()
     assert target.job is not None
     assert target.job.cancelled.wait(60)
 
@@ -183,52 +170,44 @@ async def test_what_runs_does_not_depend_on_how_soon_the_key_comes(
 
 async def test_a_target_that_does_not_answer_is_said(target: FakeTarget) -> None:
     target.broken = True
-    app = DldApp()
-    async with app.run_test(size=(100, 24)) as pilot:
-        form = await opened(app, pilot)
+    async with running(size=(100, 24)) as run:
+        form = await opened(run.app, run.pilot)
         assert reasons(form) == {}
-        assert "the target is gone" in screen_text(app)
+        assert "the target is gone" in run.text
 
 
 async def test_the_equal_commands(target: FakeTarget) -> None:
     target.libraries = [WEAK]
-    app = DldApp()
-    async with app.run_test(size=(120, 30)) as pilot:
-        form = await opened(app, pilot)
+    async with running(size=(120, 30)) as run:
+        form = await opened(run.app, run.pilot)
         form.set_values({"fp16": True, "optimization_level": 5, "opt_shapes": ["x:1x3"]})
-        await pilot.pause()
-        text = screen_text(app)
+        await run.pilot.pause()
+        text = run.text
         assert "dld build m.onnx --fp16 --opt-shapes x:1x3 --optimization-level 5" in text
-        screen = app.screen
-        assert isinstance(screen, ActivityScreen)
+        screen = run.in_front(ActivityScreen)
         expected = (
             "trtexec --onnx=m.onnx --saveEngine=m.engine --optShapes=x:1x3"
             " --profilingVerbosity=detailed --fp16 --builderOptimizationLevel=5 --skipInference"
         )
         assert screen.trtexec_command == expected
-        await pilot.press("f7")
-        assert app.clipboard == expected
+        await run.press("f7")
+        assert run.app.clipboard == expected
         form.set_values({"opt_shapes": ["x:one"]})
-        await pilot.pause()
+        await run.pilot.pause()
         assert screen.trtexec_command == ""
 
 
 async def test_presets(target: FakeTarget, tmp_path: Path) -> None:
     target.libraries = [WEAK]
-    app = DldApp(state=State(tmp_path))
-    async with app.run_test(size=(80, 24)) as pilot:
-        form = await opened(app, pilot, fp16=True, optimization_level=4)
-        await pilot.press("ctrl+s")
-        await pilot.pause()
-        await pilot.press(*"fast", "enter")
-        await pilot.pause()
+    async with running(DldApp(state=State(tmp_path))) as run:
+        form = await opened(run.app, run.pilot, fp16=True, optimization_level=4)
+        await run.press("ctrl+s")
+        await run.press(*"fast", "enter")
         form.set_values({"fp16": False, "optimization_level": None, "model": "other.onnx"})
-        await pilot.press("f4")
-        await pilot.pause()
-        assert isinstance(app.screen, ChoiceDialog)
-        assert "fast" in screen_text(app)
-        await pilot.press("enter")
-        await pilot.pause()
+        await run.press("f4")
+        run.in_front(ChoiceDialog)
+        assert "fast" in run.text
+        await run.press("enter")
         values = form.values()
         assert (values["fp16"], values["optimization_level"]) == (True, 4)
         assert values["model"] == "other.onnx"
@@ -249,7 +228,6 @@ async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -
         for is_open in (False, True):
             await opened(app, pilot, open_metadata=is_open)
             await pilot.press("f5")
-            await pilot.pause()
             activity, _, on_result = calls[-1]
             assert activity == BUILD
             on_result(result)
@@ -262,27 +240,11 @@ async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -
 @pytest.mark.parametrize(("key", "title"), [("f6", "Build"), ("shift+f5", "Profile")])
 async def test_from_the_workspace(key: str, title: str, target: FakeTarget, tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    app = DldApp([str(path)])
-    async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.pause()
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        await pilot.press(key)
-        await pilot.pause()
-        screen = app.screen
-        assert isinstance(screen, ActivityScreen)
+    async with running(DldApp([str(path)]), size=(100, 30)) as run:
+        await run.pilot.pause()
+        await run.app.workers.wait_for_complete()
+        await run.pilot.pause()
+        await run.press(key)
+        screen = run.in_front(ActivityScreen)
         assert screen.activity.title.startswith(title)
         assert screen.query_one(ParamForm).values()["model"] == str(path)
-
-
-@pytest.mark.broad
-async def test_every_page_can_be_seen_and_clicked_at_80_columns(target: FakeTarget) -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        form = await opened(app, pilot)
-        for page in form.shown_pages:
-            form.show_page(page)
-            await pilot.pause()
-            assert f"[{page}]" in screen_text(app).replace("[ ", "[").replace(" ]", "]")
-        await pilot.click("PageRow", offset=(2, 0))
-        assert form.page == form.pages[0]

@@ -19,6 +19,7 @@ from dld_tui.screens.results.compare import CompareScreen
 from dld_tui.screens.results.diff import DiffScreen
 from dld_tui.widgets.shell.page import Page
 from tests.support import models
+from tests.support.pages import running
 from tests.support.plans import write_layers
 from tests.support.report_files import make_report
 from tests.support.tui import until
@@ -63,9 +64,8 @@ def _log(folder: Path) -> Page:
     "make", [_model, _diff, _report, _compare, _plan, _log], ids=lambda make: make.__name__[1:]
 )
 async def test_nothing_holds_a_closed_tab(make: Callable[[Path], Page], tmp_path: Path) -> None:
-    app = DldApp()
-    async with app.run_test(size=(120, 40)) as pilot:
-        gone = await _open_and_close(app, pilot, make(tmp_path))
+    async with running(size=(120, 40)) as run:
+        gone = await _open_and_close(run.app, run.pilot, make(tmp_path))
         for _ in range(200):
             collect()
             if not any(ref() for ref in gone):
@@ -85,12 +85,11 @@ async def test_a_tab_that_dies_late_is_collected_too(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(tabs, "collect", collected)
     monkeypatch.setattr(tabs, "_COLLECT_S", 0.05)
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.add_page(held[0])
-        await until(pilot, lambda: app.keys.at_rest)
-        app.close_page(held[0])
-        await until(pilot, lambda: page() is None)
+    async with running() as run:
+        run.app.add_page(held[0])
+        await run.until(lambda: run.app.keys.at_rest)
+        run.app.close_page(held[0])
+        await run.until(lambda: page() is None)
 
 
 async def _open_and_close(app: DldApp, pilot: Pilot[int], page: Page) -> list[weakref.ref[Any]]:

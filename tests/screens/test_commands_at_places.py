@@ -21,6 +21,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.screens.workspace.state import Cursor
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.explorer.branches import Branch
+from dld_tui.widgets.parameters.descriptions import ParameterRow
 from dld_tui.widgets.parameters.terminals import Terminal
 from tests.support import models
 from tests.support.desk import Desk
@@ -61,6 +62,11 @@ def node(name: str) -> Callable[[Desk], Cursor]:
     return place
 
 
+def a_fact(desk: Desk) -> Cursor:
+    act = desk.node("act")
+    return Cursor(subject=act, node=act, in_parameters=True, row=ParameterRow(("fact", "size")))
+
+
 def link(desk: Desk) -> Cursor:
     last = desk.node("last")
     terminal = Terminal(desk.document.main, "input", "h", last, 1)
@@ -85,6 +91,7 @@ PLACES: dict[str, Callable[[Desk], Cursor]] = {
     "a weight": lambda desk: desk.cursor_on("call", "w"),
     "an input of a node": lambda desk: desk.cursor_on("last", "d"),
     "a link": link,
+    "a fact of a node": a_fact,
 }
 
 

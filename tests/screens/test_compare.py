@@ -19,6 +19,7 @@ from dld_tui.core.settings.state import State
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.results import compare as module
 from dld_tui.screens.results.compare import CompareScreen
+from dld_tui.screens.results.plan import PlanScreen
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import (
@@ -32,8 +33,10 @@ from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.results.report_compare import CompareAbout
 from tests.support import models
 from tests.support.compare_screen import opened, pane
+from tests.support.pages import running
+from tests.support.plans import write_layers, write_profile
 from tests.support.profiles import start_report
-from tests.support.tui import screen_text, until
+from tests.support.tui import front, screen_text, until
 
 SMALL, LARGE = (80, 24), (200, 50)
 PASSES = 12
@@ -146,7 +149,7 @@ async def test_groups_and_into_one(pair: tuple[Path, Path]) -> None:
         await pilot.press("down", "enter")
         await until(pilot, lambda: pane(screen).by == "layer")
         assert keys(screen) == ["one"]  # the row of the layer of type Fused
-        await pilot.press("equals_sign")
+        await pilot.press("=")
         await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
         assert keys(screen) == ["both"]
         await pilot.press("escape")
@@ -162,23 +165,17 @@ async def test_groups_and_into_one(pair: tuple[Path, Path]) -> None:
 async def test_filter_noise_and_sort(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
         await pilot.press("f")
-        await pilot.pause()
         assert keys(screen) == ["one", "reorder"]
-        await pilot.press("slash", *"eor")
-        await pilot.pause()
+        await pilot.press("/", *"eor")
         assert keys(screen) == ["reorder"]
         await pilot.press("enter")
-        await pilot.pause()
         assert pane(screen).table.has_focus
         assert "1 of 3, more than noise" in pane(screen).frame.title
         await pilot.press("escape", "escape")
-        await pilot.pause()
         assert keys(screen) == ["one", "reorder", "same"]
         await pilot.press("o")
-        await pilot.pause()
         assert keys(screen) == ["one", "reorder", "same"]  # by name
-        await pilot.press("tilde")
-        await pilot.pause()
+        await pilot.press("~")
         assert keys(screen) == ["same", "reorder", "one"]
 
 
@@ -186,7 +183,7 @@ async def test_the_other_base(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
         await pilot.press("o", "G")
         go_to(screen, "same")
-        await pilot.press("equals_sign")
+        await pilot.press("=")
         await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
         await until(pilot, lambda: "A-B ms" in screen_text(screen.app))
         assert "only B" in screen_text(screen.app)
@@ -194,7 +191,7 @@ async def test_the_other_base(pair: tuple[Path, Path]) -> None:
         assert pane(screen).table.cursor == 2
         go_to(screen, "both")
         before = screen.comparison
-        await pilot.press("equals_sign")
+        await pilot.press("=")
         await until(pilot, lambda: screen.comparison is not before)
         row = screen.row()
         assert row is not None
@@ -206,9 +203,7 @@ async def test_the_other_base(pair: tuple[Path, Path]) -> None:
 async def test_enter_goes_to_the_node_and_t_to_the_layer(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
         await pilot.press("t")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ReportScreen))
-        report = pilot.app.screen
-        assert isinstance(report, ReportScreen)
+        report = await front(pilot, ReportScreen)
         await until(pilot, lambda: report.layer_at_cursor() is not None)
         assert report.path == pair[1]
         assert report.pane == "layers"
@@ -220,7 +215,7 @@ async def test_enter_goes_to_the_node_and_t_to_the_layer(pair: tuple[Path, Path]
         host.show_page(screen)
         await until(pilot, lambda: pilot.app.screen is screen)
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))
+        await front(pilot, WorkspaceScreen)
         await until(pilot, lambda: "first" in screen_text(pilot.app))
 
 
@@ -230,9 +225,7 @@ async def test_a_layer_that_only_the_base_has_is_shown_there(pair: tuple[Path, P
         await pilot.pause()
         assert "compared_node" not in screen.conditions()
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ReportScreen))
-        report = pilot.app.screen
-        assert isinstance(report, ReportScreen)
+        report = await front(pilot, ReportScreen)
         await until(pilot, lambda: report.layer_at_cursor() is not None)
         assert report.path == pair[1]
 
@@ -248,7 +241,7 @@ async def test_csv_and_page(pair: tuple[Path, Path], tmp_path: Path) -> None:
         assert b"both" in (tmp_path / "out.html").read_bytes()
         await pilot.press("w")
         await answer(pilot, PromptDialog, tmp_path / "out.csv")
-        await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog))
+        await front(pilot, ChoiceDialog)
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as lines:
@@ -257,30 +250,32 @@ async def test_csv_and_page(pair: tuple[Path, Path], tmp_path: Path) -> None:
 
 @pytest.mark.broad
 async def test_from_a_report_with_an_open_one(pair: tuple[Path, Path]) -> None:
-    app = DldApp(pair, Config(), State())
-    async with app.run_test(size=SMALL) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, ReportScreen) and app.screen.report)
-        await pilot.press("equals_sign")
-        await until(pilot, lambda: isinstance(app.screen, PickDialog))
-        await until(pilot, lambda: "b.dldprof" in screen_text(app))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison)
-        screen = app.screen
-        assert isinstance(screen, CompareScreen)
+    async with running(DldApp(pair, Config(), State())) as run:
+        page = await run.front(ReportScreen)
+        await run.until(lambda: page.report)
+        await run.press("=")
+        await run.front(PickDialog)
+        await run.shows("b.dldprof")
+        await run.press("enter")
+        await run.until(
+            lambda: isinstance(run.app.screen, CompareScreen) and run.app.screen.comparison
+        )
+        screen = run.in_front(CompareScreen)
         assert screen.paths == list(pair)
 
 
 @pytest.mark.broad
 async def test_from_the_start_page_by_paths(pair: tuple[Path, Path]) -> None:
-    app = DldApp([], Config(), State())
-    async with app.run_test(size=SMALL) as pilot:
-        await pilot.pause()
-        app.action_compare_reports()
-        await answer(pilot, OpenPathDialog, pair[0])
-        await until(pilot, lambda: isinstance(app.screen, PickDialog))
-        await until(pilot, lambda: "b.dldprof  now  same model" in screen_text(app))
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen) and app.screen.comparison)
+    async with running(DldApp([], Config(), State())) as run:
+        await run.pilot.pause()
+        run.app.action_compare_reports()
+        await answer(run.pilot, OpenPathDialog, pair[0])
+        await run.front(PickDialog)
+        await run.shows("b.dldprof  now  same model")
+        await run.press("enter")
+        await run.until(
+            lambda: isinstance(run.app.screen, CompareScreen) and run.app.screen.comparison
+        )
 
 
 @pytest.mark.broad
@@ -296,11 +291,10 @@ async def test_one_more_report(pair: tuple[Path, Path], tmp_path: Path) -> None:
 
 async def test_a_file_that_cannot_be_read(pair: tuple[Path, Path], tmp_path: Path) -> None:
     (tmp_path / "bad.dldprof").write_bytes(b"SQLite format 3\0 but not really")
-    app = DldApp([], Config())
-    async with app.run_test(size=SMALL) as pilot:
-        app.add_page(CompareScreen([pair[0], tmp_path / "bad.dldprof"]))
-        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
-        assert not app.pages
+    async with running(DldApp([], Config())) as run:
+        run.app.add_page(CompareScreen([pair[0], tmp_path / "bad.dldprof"]))
+        await run.front(ErrorDialog)
+        assert not run.app.pages
 
 
 async def test_reading_can_be_stopped(
@@ -312,12 +306,11 @@ async def test_reading_can_be_stopped(
         raise CancelledError("stopped")
 
     monkeypatch.setattr(module, "open_subject", endless)
-    app = DldApp([], Config())
-    async with app.run_test(size=SMALL) as pilot:
-        app.add_page(CompareScreen(pair))
-        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
-        await pilot.press("escape")
-        await until(pilot, lambda: not app.pages)
+    async with running(DldApp([], Config())) as run:
+        run.app.add_page(CompareScreen(pair))
+        await run.front(CompareScreen)
+        await run.press("escape")
+        await run.until(lambda: not run.app.pages)
 
 
 async def test_foreign_names_stay_text(tmp_path: Path) -> None:
@@ -329,3 +322,140 @@ async def test_foreign_names_stay_text(tmp_path: Path) -> None:
     async with opened(*paths) as (pilot, screen):
         shown = "/blk[0]/Conv [/weight]\\x1b[31m"
         await until(pilot, lambda: shown in screen_text(screen.app))
+
+
+COPY = "Reformatting CopyNode for Input Tensor 0 to last"
+
+
+@pytest.fixture
+def engines(tmp_path: Path) -> tuple[Path, Path]:
+    """Return an engine in fp32, and one in fp16 with other tactics and a copy."""
+    slow = write_layers(tmp_path / "slow.graph.json", [
+        {"Name": "first + second", "TacticName": "scudnn"}, {"Name": "last", "TacticName": "s"},
+    ])  # fmt: skip
+    fast = write_layers(tmp_path / "fast.graph.json", [
+        {"Name": "first + second", "TacticName": "h1688", "of": "Half"},
+        {"Name": COPY, "LayerType": "Reformat", "of": "Half", "to": "Float"},
+        {"Name": "last", "TacticName": "s"},
+    ])  # fmt: skip
+    write_profile(tmp_path / "slow.profile.json", [("first + second", 3.0), ("last", 1.0)])
+    write_profile(
+        tmp_path / "fast.profile.json", [("first + second", 0.75), (COPY, 0.25), ("last", 1.0)]
+    )
+    return slow, fast
+
+
+async def show(pilot: Pilot[Any], screen: CompareScreen, by: str) -> None:
+    """Press the key until the rows are by something."""
+    while pane(screen).by != by:
+        before = pane(screen).by
+        await pilot.press("b")
+        await until(pilot, lambda before=before: pane(screen).by != before)
+
+
+async def test_engines_side_by_side(engines: tuple[Path, Path]) -> None:
+    async with opened(*engines) as (pilot, screen):
+        await until(pilot, lambda: "By layer" in screen_text(screen.app))
+        about = screen.query_one(CompareAbout).lines
+        text = " ".join(about.text(index) for index in range(len(about)))
+        assert "B has a speedup of 2.00×" in re.sub(r"\s+", " ", text)
+        await show(pilot, screen, "mismatch")
+        await until(pilot, lambda: "Other precision or tactic" in screen_text(screen.app))
+        shown = screen_text(screen.app)
+        assert re.search(r"first \+ second +fp32 +fp16 +-2.250", shown)
+        assert "scudnn" in shown
+        assert len(pane(screen).rows) == 1
+
+
+async def test_the_same_tactics_everywhere(engines: tuple[Path, Path]) -> None:
+    async with opened(engines[0], engines[0]) as (pilot, screen):
+        await show(pilot, screen, "mismatch")
+        await until(pilot, lambda: "same precision and tactic" in screen_text(screen.app))
+
+
+async def test_to_the_layer_in_its_engine(engines: tuple[Path, Path]) -> None:
+    async with opened(*engines) as (pilot, screen):
+        go_to(screen, "last")
+        await pilot.press("t")
+        shown = await front(pilot, PlanScreen)
+        assert shown.path == engines[1]
+
+
+@pytest.mark.broad
+async def test_nodes_are_found_in_the_model(engines: tuple[Path, Path], tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    async with opened(*engines) as (pilot, screen):
+        assert screen.node_place() is None
+        before = screen.comparison
+        await pilot.press("a")
+        await answer(pilot, OpenPathDialog, model)
+        await until(pilot, lambda: screen.comparison is not before)
+        go_to(screen, "last")
+        await until(pilot, lambda: screen.node_place() is not None)
+        await pilot.press("s")
+        await front(pilot, WorkspaceScreen)
+        await until(pilot, lambda: "Sigmoid" in screen_text(pilot.app))
+
+
+@pytest.mark.broad
+async def test_without_times_rows_are_still_compared(tmp_path: Path) -> None:
+    paths = [
+        write_layers(tmp_path / f"{name}.json", [{"Name": "a", "of": of}, {"Name": name}])
+        for name, of in (("x", "Float"), ("y", "Half"))
+    ]
+    async with opened(*paths) as (pilot, screen):
+        await until(pilot, lambda: "there are no times" in screen_text(screen.app))
+        for by in ("node", "type", "precision", "mismatch"):
+            await show(pilot, screen, by)
+        assert [row.key for row in pane(screen).rows] == ["a"]
+
+
+async def test_the_graph_of_the_model_shows_the_times_of_an_open_engine(tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.CHAIN)
+    layers = write_layers(tmp_path / "model.onnx.engine.graph.json", [
+        {"Name": "first + second"}, {"Name": "last"},
+    ])  # fmt: skip
+    write_profile(
+        tmp_path / "model.onnx.engine.profile.json", [("first + second", 4.0), ("last", 1.0)]
+    )
+    async with running(DldApp([str(layers), str(model)], Config()), size=(200, 50)) as run:
+        await run.until(lambda: len(run.app.pages) == 2)
+        engine, shown = run.app.pages
+        assert isinstance(engine, PlanScreen)
+        assert isinstance(shown, WorkspaceScreen)
+        run.app.show_page(shown)
+        await run.until(lambda: engine.loaded is not None and shown.graph.model is not None)
+        times, title = shown.graph.colours.ask_times()
+        assert {node.name: time for node, time in times.items()} == {
+            "first": 2.0, "second": 2.0, "last": 1.0,
+        }  # fmt: skip
+        assert "shared by cost" in title
+
+
+async def other_file(pilot: Pilot[Any]) -> None:
+    """Choose the row that asks for any path."""
+    await until(pilot, lambda: "another file" in screen_text(pilot.app))
+    await pilot.press("end", "pagedown", "pagedown", "enter")
+
+
+async def test_a_path_that_cannot_be_read_is_not_kept(
+    engines: tuple[Path, Path], tmp_path: Path
+) -> None:
+    async with opened(*engines) as (pilot, screen):
+        title = screen.tab_title
+        await pilot.press("c")
+        await other_file(pilot)
+        await answer(pilot, OpenPathDialog, tmp_path / "missing.json")
+        await front(pilot, ErrorDialog)
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is screen)
+        assert screen.paths == list(engines)
+        await pilot.press("=")
+        await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
+        assert screen.tab_title == title
+        await pilot.press("c")
+        await other_file(pilot)
+        await answer(pilot, OpenPathDialog, engines[0])
+        await until(pilot, lambda: len(screen.subjects) == 3)
+        assert screen.comparison is not None
+        assert screen.comparison.base == 1

@@ -13,54 +13,40 @@ from dld_tui.screens.home.palette import ContextMenu, PaletteEntry, grouped, men
 from dld_tui.widgets.graph.state import GraphView
 from dld_tui.widgets.lists.line_view import LineView
 from tests.support.graph_session import named
-from tests.support.workspace import NARROW, SIZES, Session, opened
-
-
-def uncovered(session: Session) -> bool:
-    """Return whether no dialog or page is over the workspace."""
-    return session.app.screen is session.screen
-
-
-def menu(session: Session) -> ContextMenu:
-    screen = session.app.screen
-    assert isinstance(screen, ContextMenu)
-    return screen
+from tests.support.workspace import NARROW, Session, opened
 
 
 def titles(session: Session) -> dict[str, str | None]:
-    return {entry.command.title: entry.why_not for entry in menu(session).entries}
+    return {entry.command.title: entry.why_not for entry in session.in_front(ContextMenu).entries}
 
 
-@SIZES
-async def test_a_node_has_what_needs_a_node(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
-        node = await session.go("second")
-        await session.press("full_stop")
+async def test_a_node_has_what_needs_a_node(chain: Path) -> None:
+    async with opened(chain) as session:
+        node = await session.go("second", ".")
         shown = titles(session)
         assert {"rename", "delete", "connect", "to source", "precision"} <= set(shown)
         assert shown["open subgraph"] == "this node has no subgraph"
         assert "filter" not in shown
         assert "Add second" in session.text
-        menu(session).query_one(LineView).cursor = list(shown).index("open subgraph")
-        await session.until(lambda: "this node has no subgraph" in session.text)
+        session.in_front(ContextMenu).query_one(LineView).cursor = list(shown).index(
+            "open subgraph"
+        )
+        await session.shows("this node has no subgraph")
         await session.press("r", "ctrl+u")
-        await session.type("other")
-        await session.press("enter")
+        await session.type("other", "enter")
         assert node.name == "other"
 
 
 async def what_cannot_run_says_why_and_the_menu_stays(session: Session) -> None:
-    await session.go("second")
-    await session.press("full_stop", "s")
-    assert isinstance(session.app.screen, ContextMenu)
+    await session.go("second", ".", "s")
+    session.in_front(ContextMenu)
     await session.press("escape")
-    assert uncovered(session)
+    assert session.app.screen is session.screen
 
 
 async def rows_have_commands_of_their_own(session: Session) -> None:
     await session.go("second")
-    await session.row("B w")
-    await session.press("full_stop")
+    await session.row("B w", ".")
     assert "make graph input" in titles(session)
     assert "open subgraph" not in titles(session)
     assert "input B" in session.text
@@ -69,15 +55,14 @@ async def rows_have_commands_of_their_own(session: Session) -> None:
     session.screen.panes.focus("parameters")
     assert session.screen.parameters.list.go_to_key(("Outputs", 0))
     await session.pilot.pause()
-    await session.press("full_stop")
+    await session.press(".")
     assert {"move up", "move down", "delete"} <= set(titles(session))
 
 
 async def test_it_stays_on_the_screen_wherever_the_cursor_is(chain: Path) -> None:
     async with opened(chain, NARROW) as session:
-        await session.go("last")
-        await session.press("full_stop")
-        box = menu(session).query_one(".dialog").region
+        await session.go("last", ".")
+        box = session.in_front(ContextMenu).query_one(".dialog").region
         assert box.bottom <= 24
         assert box.right <= 80
 
@@ -90,22 +75,20 @@ async def the_right_button_opens_it_on_the_row_that_is_clicked(session: Session)
         at = view.find_key(named(session, "third"))
         assert at is not None
         await session.pilot.click(view, offset=(10, at + view.header_rows), button=3)
-        await session.until(lambda: isinstance(session.app.screen, ContextMenu))
+        await session.front(ContextMenu)
         assert "Mul third" in session.text
         await session.pilot.click(offset=(1, 1))
-        assert uncovered(session)
+        assert session.app.screen is session.screen
 
 
 @pytest.mark.broad
 async def test_menus_of_a_model(chain: Path) -> None:
     async with opened(chain) as session:
-        for check in (
+        await session.in_turn(
             what_cannot_run_says_why_and_the_menu_stays,
             rows_have_commands_of_their_own,
             the_right_button_opens_it_on_the_row_that_is_clicked,
-        ):
-            await check(session)
-            await session.reset()
+        )
 
 
 def test_keys_of_a_menu_are_those_outside_it_or_a_digit_that_stays() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +16,17 @@ from textual.widget import Widget
 
 from dld_tui.app import DldApp
 from dld_tui.core.errors import UsageError
+from dld_tui.core.model import edits
 from dld_tui.core.settings import custom_tools as tools
 from dld_tui.core.settings import saved_targets as targets
 from dld_tui.core.settings.custom_tools import Tool
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.screens import targets as target_jobs
 from dld_tui.screens.base_pages import AboutRow, ListPage
-from dld_tui.screens.settings import SettingsScreen, ToolsScreen
+from dld_tui.screens.settings import ToolsScreen
 from dld_tui.screens.targets import TargetJobsScreen, TargetsScreen
-from dld_tui.screens.workspace.inference import Inference
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.forms.param_form import ChoiceField
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.descriptions import DOCUMENTATION
 from tests.support import models
@@ -36,11 +34,6 @@ from tests.support.tui import until
 from tests.support.workspace import NARROW, Session, opened
 
 COUNT = 6
-
-
-@pytest.fixture(autouse=True)
-def no_child_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Inference, "INFER", False)
 
 
 def model(folder: Path) -> Path:
@@ -146,8 +139,6 @@ async def test_deleting_and_undoing(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.broad
 async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
-    from dld_tui.core.model.edits import attributes
-
     async with opened(model(tmp_path), NARROW) as session:
         await session.go("first")
         view = session.screen.panes.parameters.list
@@ -155,8 +146,8 @@ async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
         place = view.cursor - view.scroll_offset.y
         for alpha in (1.0, 2.0):
             for name in ("one", "two", "three"):
-                session.screen.history.edit(
-                    attributes.set_attribute(
+                session.edit(
+                    edits.attributes.set_attribute(
                         scope=[], node="first", attribute=name, kind="float", value=alpha
                     )
                 )
@@ -241,21 +232,3 @@ async def test_jobs_on_targets(monkeypatch: pytest.MonkeyPatch) -> None:
         page.action_again()
         assert page.view.key_at_cursor() == jobs[3]
         assert pilot.app.focused is page.view
-
-
-@pytest.mark.broad
-async def test_the_focus_stays_on_the_setting_that_is_changed() -> None:
-    async with DldApp().run_test(size=NARROW) as pilot:
-        page = SettingsScreen()
-        pilot.app.push_screen(page)
-        await until(pilot, lambda: page.is_mounted and page.focused is not None)
-        rows = page.form.rows.values()
-        for row in rows:
-            page.form.show_page(row.setting.param.page)
-            await until(pilot, partial(getattr, row, "is_mounted"))
-            row.field.focus()
-            await pilot.press("right" if isinstance(row.field, ChoiceField) else "9")
-            assert page.focused is row.field, row.setting.name
-        await pilot.press("escape")
-        await until(pilot, lambda: pilot.app.screen is not page)
-        assert pilot.app.focused is not None

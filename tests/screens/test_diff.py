@@ -14,13 +14,15 @@ from dld_tui.app import DldApp
 from dld_tui.core.compare.diff import ModelDiff
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings.config import Config
+from dld_tui.core.settings.state import State
 from dld_tui.screens.results import diff as module
 from dld_tui.screens.results.diff import DiffDetail, DiffScreen, DiffView
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.dialogs.search import PickDialog
 from tests.support import models
-from tests.support.tui import ESCAPE, HOSTILE, screen_text, until
+from tests.support.pages import running
+from tests.support.tui import ESCAPE, HOSTILE, front, rows_of, screen_text, until
 
 
 @pytest.fixture
@@ -99,12 +101,10 @@ async def filter_and_all_nodes(pilot: Pilot[Any], screen: DiffScreen) -> None:
 async def from_change_to_change_with_the_detail(pilot: Pilot[Any], screen: DiffScreen) -> None:
     seen = []
     for _ in range(4):
-        await pilot.press("right_square_bracket")
-        await pilot.pause()
+        await pilot.press("]")
         seen.append(view(screen).cursor)
     assert seen == [1, 2, 4, 7]
-    await pilot.press("left_square_bracket")
-    await pilot.pause()
+    await pilot.press("[")
     detail = screen.query_one(DiffDetail)
     shown = [detail.lines.text(index) for index in range(len(detail.lines))]
     assert shown == [
@@ -115,26 +115,18 @@ async def from_change_to_change_with_the_detail(pilot: Pilot[Any], screen: DiffS
     ]
 
 
-async def test_enter_goes_to_the_node_in_the_new_model(pair: tuple[Path, Path]) -> None:
-    async with opened(*pair) as (pilot, screen):
-        view(screen).cursor = 4
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))
-        workspace = pilot.app.screen
-        assert isinstance(workspace, WorkspaceScreen)
-        assert workspace.path == pair[1]
-
-
-async def test_gone_node_is_shown_in_the_old_model(pair: tuple[Path, Path]) -> None:
-    async with opened(pair[1], pair[0]) as (pilot, screen):
-        view(screen).cursor = texts(screen).index("extra  Tanh(a) -> q")
+@pytest.mark.parametrize("is_gone", [False, True])
+async def test_enter_goes_to_the_node_in_the_model_that_has_it(
+    pair: tuple[Path, Path], is_gone: bool
+) -> None:
+    old, new = reversed(pair) if is_gone else pair
+    async with opened(old, new) as (pilot, screen):
+        row = "extra  Tanh(a) -> q" if is_gone else "inner  Neg(a) -> h | inner  Abs(a) -> h"
+        view(screen).cursor = texts(screen).index(row)
         await pilot.pause()
-        assert "new_node" not in screen.conditions()
+        assert ("new_node" in screen.conditions()) is not is_gone
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, WorkspaceScreen))
-        workspace = pilot.app.screen
-        assert isinstance(workspace, WorkspaceScreen)
-        assert workspace.path == pair[1]
+        assert (await front(pilot, WorkspaceScreen)).path == pair[1]
 
 
 async def test_same_models(pair: tuple[Path, Path]) -> None:
@@ -180,7 +172,7 @@ async def test_file_that_is_no_model(pair: tuple[Path, Path]) -> None:
     app = DldApp([], Config())
     app.first_comparison = (*pair, True)
     async with app.run_test() as pilot:
-        await until(pilot, lambda: isinstance(app.screen, ErrorDialog))
+        await front(pilot, ErrorDialog)
         assert app.pages == []
 
 
@@ -203,16 +195,18 @@ async def test_escape_stops(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyP
         assert not isinstance(app.screen, ErrorDialog)
 
 
-async def test_palette_command_asks_for_the_other_model(pair: tuple[Path, Path]) -> None:
-    app = DldApp([pair[1]], Config())
-    async with app.run_test() as pilot:
-        await until(pilot, lambda: isinstance(app.screen, WorkspaceScreen))
-        app.action_compare()
-        await until(pilot, lambda: isinstance(app.screen, PickDialog))
-        dialog = app.screen
-        assert isinstance(dialog, PickDialog)
-        dialog.dismiss(str(pair[0]))
-        await until(pilot, lambda: isinstance(app.screen, DiffScreen))
-        screen = app.screen
-        assert isinstance(screen, DiffScreen)
-        assert (screen.old, screen.new) == pair
+async def test_models_are_compared_with_those_beside(tmp_path: Path) -> None:
+    new = models.write(tmp_path, models.CHAIN, "new.onnx")
+    models.write(tmp_path, models.CHAIN, "old.onnx")
+    (tmp_path / "notes.json").write_text("{}")
+    async with running(DldApp([new], Config(), State()), size=(100, 30)) as run:
+        await run.until(lambda: run.app.page.edited_document)
+        run.app.action_compare()
+        await run.front(PickDialog)
+        await run.shows("another file")
+        shown = [row for row in rows_of(run.app) if "old.onnx" in row]
+        assert len(shown) == 1
+        assert "now" in shown[0]
+        assert "notes.json" not in run.text
+        await run.press("enter")
+        await run.until(lambda: isinstance(run.app.page, DiffScreen))

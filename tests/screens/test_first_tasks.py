@@ -154,12 +154,6 @@ def test_the_page_has_all_tasks_and_counts_their_presses() -> None:
         assert documented_keys.presses(task.keys) == task.presses, task.name
 
 
-@pytest.fixture(scope="module")
-def programs() -> Iterator[Programs]:
-    with Programs() as started:
-        yield started
-
-
 @pytest.mark.parametrize(("task", "size"), at_sizes())
 def test_a_first_task(
     programs: Programs, tmp_path: Path, task: Task, size: tuple[int, int]

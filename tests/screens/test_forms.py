@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from dld_tui.activities.registry import Activity
 from dld_tui.cli.main import run
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.events import Event, Finished
+from dld_tui.core.events import Finished
 from dld_tui.core.params import settings_of
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.saved_targets import ConnectionForm
@@ -29,6 +28,7 @@ from dld_tui.targets.base import Job, Target
 from dld_tui.widgets.dialogs.dialogs import QuestionDialog
 from dld_tui.widgets.forms.param_form import LABEL_CELLS, ChoiceField, FieldRow, ParamForm
 from tests.support import models
+from tests.support.pages import ScriptedJob
 from tests.support.workspace import NARROW, Session, opened
 
 FORMS = [
@@ -38,7 +38,7 @@ FORMS = [
 ]
 FEW = ("convert_quantize", "profile_onnxruntime", "convert_fold", "accuracy")
 """Those of each kind that `make check` walks; `make test` walks the first."""
-SIZES = ((80, 24), (120, 35), (60, 15), (40, 15))
+SIZES = ((80, 24), (60, 15), (40, 15))
 GIVEN: dict[str, dict[str, JSON]] = {
     "accuracy": {"round": "fp16"},
     "convert_clean": {"remove_unused": True},
@@ -81,25 +81,9 @@ class Recorder(Target):
     def start(self, activity_id: str, request: Any) -> Job:
         if activity_id == "tensorrt_libraries":
             facts = LibraryCapabilities("tensorrt", "tensorrt", "10.1.0", world="weak")
-            return Answered(Finished({"libraries": [encode(facts)]}))
+            return ScriptedJob([Finished({"libraries": [encode(facts)]})])
         self.requests.append((activity_id, json.loads(json.dumps(dict(request)))))
         raise Asked("it was asked for")
-
-
-class Answered(Job):
-    """Has ended."""
-
-    def __init__(self, event: Event) -> None:
-        self._event = event
-
-    def events(self) -> Iterator[Event]:
-        yield self._event
-
-    def cancel(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.fixture(autouse=True)
@@ -136,8 +120,7 @@ async def shown(session: Session, about: Activity, values: dict[str, JSON]) -> A
             and session.app.screen.focused is not None
         )
     )
-    form = session.app.screen
-    assert isinstance(form, ActivityScreen)
+    form = session.in_front(ActivityScreen)
     form.query_one(ParamForm).set_values(values)
     await session.pilot.pause()
     return form
@@ -237,15 +220,13 @@ async def test_the_command_is_what_the_form_runs(
             assert not form.missing
             assert form.query_one(ParamForm).valid
             lines.append(form.command_line)
-            await session.pilot.press("f5")
-            await session.pilot.pause()
+            await session.press("f5")
             if isinstance(session.app.screen, QuestionDialog):
-                await session.pilot.press("l")
+                await session.press("l")
             await session.until(lambda: len(recorder.requests) > len(asked))
             asked.append(recorder.requests[-1][1])
             while session.app.screen is not session.screen:
-                await session.pilot.press("escape")
-                await session.pilot.pause()
+                await session.press("escape")
     typed: list[dict[str, Any]] = []
     for line in lines:
         words = shlex.split(line, comments=True)

@@ -47,45 +47,33 @@ def initializers(document: Document) -> list[str]:
 async def test_the_largest_is_first_and_problems_are_counted(tmp_path: Path) -> None:
     async with listed(tmp_path, WIDE) as (session, page):
         assert names(page)[0] == "volume"
-        await session.until(lambda: "1 problem" in session.text)
+        await session.shows("1 problem")
         rows = session.text.splitlines()
         assert any("thin" in row and "sparse" in row and "[10]" in row for row in rows)
         assert any("gone" in row and "gone.bin @0" in row and "✖" in row for row in rows)
         assert any(" w " in row and "float32" in row and "16 B" in row for row in rows)
         assert "k" not in names(page)
-        await session.pilot.press("C")
+        await session.press("C")
         await session.until(lambda: "k" in names(page))
 
 
 async def the_list_is_filtered_while_one_types(session: Session, page: InitializersScreen) -> None:
-    await session.pilot.press("slash")
+    await session.press("/")
     await session.type("int8 matr")
     assert names(page) == ["matrix"]
-    await session.pilot.press("enter", "escape")
-    await session.pilot.pause()
+    await session.press("enter", "escape")
     assert len(names(page)) == 13
     assert session.app.screen is page
-
-
-async def test_enter_opens_the_editor_and_escape_comes_back(tmp_path: Path) -> None:
-    async with listed(tmp_path) as (session, page):
-        assert "Esc" in session.text.splitlines()[-1]  # however many keys there are
-        await session.pilot.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
-        await session.pilot.press("escape")
-        await session.until(lambda: session.app.screen is page)
-        await session.pilot.press("escape")
-        await session.until(lambda: session.app.screen is session.screen)
 
 
 async def unused_ones_are_deleted_and_come_back(session: Session, page: InitializersScreen) -> None:
     document = session.screen.document
     page.action_delete_unused()
     await session.until(lambda: session.app.screen is not page)
-    await session.pilot.press("d")
+    await session.press("d")
     await session.until(lambda: initializers(document) == ["w"])
     await session.until(lambda: names(page) == ["w"])
-    await session.pilot.press("u")
+    await session.press("u")
     await session.until(lambda: len(names(page)) == 13)
 
 
@@ -94,11 +82,11 @@ async def deleting_a_used_one_asks_and_disconnects(
 ) -> None:
     document = session.screen.document
     go(page, "w")
-    await session.pilot.press("d")
+    await session.press("d")
     await session.until(lambda: session.app.screen is not page)
     await session.pilot.pause()
     assert "used in 2 places" in session.text
-    await session.pilot.press("d")
+    await session.press("d")
     await session.until(lambda: "w" not in initializers(document))
     last = document.main.find("last")
     assert last is not None
@@ -107,7 +95,7 @@ async def deleting_a_used_one_asks_and_disconnects(
 
 async def renaming_keeps_the_cursor(session: Session, page: InitializersScreen) -> None:
     go(page, "w")
-    await session.pilot.press("r", "end", "2", "enter")
+    await session.press("r", "end", "2", "enter")
     await session.until(lambda: "w2" in names(page))
     await session.until(lambda: page.row is not None and page.row.name == "w2")
     await session.until(lambda: "●" in session.text.partition("\n")[0])  # the tab of the model
@@ -115,10 +103,10 @@ async def renaming_keeps_the_cursor(session: Session, page: InitializersScreen) 
 
 async def pick(session: Session, page: InitializersScreen, text: str) -> None:
     """Choose what a text finds in the dialog."""
-    await session.until(lambda: isinstance(session.app.screen, PickDialog))
+    await session.front(PickDialog)
     await session.type(text)
     await session.pilot.pause()
-    await session.pilot.press("enter")
+    await session.press("enter")
     await session.until(lambda: not isinstance(session.app.screen, PickDialog))
 
 
@@ -130,23 +118,23 @@ async def connecting_switching_and_disconnecting(
     assert second is not None
     assert first is not None
     go(page, "odd")
-    await session.pilot.press("c")
+    await session.press("c")
     await pick(session, page, "mul b")
     await session.until(lambda: second.inputs == ("a", "odd"))
     await session.until(lambda: page.row is not None and page.row.uses == 1)
-    await session.pilot.press("R")
+    await session.press("R")
     await pick(session, page, "brain")
     await session.until(lambda: second.inputs == ("a", "brain"))
     await session.until(lambda: any(row.name == "brain" and row.uses for row in page.pane.rows))
     go(page, "brain")
-    await session.pilot.press("K")
+    await session.press("K")
     await session.until(lambda: second.inputs == ("a",))
     await session.until(lambda: page.row is not None and not page.row.uses)
 
 
 async def going_to_a_user(session: Session, page: InitializersScreen) -> None:
     go(page, "w")
-    await session.pilot.press("s")
+    await session.press("s")
     await pick(session, page, "sub")
     await session.until(lambda: session.app.screen is session.screen)
     node = session.screen.explorer.node
@@ -158,12 +146,12 @@ async def going_to_a_user(session: Session, page: InitializersScreen) -> None:
 async def test_marked_ones_are_converted_with_a_preview(tmp_path: Path) -> None:
     async with listed(tmp_path, WIDE) as (session, page):
         go(page, "w")
-        await session.pilot.press("space")
+        await session.press("space")
         go(page, "odd")
-        await session.pilot.press("space", "T")
+        await session.press("space", "T")
         await pick(session, page, "float16")
-        await session.until(lambda: "No value changes" in session.text)
-        await session.pilot.press("enter")
+        await session.shows("No value changes")
+        await session.press("enter")
         main = session.screen.document.main
         await session.until(
             lambda: (
@@ -176,14 +164,14 @@ async def test_marked_ones_are_converted_with_a_preview(tmp_path: Path) -> None:
 async def values_move_to_a_data_file_and_back(session: Session, page: InitializersScreen) -> None:
     main = session.screen.document.main
     go(page, "volume")
-    await session.pilot.press("x")
+    await session.press("x")
     await session.until(lambda: session.app.screen is not page)
-    await session.pilot.press("enter")
+    await session.press("enter")
     await session.until(lambda: main.initializers[1].is_external)
     entries = main.initializers[1].external_entries
     assert entries["location"] == "tensors.onnx.data"
     await session.until(lambda: page.row is not None and page.row.tensor.is_external)
-    await session.pilot.press("I")
+    await session.press("I")
     await session.until(lambda: not main.initializers[1].is_external)
 
 
@@ -193,31 +181,25 @@ async def test_the_place_of_external_values_is_edited(tmp_path: Path) -> None:
     async with listed(tmp_path) as (session, page):
         tensor = session.screen.document.main.initializer
         go(page, "gone")
-        await session.pilot.press("E")
-        await session.until(lambda: isinstance(session.app.screen, FieldsDialog))
-        await session.pilot.press("ctrl+u", "ctrl+k")
-        await session.type("other.bin")
-        await session.pilot.press("tab")
-        await session.type("9")
-        await session.pilot.press("enter")
-        await session.until(lambda: "bytes 9 to 25" in session.text)
-        await session.pilot.press("backspace")
-        await session.type("8")
-        await session.pilot.press("enter")
+        await session.press("E")
+        await session.front(FieldsDialog)
+        await session.press("ctrl+u", "ctrl+k")
+        await session.type("other.bin", "tab")
+        await session.type("9", "enter")
+        await session.shows("bytes 9 to 25")
+        await session.press("backspace")
+        await session.type("8", "enter")
         await session.until(lambda: session.app.screen is page)
         found = tensor("gone")
         assert found is not None
         assert found.read().tolist() == [0, 1, 2, 3]
-        await session.pilot.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
-        editor = session.app.screen
-        assert isinstance(editor, TensorScreen)
+        await session.press("enter")
+        editor = await session.front(TensorScreen)
         editor.action_data_file()
-        await session.until(lambda: isinstance(session.app.screen, FieldsDialog))
-        await session.pilot.press("tab")
-        await session.type("4")
-        await session.pilot.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
+        await session.front(FieldsDialog)
+        await session.press("tab")
+        await session.type("4", "enter")
+        await session.front(TensorScreen)
         found = tensor("gone")
         assert found is not None
         assert found.read().tolist() == [0, 0, 1, 2]
@@ -236,34 +218,32 @@ async def sparse_and_dense(session: Session, page: InitializersScreen) -> None:
 async def a_sparse_one_is_edited_as_text(session: Session, page: InitializersScreen) -> None:
     main = session.screen.document.main
     go(page, "thin")
-    await session.pilot.press("e")
-    await session.until(lambda: isinstance(session.app.screen, TextDialog))
+    await session.press("e")
+    await session.front(TextDialog)
     area = session.app.screen.query_one(TextArea)
     assert area.text == "float32 [10]\n3 = 1.0\n7 = 2.0"
     area.text = "float32 [4]\n3 = 0.5\n4 = 1"
-    await session.pilot.press("ctrl+s")
-    await session.until(lambda: "line 3: index 4 is not below 4" in session.text)
+    await session.press("ctrl+s")
+    await session.shows("line 3: index 4 is not below 4")
     area.text = "float32 [4]\n3 = 0.5\n0 = 1"
-    await session.pilot.press("ctrl+s")
+    await session.press("ctrl+s")
     await session.until(lambda: session.app.screen is page)
     assert list(main.records["sparse_initializer"][0].dims) == [4]
     await session.until(lambda: page.row is not None and page.row.shape == (4,))
 
 
 async def a_new_one_is_made_by_the_form(session: Session, page: InitializersScreen) -> None:
-    await session.pilot.press("a")
-    await session.until(lambda: isinstance(session.app.screen, CreateInitializer))
-    form = session.app.screen
-    assert isinstance(form, CreateInitializer)
+    await session.press("a")
+    form = await session.front(CreateInitializer)
     await session.until(lambda: form.focused is not None)
     await session.type("w")
     form.form.set_values({"dims": "2, 3", "fill": "uniform", "low": -1.0, "seed": 5})
     await session.until(lambda: "valid" in form.conditions())
-    await session.pilot.press("f5")
-    await session.until(lambda: "already a value called" in session.text)
+    await session.press("f5")
+    await session.shows("already a value called")
     await session.type("ide")
     await session.until(lambda: form.form.values()["name"] == "wide")
-    await session.pilot.press("f5")
+    await session.press("f5")
     await session.until(lambda: session.app.screen is page)
     await session.until(lambda: page.row is not None and page.row.name == "wide")
     assert page.row is not None
@@ -272,10 +252,8 @@ async def a_new_one_is_made_by_the_form(session: Session, page: InitializersScre
 
 
 async def only_fields_that_count_are_shown(session: Session, page: InitializersScreen) -> None:
-    await session.pilot.press("a")
-    await session.until(lambda: isinstance(session.app.screen, CreateInitializer))
-    form = session.app.screen
-    assert isinstance(form, CreateInitializer)
+    await session.press("a")
+    form = await session.front(CreateInitializer)
     assert not form.form.rows["seed"].display
     form.form.set_values({"fill": "normal"})
     await session.pilot.pause()

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,33 +16,9 @@ from dld_tui.screens.activity.jobs import EndedJobsScreen, JobScreen, LogView
 from dld_tui.targets.base import Job
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.tasks import EndedJob
-from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
+from tests.support.pages import ScriptedJob, running
+from tests.support.tui import ESCAPE, HOSTILE, flat_text, front, rows_of, screen_text, until
 from tests.support.work import steps_in
-
-
-class ScriptedJob(Job):
-    """Says what it is told; `hold` keeps it running until it is cancelled or closed."""
-
-    def __init__(self, events: Sequence[Event], *, hold: bool = False) -> None:
-        self.script = list(events)
-        self.hold = hold
-        self.told = threading.Event()
-        self.asked = threading.Event()
-        self.closed = threading.Event()
-
-    def events(self) -> Iterator[Event]:
-        yield from self.script
-        self.told.set()
-        if self.hold:
-            while not self.asked.is_set() and not self.closed.is_set():
-                self.asked.wait(0.01)
-            yield Cancelled()
-
-    def cancel(self) -> None:
-        self.asked.set()
-
-    def close(self) -> None:
-        self.closed.set()
 
 
 def shown(
@@ -65,11 +40,10 @@ async def test_progress_metrics_and_log_are_shown() -> None:
         ],
         hold=True,
     )
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        shown(app, lambda: job)
-        await until(pilot, lambda: "Warming up" in screen_text(app))
-        text = screen_text(app)
+    async with running() as run:
+        shown(run.app, lambda: job)
+        await run.shows("Warming up")
+        text = run.text
         assert "25 %" in text
         assert "25 of 100 passes" in text
         assert "latency 2.44 ms" in text
@@ -79,13 +53,12 @@ async def test_progress_metrics_and_log_are_shown() -> None:
 
 async def test_a_result_closes_the_page_and_is_given_on() -> None:
     results: list[dict[str, JSON]] = []
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        shown(app, lambda: ScriptedJob([Finished({"report": "r.dldprof"})]), results)
-        await until(pilot, lambda: bool(results))
-        await pilot.pause()
+    async with running() as run:
+        shown(run.app, lambda: ScriptedJob([Finished({"report": "r.dldprof"})]), results)
+        await run.until(lambda: bool(results))
+        await run.pilot.pause()
         assert results == [{"report": "r.dldprof"}]
-        assert not isinstance(app.screen, JobScreen)
+        assert not isinstance(run.app.screen, JobScreen)
 
 
 async def test_a_failure_stays_with_hint_details_and_copy() -> None:
@@ -104,7 +77,6 @@ async def test_a_failure_stays_with_hint_details_and_copy() -> None:
         assert copied[0].splitlines()[0] == "began"
         assert "out of memory" in copied[0]
         await pilot.press("escape")
-        await pilot.pause()
         assert not isinstance(app.screen, JobScreen)
 
 
@@ -112,43 +84,37 @@ async def test_a_job_that_cannot_start_fails_in_the_page() -> None:
     def start() -> Job:
         raise UnavailableError("no such target", hint="See dld target list")
 
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        shown(app, start)
-        await until(pilot, lambda: "no such target" in screen_text(app))
-        assert "See dld target list" in screen_text(app)
+    async with running() as run:
+        shown(run.app, start)
+        await run.shows("no such target")
+        assert "See dld target list" in run.text
 
 
 async def test_escape_stops_a_young_job_at_once() -> None:
     job = ScriptedJob([Progress(1, 10, "passes", "Running")], hold=True)
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = shown(app, lambda: job)
-        await until(pilot, lambda: "Running" in screen_text(app))
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(screen.end, Cancelled))
-        await pilot.pause()
-        assert "stopped; no partial files are left" in screen_text(app)
-        assert "Measure was stopped after" in screen_text(app)
+    async with running() as run:
+        screen = shown(run.app, lambda: job)
+        await run.shows("Running")
+        await run.press("escape")
+        await run.until(lambda: isinstance(screen.end, Cancelled))
+        await run.pilot.pause()
+        assert "stopped; no partial files are left" in run.text
+        assert "Measure was stopped after" in run.text
 
 
 async def test_an_old_job_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_module, "_ASK_AFTER_S", 0.0)
     job = ScriptedJob([Progress(1, 10, "passes", "Running")], hold=True)
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = shown(app, lambda: job)
-        await until(pilot, lambda: "Running" in screen_text(app))
-        await pilot.press("escape")
-        await pilot.pause()
-        assert isinstance(app.screen, ChoiceDialog)
-        await pilot.press("g")
-        await pilot.pause()
+    async with running() as run:
+        screen = shown(run.app, lambda: job)
+        await run.shows("Running")
+        await run.press("escape")
+        run.in_front(ChoiceDialog)
+        await run.press("g")
         assert not job.asked.is_set()
-        await pilot.press("escape")
-        await pilot.pause()
-        await pilot.press("s")
-        await until(pilot, lambda: isinstance(screen.end, Cancelled))
+        await run.press("escape")
+        await run.press("s")
+        await run.until(lambda: isinstance(screen.end, Cancelled))
 
 
 async def test_a_failure_at_a_node_leads_to_the_node() -> None:
@@ -165,7 +131,6 @@ async def test_a_failure_at_a_node_leads_to_the_node() -> None:
             (str(path), list(scope), node)
         )
         await pilot.press("s")
-        await pilot.pause()
         assert shown_nodes == [("/m/net.onnx", ["choose:then"], "conv1")]
         assert not isinstance(app.screen, JobScreen)
 
@@ -184,17 +149,15 @@ async def test_running_again_starts_a_new_job() -> None:
 @pytest.mark.broad
 async def test_quitting_asks_while_a_job_runs() -> None:
     job = ScriptedJob([Log("x")], hold=True)
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        shown(app, lambda: job)
-        await pilot.pause()
-        await pilot.press("ctrl+q")
-        await pilot.pause()
-        assert "Measure still runs" in screen_text(app)
-        await pilot.press("ctrl+q")  # asks only once
-        assert len(app.screen_stack) == 3
-        await pilot.press("d")
-    assert app.return_code == 0
+    async with running() as run:
+        shown(run.app, lambda: job)
+        await run.pilot.pause()
+        await run.press("ctrl+q")
+        assert "Measure still runs" in run.text
+        await run.press("ctrl+q")  # asks only once
+        assert len(run.app.screen_stack) == 3
+        await run.press("d")
+    assert run.app.return_code == 0
 
 
 @pytest.mark.broad
@@ -203,8 +166,7 @@ async def test_a_burst_of_events_comes_in_few_batches_and_does_not_stall() -> No
     events += [Progress(number, 4000, "passes", "Run") for number in range(4000)]
     batches: list[int] = []
     work = 0
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with running() as run:
         job = ScriptedJob(events, hold=True)
         screen = JobScreen("fake", {}, lambda _: None, start=lambda: job)
         take = screen.take
@@ -216,11 +178,11 @@ async def test_a_burst_of_events_comes_in_few_batches_and_does_not_stall() -> No
             batches.append(len(taken))
 
         screen.take = spy  # type: ignore[method-assign, assignment]
-        app.push_screen(screen)
-        await until(pilot, lambda: sum(batches) == len(events))
+        run.app.push_screen(screen)
+        await run.until(lambda: sum(batches) == len(events))
         assert len(batches) <= 2
         assert work < 40 * len(events)
-        await until(pilot, lambda: any("line 3999" in row for row in rows_of(app)))
+        await run.until(lambda: any("line 3999" in row for row in rows_of(run.app)))
         view: Any = screen.query_one(LogView)
         assert view.cursor == len(view.lines) - 1
 
@@ -240,12 +202,11 @@ async def test_result_and_log_can_be_read_after_the_page_has_closed(tmp_path: Pa
         await until(pilot, lambda: "failed" in screen_text(app))
         await pilot.press("escape")
         app.action_ended_jobs()
-        await until(pilot, lambda: isinstance(app.screen, EndedJobsScreen))
+        await front(pilot, EndedJobsScreen)
         await pilot.pause()
         text = screen_text(app)
         assert "no luck" in text  # the newest first
         await pilot.press("down")
-        await pilot.pause()
         text = flat_text(app)
         assert "warming" in text
         assert "\x1b" not in text
@@ -265,10 +226,9 @@ async def test_result_and_log_can_be_read_after_the_page_has_closed(tmp_path: Pa
 async def test_a_log_that_is_cut_stays_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(job_module, "_MOST_LINES", 40)
     monkeypatch.setattr(job_module, "_LEFT_LINES", 30)
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = shown(app, lambda: ScriptedJob([], hold=True))
-        await until(pilot, lambda: screen.query(LogView))
+    async with running() as run:
+        screen = shown(run.app, lambda: ScriptedJob([], hold=True))
+        await run.until(lambda: screen.query(LogView))
         view = screen.query_one(LogView)
         for number in range(38):
             screen.take([Log(f"line {number}")])
@@ -288,20 +248,19 @@ def test_few_jobs_and_few_lines_are_kept() -> None:
 
 
 async def test_the_log_takes_what_it_needs_and_is_wrapped_again() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with running() as run:
         job = ScriptedJob([Progress(1, 4, "passes", "Measuring")], hold=True)
-        screen = shown(app, lambda: job)
-        await until(pilot, lambda: "Measuring" in screen_text(app))
+        screen = shown(run.app, lambda: job)
+        await run.shows("Measuring")
         log = screen.query_one(LogView)
         assert not log.display
         screen.take([Log(f"word {'long ' * 20}end")])
-        await until(pilot, lambda: log.size.height == 2)
+        await run.until(lambda: log.size.height == 2)
         assert log.region.bottom == 23, "it is at the bottom, and the progress has the rest"
-        await pilot.resize_terminal(40, 24)
-        await until(pilot, lambda: log.size.height == 4)
+        await run.pilot.resize_terminal(40, 24)
+        await run.until(lambda: log.size.height == 4)
         assert log.texts == [f"word {'long ' * 20}end"]
         screen.take([Log(f"line {number}") for number in range(60)])
-        await until(pilot, lambda: log.size.height > 10)
-        assert "Measuring" in screen_text(app)
+        await run.until(lambda: log.size.height > 10)
+        assert "Measuring" in run.text
         job.cancel()

@@ -15,9 +15,7 @@ import onnx
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.scripting.journal import crash_journals, discarded_journals
-from dld_tui.core.process.paths import journal_dir
 from dld_tui.screens.results.report import ReportScreen
 from dld_tui.screens.workspace.inference import Inference
 from dld_tui.screens.workspace.page import WorkspaceScreen
@@ -28,9 +26,9 @@ from dld_tui.widgets.shell import key_queue
 from tests.support import models, report_screen
 from tests.support.report_files import make_report
 from tests.support.tui import type_at, until
-from tests.support.workspace import opened
+from tests.support.workspace import leave_journal, opened
 
-_LATE_S = 0.1
+_LATE_S = 0.05
 
 
 @pytest.fixture(autouse=True)
@@ -80,14 +78,14 @@ async def test_several_saves_and_edits_in_one_write(
     monkeypatch.chdir(chain.parent)
     monkeypatch.setattr(Inference, "INFER", True)
     keys = "".join(
-        f"r<ctrl+u>name {number}<enter>S<ctrl+u>{number}.onnx<enter>" for number in range(3)
+        f"r<ctrl+u>name {number}<enter>S<ctrl+u>{number}.onnx<enter>" for number in range(2)
     )
     async with opened(chain) as session:
         app = session.app
         type_at(app, *_typed(f"j{keys}xs<ctrl+u>part.onnx<enter>u<ctrl+s><ctrl+w>"))
         await session.until(lambda: app.keys.at_rest)
-        assert [_names(chain.with_name(f"{number}.onnx"))[0] for number in range(3)] == [
-            "name 0", "name 1", "name 2",
+        assert [_names(chain.with_name(f"{number}.onnx"))[0] for number in range(2)] == [
+            "name 0", "name 1",
         ]  # fmt: skip
     assert _names(chain)[0] == "first"
 
@@ -167,23 +165,11 @@ async def test_each_press_takes_the_next_overlay_of_a_large_graph(
         assert colours.overlay.name == names[(at + 2) % len(names)]
 
 
-def _crashed(path: Path) -> None:
-    """Leave a journal, as a killed program does."""
-    document = Document.open(path, journaled=True)
-    document.apply("rename_node", scope=[], node="second", name="renamed")
-    (journal,) = journal_dir().glob("*.jsonl")
-    kept = journal.read_bytes()
-    document.close()
-    for discarded in journal_dir().iterdir():
-        discarded.unlink()
-    journal.write_bytes(kept)
-
-
 @pytest.mark.parametrize("keys", [["d"], [" ", "enter"], ["down", "down", "enter"], ["escape"]])
 async def test_keys_while_a_model_opens_do_not_answer_the_recovery_question(
     chain: Path, keys: list[str]
 ) -> None:
-    _crashed(chain)
+    leave_journal(chain)
     app = DldApp([chain])
     async with app.run_test() as pilot:
         type_at(app, *keys)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from textual.widgets import TextArea
 
+from dld_tui.core.model import edits
 from dld_tui.core.model.document.metadata import precision_of, profiles_of
 from dld_tui.screens.model.metadata import (
     MetadataList,
@@ -18,12 +19,7 @@ from dld_tui.screens.model.metadata import (
 )
 from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
 from dld_tui.widgets.lists.line_view import LineView
-from tests.support.workspace import SIZES, Session, opened
-
-
-def uncovered(session: Session) -> bool:
-    """Return whether no dialog or page is over the workspace."""
-    return session.app.screen is session.screen
+from tests.support.workspace import Session, opened
 
 
 def go(session: Session, label: str, part: str = "") -> None:
@@ -35,22 +31,17 @@ def go(session: Session, label: str, part: str = "") -> None:
 
 
 @pytest.mark.broad
-@SIZES
-async def test_entries_are_added_changed_and_removed(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
-        node = await session.go("second")
-        await session.press("at")
-        assert isinstance(session.app.screen, MetadataScreen)
+async def test_entries_are_added_changed_and_removed(chain: Path) -> None:
+    async with opened(chain) as session:
+        node = await session.go("second", "@")
+        session.in_front(MetadataScreen)
         await session.press("a")
-        await session.type("note")
-        await session.press("enter")
-        await session.type("first")
-        await session.press("enter")
+        await session.type("note", "enter")
+        await session.type("first", "enter")
         assert node.metadata == {"note": "first"}
         go(session, "note")
         await session.press("e", "ctrl+u")
-        await session.type("other")
-        await session.press("enter")
+        await session.type("other", "enter")
         assert node.metadata == {"note": "other"}
         go(session, "note")
         await session.press("d")
@@ -58,12 +49,11 @@ async def test_entries_are_added_changed_and_removed(chain: Path, size: tuple[in
         await session.press("u")
         assert node.metadata == {"note": "other"}
         await session.press("escape")
-        assert uncovered(session)
+        assert session.app.screen is session.screen
 
 
 async def doc_strings_have_lines(session: Session) -> None:
-    node = await session.go("second")
-    await session.press("at", "e")
+    node = await session.go("second", "@", "e")
     assert isinstance(session.app.screen, TextDialog)
     await session.press("a", "enter", "b", "ctrl+s")
     assert node.doc_string == "a\nb"
@@ -75,7 +65,7 @@ async def doc_strings_have_lines(session: Session) -> None:
 
 async def model_fields_are_checked(session: Session) -> None:
     model = session.screen.document.model
-    await session.press("at")
+    await session.press("@")
     go(session, "IR version")
     await session.press("e")
     assert isinstance(session.app.screen, PromptDialog)
@@ -91,13 +81,12 @@ async def model_fields_are_checked(session: Session) -> None:
 async def types_of_values_are_listed_and_changed(session: Session) -> None:
     document = session.screen.document
     document.apply("set_value_type", scope=[], value="a", dtype="float32", dims=["N", 4])
-    await session.press("at")
+    await session.press("@")
     go(session, "a ", "Declared types")
     await session.press("e", "ctrl+u")
     await session.type("f16[")
     assert "not a type" in session.text
-    await session.type("2]")
-    await session.press("enter")
+    await session.type("2]", "enter")
     known = document.main.value_type("a")
     assert known is not None
     assert known.text == "float16[2]"
@@ -107,32 +96,23 @@ async def types_of_values_are_listed_and_changed(session: Session) -> None:
 
 
 async def metadata_of_a_node_is_edited_in_its_parameters(session: Session) -> None:
-    from dld_tui.core.model.edits import metadata
-
     node = await session.go("second")
-    session.screen.history.edit(
-        metadata.set_metadata(key="k", value="v", scope=[], nodes=["second"])
-    )
-    session.screen.history.edit(metadata.set_doc_string(text="text", scope=[], nodes=["second"]))
-    await session.row("k v")
-    await session.press("e", "w", "ctrl+s")
+    session.edit(edits.metadata.set_metadata(key="k", value="v", scope=[], nodes=["second"]))
+    session.edit(edits.metadata.set_doc_string(text="text", scope=[], nodes=["second"]))
+    await session.row("k v", "e", "w", "ctrl+s")
     assert node.metadata == {"k": "vw"}
-    await session.row("k vw")
-    await session.press("d")
+    await session.row("k vw", "d")
     assert node.metadata == {}
-    await session.row("Doc string")
-    await session.press("d")
+    await session.row("Doc string", "d")
     assert node.doc_string == ""
 
 
 @pytest.mark.broad
-@SIZES
-async def test_precision_of_marked_nodes_is_a_column(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
+async def test_precision_of_marked_nodes_is_a_column(chain: Path) -> None:
+    async with opened(chain) as session:
         nodes = session.screen.document.main.nodes
         assert "TRT" not in session.text
-        await session.go("first")
-        await session.press("space", "space", "P", "2")
+        await session.go("first", "space", "space", "P", "2")
         assert [precision_of(node) for node in nodes] == ["fp16", "fp16", "", ""]
         await session.until(lambda: "TRT" in session.text and "fp16" in session.text)
         await session.press("escape")
@@ -144,19 +124,17 @@ async def test_precision_of_marked_nodes_is_a_column(chain: Path, size: tuple[in
         assert {precision_of(node) for node in nodes} == {""}
 
 
-@SIZES
 @pytest.mark.broad
-async def test_profiles_are_made_and_checked(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
+async def test_profiles_are_made_and_checked(chain: Path) -> None:
+    async with opened(chain) as session:
         document = session.screen.document
         session.screen.editing.show_profiles()
-        await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
+        await session.front(ProfilesScreen)
         assert "Press a to add one" in session.text
         await session.press("a", "e")
         assert isinstance(session.app.screen, RangeDialog)
         await session.press("tab", "tab", "ctrl+u")
-        await session.type("8x5")
-        await session.press("enter")
+        await session.type("8x5", "enter")
         assert "dimension 1 is fixed to 4" in session.text
         await session.press("backspace", "4", "enter")
         (profile,) = profiles_of(document)
@@ -175,7 +153,7 @@ async def profiles_that_fit_no_more_are_marked(session: Session) -> None:
     document.apply("set_profiles", profiles=[{"x": {"min": [1, 4], "opt": [1, 4], "max": [1, 4]}}])
     document.apply("set_value_type", scope=[], value="x", dtype="float32", dims=["N", 5])
     session.screen.editing.show_profiles()
-    await session.until(lambda: isinstance(session.app.screen, ProfilesScreen))
+    await session.front(ProfilesScreen)
     assert "dimension 1 is fixed to 5" in session.text
     document.apply("set_metadata", key="dld.profiles", value="{")
     await session.pilot.pause()
@@ -183,17 +161,15 @@ async def profiles_that_fit_no_more_are_marked(session: Session) -> None:
 
 
 async def odd_characters_are_edited_as_escapes(session: Session) -> None:
-    from dld_tui.core.model.edits import metadata
-
     node = await session.go("second")
     text = "a\\b\n\x1b]0;x\x07"
-    session.screen.history.edit(metadata.set_doc_string(text=text, scope=[], nodes=["second"]))
-    await session.press("at")
+    session.edit(edits.metadata.set_doc_string(text=text, scope=[], nodes=["second"]))
+    await session.press("@")
     session.app.screen.query_one(LineView).cursor = 1
     await session.press("e")
     area = session.app.screen.query_one(TextArea)
     assert area.text == "a\\\\b\n\\x1b]0;x\\x07"
-    await session.press("backslash", "q", "ctrl+s")
+    await session.press("\\", "q", "ctrl+s")
     assert isinstance(session.app.screen, TextDialog), "it is no escape, so the dialog stays"
     await session.press("backspace", "backspace", "z", "ctrl+s")
     assert node.doc_string == text + "z"
@@ -202,16 +178,14 @@ async def odd_characters_are_edited_as_escapes(session: Session) -> None:
 @pytest.mark.broad
 async def test_texts_and_types(chain: Path) -> None:
     async with opened(chain) as session:
-        for check in (
+        await session.in_turn(
             doc_strings_have_lines,
             model_fields_are_checked,
             types_of_values_are_listed_and_changed,
             metadata_of_a_node_is_edited_in_its_parameters,
             profiles_that_fit_no_more_are_marked,
             odd_characters_are_edited_as_escapes,
-        ):
-            await check(session)
-            await session.reset()
+        )
 
 
 @pytest.mark.parametrize(

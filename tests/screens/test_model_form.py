@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
+from dld_tui.core.model import edits
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON, NodePlace
 from dld_tui.screens.activity.document_forms import BOTH, EDITED, SAVED, ModelForm
@@ -23,25 +24,10 @@ from dld_tui.targets.base import Job, Target
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.cli.test_tactics import FOUND
 from tests.support import models
+from tests.support.pages import ScriptedJob
 from tests.support.workspace import NARROW, WIDE, Session, opened
 
 Answer = Callable[[dict[str, Any]], Sequence[Event]]
-
-
-class FakeJob(Job):
-    """Says what was written down."""
-
-    def __init__(self, events: Sequence[Event]) -> None:
-        self._events = events
-
-    def events(self) -> Iterator[Event]:
-        yield from self._events
-
-    def cancel(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 class FakeTarget(Target):
@@ -57,12 +43,12 @@ class FakeTarget(Target):
     def start(self, activity_id: str, request: Any) -> Job:
         if activity_id == "tensorrt_libraries":
             facts = LibraryCapabilities("tensorrt", "tensorrt", "10.1.0", world="weak")
-            return FakeJob([Finished({"libraries": [encode(facts)]})])
+            return ScriptedJob([Finished({"libraries": [encode(facts)]})])
         self.requests.append((activity_id, dict(request)))
         snapshot = request["against"] if request.get("against") else request["model"]
         graph = onnx.load(snapshot).graph
         self.weights.append(onnx.numpy_helper.to_array(graph.initializer[0]).ravel().tolist())
-        return FakeJob(self.answer(dict(request)))
+        return ScriptedJob(self.answer(dict(request)))
 
 
 @pytest.fixture(autouse=True)
@@ -98,18 +84,14 @@ def compared(request: dict[str, Any]) -> Sequence[Event]:
 
 def weigh(session: Session, value: float) -> None:
     """Edit a weight."""
-    from dld_tui.core.model.edits import tensors
-
-    session.screen.history.edit(
-        tensors.set_elements(scope=[], tensor={"initializer": "w"}, start=0, values=[value])
+    session.edit(
+        edits.tensors.set_elements(scope=[], tensor={"initializer": "w"}, start=0, values=[value])
     )
 
 
 async def shown(session: Session, action: Callable[[], None]) -> ModelForm:
     action()
-    await session.until(lambda: isinstance(session.app.screen, ModelForm))
-    form = session.app.screen
-    assert isinstance(form, ModelForm)
+    form = await session.front(ModelForm)
     await session.until(lambda: form.is_mounted and form.focused is not None)
     return form
 
@@ -129,17 +111,6 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_file())
 
 
-async def test_a_saved_model_runs_from_its_file(tmp_path: Path, target: FakeTarget) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    async with opened(path, NARROW) as session:
-        form = await shown(session, session.screen.activities.search_precision)
-        assert not form.query("#state")
-        await session.pilot.press("f5")
-        await session.until(lambda: target.requests)
-        ((activity, request),) = target.requests
-        assert (activity, request["model"]) == ("search_precision", str(path))
-
-
 @pytest.mark.broad
 async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) -> None:
     path = models.write(tmp_path, models.CHAIN)
@@ -150,28 +121,26 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
         assert form.choices == (EDITED, SAVED, BOTH)
         assert "(•) as edited" in session.text
         assert reasons(form)["model"] == "", "it is not there"
-        await session.pilot.press("f5")
-        await session.until(lambda: "Nothing to compare with yet" in session.text)
-        await session.pilot.press("escape")
+        await session.press("f5")
+        await session.shows("Nothing to compare with yet")
+        await session.press("escape")
 
         await chosen(session, form, BOTH)
         assert reasons(form)["model"] == reasons(form)["against"] == ""
-        await session.pilot.press("f5")
-        await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
+        await session.press("f5")
+        await session.front(AccuracyScreen)
         ((_, request),) = target.requests
         assert request["model"] == str(path)
         assert target.weights[0][0] == 3
-        page = session.app.screen
-        assert isinstance(page, AccuracyScreen)
+        page = session.in_front(AccuracyScreen)
         assert page.tab_title == "accuracy of model.onnx as edited"
-        await session.until(lambda: "other      model.onnx as edited (CPU)" in session.text)
+        await session.shows("other      model.onnx as edited (CPU)")
         assert files(tmp_path) == ["model.onnx"]
 
-        await session.pilot.press("enter")
+        await session.press("enter")
         await session.until(lambda: session.app.page is session.screen)
         await session.until(lambda: session.screen.explorer.node is not None)
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "second"
+        assert session.at == "second"
 
         errors, legend = session.screen.activities.tensor_errors()
         assert [node.name for node in errors] == ["second"]
@@ -181,11 +150,11 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
             "as edited, before the last edits"
         )
         session.app.show_page(page)
-        await session.until(lambda: "edited since" in session.text)
+        await session.shows("edited since")
         session.screen.history.undo()
         assert not page.subject.is_outdated
-        await session.pilot.press("f5")
-        await session.until(lambda: isinstance(session.app.screen, ModelForm))
+        await session.press("f5")
+        await session.front(ModelForm)
         assert session.app.page is session.screen
 
 
@@ -201,14 +170,12 @@ async def test_a_new_document_and_one_with_edits_run_as_they_are(
         form = await shown(session, session.screen.activities.compare)
         assert form.choices == (EDITED,)
         form.query_one(ParamForm).set_values({"round": "fp16"})
-        await session.pilot.press("f5")
-        await session.until(lambda: isinstance(session.app.screen, AccuracyScreen))
-        page = session.app.screen
-        assert isinstance(page, AccuracyScreen)
+        await session.press("f5")
+        await session.front(AccuracyScreen)
         assert target.weights[0][0] == 3
         assert not Path(target.requests[0][1]["model"]).exists()
-        await session.until(lambda: "reference  new.onnx as edited" in session.text)
-        await session.pilot.press("enter")
+        await session.shows("reference  new.onnx as edited")
+        await session.press("enter")
         await session.until(lambda: session.app.page is session.screen)
         graph = session.screen.graph
         await session.until(lambda: "errors" in [each.name for each in graph.colours.overlays()])
@@ -234,14 +201,14 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
     async with opened(path, NARROW) as session:
         weigh(session, 3)
         await shown(session, session.screen.activities.tactics)
-        await session.pilot.press("f5")
-        await session.until(lambda: "model.onnx as edited: bad model.onnx as" in session.text)
+        await session.press("f5")
+        await session.shows("model.onnx as edited: bad model.onnx as")
         assert target.requests[0][1]["avoid"] == "model.tactics"
         assert isinstance(session.app.screen, JobScreen)
         assert "model.onnx, as edited" in session.text
         target.answer = lambda request: [Finished(FOUND)]
-        await session.pilot.press("f5")
-        await session.until(lambda: isinstance(session.app.screen, TacticsScreen))
+        await session.press("f5")
+        await session.front(TacticsScreen)
         assert target.requests[0][1]["model"] == target.requests[1][1]["model"]
         assert files(tmp_path) == ["model.onnx"]
 

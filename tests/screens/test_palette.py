@@ -1,69 +1,64 @@
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from dld_tui.app import DldApp
-from dld_tui.screens.home.palette import Palette, entries_for, ranked
+from dld_tui.commands import all_commands
+from dld_tui.commands.command import Command
+from dld_tui.screens.home.palette import Palette, entries_for, is_meant, rank, ranked
 from dld_tui.screens.settings import SettingsScreen
-from tests.support.tui import rows_of, screen_text
+from tests.support import models
+from tests.support.pages import running
+from tests.support.tui import rows_of
+from tests.support.workspace import NARROW, opened
 
 
 async def test_typing_and_enter_runs_a_command() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("ctrl+p")
-        await pilot.pause()
-        assert isinstance(app.screen, Palette)
-        await pilot.press(*"setti")
-        await pilot.pause()
-        row = next(row for row in rows_of(app) if "settings" in row)
+    async with running() as run:
+        await run.press("ctrl+p")
+        run.in_front(Palette)
+        await run.press(*"setti")
+        row = next(row for row in rows_of(run.app) if "settings" in row)
         assert "F2" in row
-        await pilot.press("enter")
-        await pilot.pause()
-        await pilot.pause()
-        assert isinstance(app.screen, SettingsScreen)
+        await run.press("enter")
+        assert isinstance(run.app.screen, SettingsScreen)
 
 
 async def test_what_the_command_under_the_cursor_does_is_read_whole() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("ctrl+p", *"recent files")
-        await pilot.pause()
-        assert isinstance(app.screen, Palette)
+    async with running() as run:
+        await run.press("ctrl+p", *"recent files")
+        palette = run.in_front(Palette)
         for _ in range(3):
-            told = " ".join(" ".join(screen_text(app).replace("┃", " ").split()).split())
-            entry = app.screen._shown[app.screen.view.cursor]
+            told = " ".join(" ".join(run.text.replace("┃", " ").split()).split())
+            entry = palette._shown[palette.view.cursor]
             assert entry.command.help in told
-            await pilot.press("down")
-            await pilot.pause()
+            await run.press("down")
 
 
 async def test_a_command_that_cannot_run_says_why_and_stays() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("ctrl+p", *"close tab")
-        await pilot.pause()
-        assert "no file is open" in screen_text(app)
-        await pilot.press("enter")
-        await pilot.pause()
-        assert isinstance(app.screen, Palette)
-        await pilot.press("escape")
-        await pilot.pause()
-        assert "type a path" in rows_of(app)[-1]
+    async with running() as run:
+        await run.press("ctrl+p", *"close tab")
+        assert "no file is open" in run.text
+        await run.press("enter")
+        run.in_front(Palette)
+        await run.press("escape")
+        assert "type a path" in rows_of(run.app)[-1]
 
 
 async def test_commands_of_models_say_that_a_model_must_be_opened_first() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("ctrl+p", *"quantize")
-        await pilot.pause()
-        place, row = next((at, row) for at, row in enumerate(rows_of(app)) if "Quantize " in row)
+    async with running() as run:
+        await run.press("ctrl+p", *"quantize")
+        place, row = next(
+            (at, row) for at, row in enumerate(rows_of(run.app)) if "Quantize " in row
+        )
         assert "open a model first" in row
-        first = next(at for at, row in enumerate(rows_of(app)) if "▌Place Q/DQ" in row)
-        await pilot.press(*["down"] * (place - first), "enter")
-        await pilot.pause()
-        assert isinstance(app.screen, Palette)
-        await pilot.press(*"zzzz")
-        await pilot.pause()
-        assert "No such command" in screen_text(app)
+        first = next(at for at, row in enumerate(rows_of(run.app)) if "▌Place Q/DQ" in row)
+        await run.press(*["down"] * (place - first), "enter")
+        run.in_front(Palette)
+        await run.press(*"zzzz")
+        assert "No such command" in run.text
 
 
 async def test_commands_of_the_place_come_and_those_that_can_run_first() -> None:
@@ -77,3 +72,165 @@ async def test_commands_of_the_place_come_and_those_that_can_run_first() -> None
         assert order == sorted(order)
         assert ranked(entries, "open a model")[0].command.id == "file.open"
         assert ranked(entries, "zzzz") == []
+
+
+QUERIES = {
+    "convert.convert_fp16": "fp16, half, float16",
+    "convert.convert_bf16": "bf16",
+    "convert.convert_quantize": "quantize, quantise, int8, calibrate",
+    "convert.convert_sanitize": "simplify, fold constants, optimize",
+    "convert.convert_shape": "dynamic batch, batch size",
+    "convert.convert_external": "external data",
+    "convert.convert_strip": "strip",
+    "model.convert_opset": "opset, upgrade",
+    "model.modify": "convert",
+    "accuracy.search": "mixed precision",
+    "tensor.initializers": "biggest weights, weights, parameters",
+    "graph.picture": "export, image, screenshot, svg",
+    "edit.undo": "undo",
+    "edit.redo": "redo",
+    "view.grow": "larger pane, bigger pane",
+    "view.maximise": "full screen, maximize, maximse",
+    "model.save": "save",
+    "model.save_as": "save as, save a copy",
+    "edit.rename": "rename",
+    "edit.delete": "remove, cut off",
+    "edit.copy": "copy",
+    "edit.paste": "paste",
+    "edit.change": "stride",
+    "model.profile": "profile, benchmark, latency, slowest node",
+    "model.build": "tensorrt, trtexec",
+    "app.compare": "compare, diff",
+    "app.compare_reports": "compare profiles",
+    "accuracy.compare": "accuracy, is it still right",
+    "app.quit": "quit, exit",
+    "app.close": "close",
+    "app.theme": "theme, dark",
+    "app.settings": "preferences",
+    "app.help": "keys, shortcuts",
+    "app.targets": "ssh, add a machine, jetson",
+    "app.start": "home, recent files",
+    "file.open": "open",
+    "list.search": "search, find",
+    "graph.overlay": "heat, heatmap",
+    "graph.zoom_in": "zoom",
+    "graph.view": "overview",
+    "go.around": "around this node",
+    "edit.extract": "subgraph, extract",
+    "function.list": "functions",
+    "model.metadata": "metadata",
+    "check.full": "validate",
+    "view.documentation": "docs",
+    "node.add": "add node",
+    "link.insert": "insert",
+    "pane.2": "graph",
+    "pane.4": "errors",
+    "convert.convert_merge": "merge models, concatenate models",
+    "convert.convert_prepend": "normalize",
+    "convert.convert_append": "softmax, topk",
+    "convert.convert_io": "int64 to int32, nhwc",
+    "edit.rename_many": "rename by pattern",
+    "convert.convert_clean": "constants to initializers, weights off inputs",
+    "function.plugin": "plugin, tensorrt plugin",
+    "convert.convert_fold": "fold nodes",
+}
+FIRST = {query: id for id, queries in QUERIES.items() for query in queries.split(", ")}
+
+
+@pytest.mark.broad
+async def test_what_was_meant_comes_first(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        entries = entries_for(session.app.screen)
+        assert len({entry.command.id for entry in entries}) == len(entries)
+        titles = [entry.command.title.lower() for entry in entries]
+        assert sorted({title for title in titles if titles.count(title) > 1}) == []
+        first = {}
+        for query in FIRST:
+            found = ranked(entries, query)
+            first[query] = found[0].command.id if found else ""
+            can = [entry.why_not is None for entry in found[1:]]
+            assert can == sorted(can, reverse=True), query  # what cannot run comes last
+        assert first == FIRST
+        undo = ranked(entries, "undo")[0]
+        assert undo.why_not == "nothing to undo"
+        assert ranked(entries, "qqqq") == []
+
+
+@pytest.mark.broad
+async def test_a_conversion_opens_its_form_and_nothing_is_said_to_fit(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        await session.press("ctrl+p")
+        await session.type("zzzz")
+        await session.shows("No such command")
+        await session.press("ctrl+u")
+        await session.type("triton")
+        await session.shows("in a shell: dld triton model.onnx -o models")
+        for word in ("gate", "reduce"):  # it is here under another name
+            await session.press("ctrl+u")
+            await session.type(word)
+            await session.until(lambda: "triton" not in session.text)
+            assert "in a shell" not in session.text
+        await session.press("ctrl+u")
+        await session.type("half")
+        await session.shows("Convert to float16")
+        await session.press("enter")
+        await session.until(lambda: not isinstance(session.app.screen, Palette))
+        await session.until(lambda: "float16" in session.text and "Result" in session.text)
+
+
+def test_other_words_are_in_lower_case_and_once() -> None:
+    words_of_commands = [command.synonyms for command in all_commands()]
+    assert sum(map(bool, words_of_commands)) > 50
+    for words in words_of_commands:
+        assert all(word and word == word.lower() for word in words)
+        assert len(set(words)) == len(words)
+
+
+@pytest.mark.broad
+async def test_a_command_of_a_pane_that_is_not_seen_shows_it(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
+        await session.press("1")
+        assert not session.screen.panes.graph.display
+        await session.press("ctrl+p")
+        await session.type("zoom out", "enter")
+        await session.until(lambda: session.screen.panes.graph.display)
+        assert session.screen.panes.focused() == "graph"
+
+
+SAVE = Command("x.save", "save", "Save the model.", synonyms=("write", "store it"))
+SAVE_AS = Command("x.as", "save as", "Save under another name.")
+SEARCH = Command("x.search", "search precision", "Find the nodes that must stay in fp32.")
+ALL = (SEARCH, SAVE_AS, SAVE)
+
+
+def order(query: str) -> list[str]:
+    found = [(points, command.title) for command in ALL if (points := rank(query, command))]
+    return [title for _, title in sorted(found, key=lambda row: row[0])]
+
+
+@pytest.mark.parametrize(
+    ("query", "titles"),
+    [
+        ("save", ["save", "save as"]),
+        ("Save  AS", ["save as"]),
+        ("sa", ["save", "save as"]),
+        ("write", ["save"]),
+        ("sto", ["save"]),
+        ("it store", ["save"]),
+        ("precision", ["search precision"]),
+        ("fp32", ["search precision"]),
+        ("name", ["save as"]),
+        ("srch", ["search precision"]),
+        ("prcision", ["search precision"]),
+        ("half", []),
+        ("e", []),
+    ],
+)
+def test_what_fits_best_comes_first(query: str, titles: list[str]) -> None:
+    assert order(query) == titles
+
+
+def test_the_very_name_is_meant_and_its_beginning_is_not() -> None:
+    meant = {query: is_meant(found) for query in ("save", "write", "sav", "writ")
+             if (found := rank(query, SAVE)) is not None}  # fmt: skip
+    assert meant == {"save": True, "write": True, "sav": False, "writ": False}

@@ -1,81 +1,89 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dld_tui.app import DldApp
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Metric, Progress
 from dld_tui.core.settings import saved_targets, secrets
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.secrets import BAD, SECRETS, ConnectionStep
+from dld_tui.core.types import JSON
+from dld_tui.screens import targets as target_jobs
 from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.activity.jobs import JobScreen, ManyJobsScreen
 from dld_tui.screens.base_pages import LABEL, AboutRow
-from dld_tui.screens.targets import TargetFormScreen, TargetsScreen, _step_lines
+from dld_tui.screens.results.compare import CompareScreen
+from dld_tui.screens.targets import (
+    TargetFormScreen,
+    TargetJobsScreen,
+    TargetsDialog,
+    TargetsScreen,
+    _step_lines,
+)
+from dld_tui.targets.base import Job
+from dld_tui.targets.ssh.results import JobsStore
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, SecretDialog
-from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
+from dld_tui.widgets.forms.param_form import ParamForm
+from tests.support import models
+from tests.support.pages import running
+from tests.support.report_files import make_report as write_report
+from tests.support.ssh_fixtures import sshd
+from tests.support.ssh_jobs import end_processes_of, script, target_of
+from tests.support.ssh_jobs import until as read_until
 from tests.support.sshd import Sshd, free_port, make_key
-from tests.support.tui import flat_text, screen_text, until
+from tests.support.tui import HOSTILE, flat_text, screen_text, until
 
 
 @pytest.mark.broad
 async def test_a_target_is_added_changed_and_removed() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.run_action("app.targets")
-        await pilot.pause()
-        assert "No targets yet" in screen_text(app)
-        await pilot.press("a")
-        await pilot.pause()
-        assert isinstance(app.screen, TargetFormScreen)
-        await pilot.press("f5")
-        await pilot.pause()
-        assert isinstance(app.screen, TargetFormScreen), "a name and a host are needed"
-        await pilot.press(*"orin", "tab", *"10.0.0.7")
-        await pilot.press("f5")
-        await pilot.pause()
-        assert isinstance(app.screen, TargetsScreen)
+    async with running() as run:
+        await run.app.run_action("app.targets")
+        await run.pilot.pause()
+        assert "No targets yet" in run.text
+        await run.press("a")
+        run.in_front(TargetFormScreen)
+        await run.press("f5")
+        assert isinstance(run.app.screen, TargetFormScreen), "a name and a host are needed"
+        await run.press(*"orin", "tab", *"10.0.0.7")
+        await run.press("f5")
+        run.in_front(TargetsScreen)
         assert saved_targets.load() == {"orin": Connection("orin", "10.0.0.7")}
-        assert "not tested" in screen_text(app)
-        await pilot.press("enter")
-        await pilot.pause()
-        app.screen.query_one(ParamForm).set_values({"name": "xavier", "launcher": "sudo -n"})
-        await pilot.press("f5")
-        await pilot.pause()
+        assert "not tested" in run.text
+        await run.press("enter")
+        run.app.screen.query_one(ParamForm).set_values({"name": "xavier", "launcher": "sudo -n"})
+        await run.press("f5")
         assert saved_targets.load() == {
             "xavier": Connection("xavier", "10.0.0.7", launcher=("sudo", "-n"))
         }
-        assert "sudo -n" in screen_text(app)
-        await pilot.press("d")
-        await pilot.pause()
-        assert isinstance(app.screen, ChoiceDialog)
-        await pilot.press("escape")
+        assert "sudo -n" in run.text
+        await run.press("d")
+        run.in_front(ChoiceDialog)
+        await run.press("escape")
         assert saved_targets.load()
-        await pilot.press("d")
-        await pilot.pause()
-        await pilot.press("r")
-        await pilot.pause()
+        await run.press("d")
+        await run.press("r")
         assert saved_targets.load() == {}
 
 
 @pytest.mark.broad
 async def test_a_name_that_is_taken_is_refused() -> None:
     saved_targets.save(Connection("orin", "one"))
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.run_action("app.targets")
-        await pilot.pause()
-        assert app.screen.query_one(AboutRow).outer_size.height == 12
-        await pilot.resize_terminal(80, 40)
-        await until(pilot, lambda: app.screen.query_one(AboutRow).outer_size.height == 20)
-        await pilot.press("a")
-        await pilot.pause()
-        await pilot.press(*"orin", "tab", *"two", "f5")
-        await pilot.pause()
-        assert isinstance(app.screen, ErrorDialog)
-        assert "already" in screen_text(app)
+    async with running() as run:
+        await run.app.run_action("app.targets")
+        await run.pilot.pause()
+        assert run.app.screen.query_one(AboutRow).outer_size.height == 12
+        await run.pilot.resize_terminal(80, 40)
+        await run.until(lambda: run.app.screen.query_one(AboutRow).outer_size.height == 20)
+        await run.press("a")
+        await run.press(*"orin", "tab", *"two", "f5")
+        run.in_front(ErrorDialog)
+        assert "already" in run.text
     assert saved_targets.find("orin").host == "one"
 
 
@@ -92,21 +100,20 @@ async def test_a_test_asks_and_says_each_step(
             config=False, directory=str(tmp_path / "there"),
         )
     )  # fmt: skip
-    app = DldApp()
-    async with app.run_test(size=(100, 40)) as pilot:
-        await app.run_action("app.targets")
-        await pilot.pause()
-        await pilot.press("f5")
-        await until(pilot, lambda: sshd.fingerprint in screen_text(app))
-        assert isinstance(app.screen, ChoiceDialog)
-        await pilot.press("y")
-        await until(pilot, lambda: isinstance(app.screen, SecretDialog))
-        await pilot.pause()
-        await pilot.press(*"open", "space", *"sesame")
-        assert "sesame" not in screen_text(app)
-        await pilot.press("enter")
-        await until(pilot, lambda: "ready" in screen_text(app))
-        assert "disk space" in screen_text(app)
+    async with running(size=(100, 40)) as run:
+        await run.app.run_action("app.targets")
+        await run.pilot.pause()
+        await run.press("f5")
+        await run.until(lambda: sshd.fingerprint in run.text)
+        run.in_front(ChoiceDialog)
+        await run.press("y")
+        await run.front(SecretDialog)
+        await run.pilot.pause()
+        await run.press(*"open", "space", *"sesame")
+        assert "sesame" not in run.text
+        await run.press("enter")
+        await run.shows("ready")
+        assert "disk space" in run.text
         assert (tmp_path / "known").read_text() == sshd.known_line
     for folder, _, files in os.walk(Path.home()):
         for name in files:
@@ -116,56 +123,23 @@ async def test_a_test_asks_and_says_each_step(
 
 async def test_what_fails_is_said_with_its_remedy(tmp_path: Path) -> None:
     saved_targets.save(Connection("orin", "127.0.0.1", free_port(), config=False))
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.run_action("app.targets")
-        await pilot.pause()
-        await pilot.press("f5")
-        await until(pilot, lambda: "Check the port" in screen_text(app))
-        assert "the connection is refused" in screen_text(app)
-        await until(pilot, lambda: "connect, just now" in screen_text(app))
-
-
-async def test_giving_up_ends_the_test(sshd: Sshd, tmp_path: Path) -> None:
-    key = make_key(tmp_path / "closed", "open sesame")
-    sshd.allow(key)
-    known = tmp_path / "known"
-    known.write_text(sshd.known_line)
-    saved_targets.save(
-        Connection("orin", sshd.host, sshd.port, sshd.user, "key", key, known, config=False)
-    )
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.run_action("app.targets")
-        await pilot.pause()
-        await pilot.press("f5")
-        await until(pilot, lambda: isinstance(app.screen, SecretDialog))
-        await pilot.pause()
-        await pilot.press("escape")
-        await until(pilot, lambda: "no answer was given" in screen_text(app))
+    async with running() as run:
+        await run.app.run_action("app.targets")
+        await run.pilot.pause()
+        await run.press("f5")
+        await run.shows("Check the port")
+        assert "the connection is refused" in run.text
+        await run.shows("connect, just now")
 
 
 async def test_a_broken_file_is_said() -> None:
     saved_targets.store_path().parent.mkdir(parents=True)
     saved_targets.store_path().write_text("[orin]\nport = 22\n")
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.run_action("app.targets")
-        await pilot.pause()
-        assert isinstance(app.screen, ErrorDialog)
-        assert "it has no host" in screen_text(app)
-
-
-@pytest.mark.broad
-async def test_activities_offer_the_targets() -> None:
-    saved_targets.save(Connection("orin", "one"))
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.start_activity("profile_onnxruntime", {})
-        await pilot.pause()
-        assert isinstance(app.screen, ActivityScreen)
-        field = app.screen.query_one("#target ChoiceField", ChoiceField)
-        assert field.choices == ("local", "orin")
+    async with running() as run:
+        await run.app.run_action("app.targets")
+        await run.pilot.pause()
+        run.in_front(ErrorDialog)
+        assert "it has no host" in run.text
 
 
 async def test_the_app_asks_for_jobs_with_hostile_questions_too() -> None:
@@ -209,15 +183,213 @@ async def test_long_lines_of_a_test_are_broken(sshd: Sshd, tmp_path: Path) -> No
             config=False,
         )
     )  # fmt: skip
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await app.run_action("app.targets")
-        await pilot.pause()
-        await pilot.press("f5")
-        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog))
-        await pilot.pause()
-        await pilot.press("n")
-        await until(pilot, lambda: "Accept it" in screen_text(app))
-        shown = flat_text(app)
+    async with running() as run:
+        await run.app.run_action("app.targets")
+        await run.pilot.pause()
+        await run.press("f5")
+        await run.front(ChoiceDialog)
+        await run.pilot.pause()
+        await run.press("n")
+        await run.shows("Accept it")
+        shown = flat_text(run.app)
         assert sshd.fingerprint in shown
         assert str(tmp_path / "known").replace("/", "") in shown.replace("/", "")
+
+
+__all__ = ["sshd"]
+
+
+@pytest.fixture
+def box(sshd: Sshd, tmp_path: Path) -> Iterator[Connection]:
+    """Give a saved target."""
+    known = tmp_path / "known"
+    known.write_text(sshd.known_line)
+    connection = Connection(
+        "box", sshd.host, sshd.port, sshd.user, "key", sshd.user_key, known, config=False,
+        python=sys.executable, directory=str(tmp_path / "deployed"),
+    )  # fmt: skip
+    saved_targets.save(connection)
+    yield connection
+    end_processes_of(connection.directory)
+
+
+class Scripted(Job):
+    """Says what it is told, when it is told to."""
+
+    def __init__(self, *events: Event, leaves: bool = False) -> None:
+        self.script = events
+        self.go = threading.Event()
+        self.leaves = leaves
+        self.cancelled = self.is_left = False
+
+    def events(self) -> Iterator[Event]:
+        yield Progress(1, 4, "passes", f"Measuring {HOSTILE}")
+        self.go.wait(60)
+        yield from self.script
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self.go.set()
+
+    def close(self) -> None:
+        self.go.set()
+
+    @property
+    def can_leave(self) -> bool:
+        return self.leaves
+
+    def leave(self) -> bool:
+        self.is_left = True
+        self.go.set()
+        return self.leaves
+
+
+async def test_a_profile_through_the_form_runs_on_the_target(
+    box: Connection, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    model = models.write(tmp_path, models.layered())
+    values: dict[str, JSON] = {"model": str(model), "output": str(tmp_path / "r.dldprof"),
+              "shape": ["x:2x4"], "duration": 0.1, "warm_up": 1}  # fmt: skip
+    async with running() as run:
+        run.app.push_screen(ActivityScreen("profile_onnxruntime", values))
+        await run.pilot.pause()
+        await run.press("shift+tab", "right")
+        assert "--target box" in run.app.screen.command_line  # type: ignore[attr-defined]
+        await run.press("f5")
+        await run.until(lambda: run.app.screen.SCOPE == "report" or said_failed(run.app))  # type: ignore[attr-defined]
+        assert run.app.screen.SCOPE == "report", run.text  # type: ignore[attr-defined]
+        await run.shows("median")
+    assert (tmp_path / "r.dldprof").is_file()
+    assert (tmp_path / "deployed" / "objects").is_dir()
+
+
+def said_failed(app: DldApp) -> bool:
+    return isinstance(app.screen, JobScreen) and isinstance(app.screen.end, Failed)
+
+
+async def test_a_job_that_was_left_is_found_and_fetched(
+    box: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target_jobs, "_target", lambda name: target_of(box))
+    gate = tmp_path / "gate"
+    steps = script(["event", '{"event": "metric", "name": "m", "value": 1.0, "unit": ""}'],
+                   ["wait_for", str(gate)], ["finish", {}])  # fmt: skip
+    for _ in range(2):
+        job = target_of(box).start("fake", steps)
+        read_until(job, Metric)
+        assert job.leave()
+    async with running() as run:
+        await run.app.run_action("app.targets")
+        await run.pilot.pause()
+        await run.front(TargetsScreen)
+        await run.press("J")
+        await run.until(lambda: run.text.count("running") == 2)
+        await run.press("d", "s")
+        await run.until(
+            lambda: isinstance(run.app.screen, JobScreen) and run.app.screen.end is not None
+        )
+        assert "stopped" in run.text
+        await run.press("escape")
+        await run.until(lambda: run.text.count("running") == 1)
+        gate.touch()
+        await run.press("enter")
+        await run.until(lambda: JobsStore().all() == [])
+        await run.front(TargetJobsScreen)
+        await run.shows("No job on a target")
+
+
+@pytest.mark.broad
+async def test_leaving_a_job_on_a_target_does_not_stop_it() -> None:
+    job = Scripted(Finished({}), leaves=True)
+    async with running() as run:
+        screen = JobScreen("fake", {}, lambda _: None, title="T", target="box", start=lambda: job)
+        run.app.push_screen(screen)
+        await run.shows("Measuring")
+        await run.app.action_quit()
+        await run.shows("T continues on box")
+        assert "lose this" not in run.text
+        await run.press("escape")
+        await run.until(lambda: run.app.screen is screen)
+        await run.press("escape")
+        await run.shows("with or without")
+        await run.press("c")
+        await run.until(lambda: job.is_left)
+        assert not job.cancelled
+
+
+async def test_jobs_on_several_targets_end_in_a_comparison(tmp_path: Path) -> None:
+    reports = [write_report(tmp_path / f"{name}.dldprof") for name in ("one", "two")]
+    jobs = [Scripted(Finished({"report": str(path)})) for path in reports]
+    async with running() as run:
+        screen = ManyJobsScreen("Profile", [("a", lambda: jobs[0]), ("b", lambda: jobs[1])])
+        run.app.push_screen(screen)
+        await run.until(lambda: run.text.count("25 %") == 2)
+        assert "still runs on a, b" in screen.at_work
+        jobs[0].go.set()
+        await run.shows("one.dldprof")
+        assert run.app.screen is screen
+        jobs[1].go.set()
+        await run.front(CompareScreen)
+        await run.shows("By layer")
+        assert run.app.screen.paths == reports  # type: ignore[attr-defined]
+
+
+def test_each_of_several_jobs_has_one_row() -> None:
+    (run,) = ManyJobsScreen("Profile", [("orin\n-of-a-long-name", Scripted)]).runs
+
+    def row(width: int) -> str:
+        return "".join(text for text, _ in run.pieces(width))
+
+    name = "orin\\n-of-a-lon…"
+    assert row(120).split() == [name, "starting"]
+    run.progress = Progress(3, 4, stage="measuring")
+    run.metric = Metric("latency", 1234.56, "ms")
+    assert row(120).split() == [name, "measuring", "█" * 12, "75", "%", "latency", "1,235", "ms"]
+    assert row(93).endswith("latency 1,235 ms")
+    assert row(92) == row(60) == row(120).partition("   latency")[0]
+    ends: list[tuple[Finished | Failed | Cancelled, str]] = [
+        (Failed("broke it " * 9, where="box"), "box: broke it broke…"),
+        (Failed("broke it"), "broke it"),
+        (Cancelled(), "stopped"),
+        (Finished({"report": "/a/long/path/to/one.dldprof"}), "…path/to/one.dldprof"),
+        (Finished({"report": 1}), "done"),
+    ]
+    for run.end, text in ends:
+        assert row(40)[2:] == f"{name}  {text}"
+    assert run.report is None
+
+
+@pytest.mark.broad
+async def test_one_of_several_that_fails_is_shown_and_the_others_open(tmp_path: Path) -> None:
+    good = Scripted(Finished({"report": str(write_report(tmp_path / "one.dldprof"))}))
+    bad = Scripted(Failed(f"broke {HOSTILE}", "box", "mend it"))
+    async with running() as run:
+        run.app.push_screen(ManyJobsScreen("Profile", [("a", lambda: good), ("b", lambda: bad)]))
+        await run.until(lambda: run.text.count("25 %") == 2)
+        good.go.set()
+        bad.go.set()
+        await run.shows("one report was written")
+        assert f"broke {HOSTILE}" in run.text
+        assert "mend it" in run.text
+        await run.press("enter")
+        await run.until(lambda: run.app.screen.SCOPE == "report")  # type: ignore[attr-defined]
+        await run.shows("median")
+
+
+async def test_several_targets_are_marked_in_the_form(box: Connection, tmp_path: Path) -> None:
+    model = models.write(tmp_path, models.layered())
+    (tmp_path / "r-box.dldprof").touch()
+    values: dict[str, JSON] = {"model": str(model), "output": str(tmp_path / "r.dldprof")}
+    async with running() as run:
+        form = ActivityScreen("profile_onnxruntime", values)
+        run.app.push_screen(form)
+        await run.pilot.pause()
+        await run.press("f6")
+        await run.front(TargetsDialog)
+        await run.press("down", "space", "enter")
+        await run.until(lambda: run.app.screen is form)
+        assert form.command_line.endswith("--target local --target box")
+        await run.shows("local + box")
+        await run.press("f5")
+        assert "r-box.dldprof exists" in (await run.front(ChoiceDialog)).message

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import sys
-import threading
-import time
 from pathlib import Path
 
 import onnx
 import pytest
 from textual.widgets import Input
 
-from dld_tui.activities.tool import request_for
-from dld_tui.app import DldApp
-from dld_tui.core.errors import CancelledError
-from dld_tui.core.events import Cancelled, Failed, Finished
-from dld_tui.core.params import to_json
+from dld_tui.core.events import Finished
+from dld_tui.core.model import edits
 from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import Tool
-from dld_tui.core.types import CancelCheck
 from dld_tui.screens.activity.document_forms import ToolJobScreen
 from dld_tui.screens.base_pages import AboutRow
 from dld_tui.screens.home.palette import Palette, entries_for
@@ -26,7 +20,7 @@ from dld_tui.screens.settings import ToolFormScreen, ToolsScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models
-from tests.support.tui import screen_text, until
+from tests.support.pages import running
 from tests.support.workspace import NARROW, Session, opened
 
 COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('copied', sys.argv[1])"
@@ -38,85 +32,61 @@ def python(name: str, program: str, *arguments: str, **about: object) -> Tool:
 
 
 def job(session: Session) -> ToolJobScreen:
-    screen = session.app.screen
-    assert isinstance(screen, ToolJobScreen)
+    screen = session.in_front(ToolJobScreen)
     return screen
 
 
 async def start(session: Session, at: int = 0) -> None:
     """Run a tool from its page."""
-    await session.pilot.press("f10")
-    await session.until(lambda: isinstance(session.app.screen, ToolsScreen))
-    await session.pilot.press(*["down"] * at, "f5")
+    await session.press("f10")
+    await session.front(ToolsScreen)
+    await session.press(*["down"] * at, "f5")
 
 
 @pytest.mark.broad
 async def test_a_tool_is_added_changed_and_removed() -> None:
-    app = DldApp()
-    async with app.run_test(size=NARROW) as pilot:
-        await pilot.press("f10")
-        await pilot.pause()
-        assert "No tools yet" in screen_text(app)
-        await pilot.press("a")
-        await pilot.pause()
-        assert isinstance(app.screen, ToolFormScreen)
-        await pilot.press("f5")
-        await pilot.pause()
-        assert isinstance(app.screen, ToolFormScreen), "a name and an application are needed"
-        await pilot.press(*"show", "tab", *"cat", "f5")
-        await pilot.pause()
-        assert isinstance(app.screen, ToolsScreen)
-        assert app.screen.query_one(AboutRow).outer_size.height == 12
+    async with running() as run:
+        await run.press("f10")
+        assert "No tools yet" in run.text
+        await run.press("a")
+        run.in_front(ToolFormScreen)
+        await run.press("f5")
+        assert isinstance(run.app.screen, ToolFormScreen), "a name and an application are needed"
+        await run.press(*"show", "tab", *"cat", "f5")
+        run.in_front(ToolsScreen)
+        assert run.app.screen.query_one(AboutRow).outer_size.height == 12
         assert custom_tools.load() == {"show": Tool("show", "cat")}
-        assert app.config.tools == custom_tools.load()
-        assert "$Model" in screen_text(app)
-        await pilot.press("e")
-        await pilot.pause()
-        app.screen.query_one(ParamForm).set_values({"name": "list", "arguments": "-n '$Model' a"})
-        await pilot.press("f5")
-        await pilot.pause()
+        assert run.app.config.tools == custom_tools.load()
+        assert "$Model" in run.text
+        await run.press("e")
+        run.app.screen.query_one(ParamForm).set_values(
+            {"name": "list", "arguments": "-n '$Model' a"}
+        )
+        await run.press("f5")
         assert custom_tools.load() == {"list": Tool("list", "cat", ("-n", "$Model", "a"))}
-        await pilot.press("a")
-        await pilot.pause()
-        await pilot.press(*"list", "tab", *"less", "f5")
-        await pilot.pause()
-        assert isinstance(app.screen, ErrorDialog), "the name is taken"
-        await pilot.press("escape", "escape")
-        await pilot.press("d")
-        await pilot.pause()
-        assert isinstance(app.screen, ChoiceDialog)
-        await pilot.press("r")
-        await pilot.pause()
+        await run.press("a")
+        await run.press(*"list", "tab", *"less", "f5")
+        assert isinstance(run.app.screen, ErrorDialog), "the name is taken"
+        await run.press("escape", "escape")
+        await run.press("d")
+        run.in_front(ChoiceDialog)
+        await run.press("r")
         assert custom_tools.load() == {}
-
-
-async def test_nothing_runs_without_a_model() -> None:
-    custom_tools.save(Tool("show", "cat"))
-    app = DldApp()
-    async with app.run_test(size=NARROW) as pilot:
-        await pilot.press("f10")
-        await pilot.pause()
-        await pilot.press("f5")
-        await pilot.pause()
-        assert isinstance(app.screen, ToolsScreen)
-        assert [n.message for n in app._notifications] == ["run: no model is open"]
 
 
 @pytest.mark.broad
 async def test_the_edited_model_is_given_and_the_output_opened(tmp_path: Path) -> None:
-    from dld_tui.core.model.edits import renaming
-
     path = models.write(tmp_path, models.CHAIN)
     before = path.read_bytes()
     custom_tools.save(python("a/copy", COPY, "$Model", "$Output", output=".onnx", open=True))
     async with opened(path, NARROW) as session:
         node = session.screen.document.main.nodes[0]
-        session.screen.history.edit(renaming.rename_node(scope=[], node=node.name, name="new name"))
+        session.edit(edits.renaming.rename_node(scope=[], node=node.name, name="new name"))
         await start(session)
-        await session.until(lambda: isinstance(session.app.screen, PromptDialog))
+        await session.front(PromptDialog)
         offered = session.app.screen.query_one(Input).value
         assert offered == str(tmp_path / "model-a-copy.onnx")
-        await session.pilot.press("enter")
+        await session.press("enter")
         await session.until(lambda: len(session.app.pages) == 2)
         assert onnx.load(offered).graph.node[0].name == "new name"
         onnx.checker.check_model(offered)
@@ -129,20 +99,18 @@ async def test_a_model_without_edits_is_given_as_it_is_and_the_log_stays(tmp_pat
     custom_tools.save(python("show", "import sys; print('given', sys.argv[1:])", "$Model"))
     async with opened(path) as session:
         await start(session)
-        await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
+        await session.front(ToolJobScreen)
         await session.until(lambda: isinstance(job(session).end, Finished))
         assert f"given ['{path}']" in session.text
         assert "done" in session.text
-        await session.pilot.press("enter")
+        await session.press("enter")
         assert isinstance(session.app.screen, ToolJobScreen), "there is no result to open"
-        await session.pilot.press("escape")
+        await session.press("escape")
         await session.until(lambda: session.app.screen is session.screen)
 
 
 @pytest.mark.broad
 async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Path) -> None:
-    from dld_tui.core.model.edits import renaming
-
     path = models.write(tmp_path, models.CHAIN)
     program = (
         "import signal, sys, time; signal.signal(signal.SIGTERM, signal.SIG_IGN);"
@@ -151,66 +119,18 @@ async def test_what_it_says_is_seen_while_it_runs_and_esc_stops_it(tmp_path: Pat
     custom_tools.save(python("hang", program, "$Model", limit=0))
     async with opened(path) as session:
         node = session.screen.document.main.nodes[0]
-        session.screen.history.edit(renaming.rename_node(scope=[], node=node.name, name="new name"))
+        session.edit(edits.renaming.rename_node(scope=[], node=node.name, name="new name"))
         await start(session)
-        await session.until(lambda: "\\x1b]0;up" in session.text)
+        await session.shows("\\x1b]0;up")
         folder = job(session)._folder
         assert folder is not None
         assert [each.name for each in folder.iterdir()] == [path.name]
-        await session.pilot.press("escape")
+        await session.press("escape")
         await session.until(lambda: job(session).end is not None)
         assert "stopped" in session.text
-        await session.pilot.press("escape")
+        await session.press("escape")
         await session.until(lambda: session.app.screen is session.screen)
         await session.until(lambda: not folder.exists())
-
-
-async def test_what_fails_is_said_and_can_be_run_again(tmp_path: Path) -> None:
-    from dld_tui.core.model.edits import renaming
-
-    path = models.write(tmp_path, models.CHAIN)
-    mark = tmp_path / "mark"
-    program = (
-        "import os, sys; mark = sys.argv[1]; there = os.path.exists(mark);"
-        " open(mark, 'w'); sys.exit(0 if there else 9)"
-    )
-    custom_tools.save(python("second", program, str(mark)))
-    async with opened(path) as session:
-        session.screen.history.edit(
-            renaming.rename_node(
-                scope=[], node=session.screen.document.main.nodes[0].name, name="x"
-            )
-        )
-        await start(session)
-        await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
-        await session.until(lambda: isinstance(job(session).end, Failed))
-        assert "exit status 9" in session.text
-        await session.pilot.press("f5")
-        await session.until(lambda: isinstance(job(session).end, Finished))
-
-
-async def test_the_writing_of_the_model_can_be_stopped_too(tmp_path: Path) -> None:
-    began = threading.Event()
-
-    def prepare(cancelled: CancelCheck) -> None:
-        began.set()
-        while not cancelled():
-            time.sleep(0.005)
-        raise CancelledError
-
-    app = DldApp()
-    async with app.run_test(size=NARROW) as pilot:
-        request = to_json(request_for(Tool("t", "cat"), tmp_path / "m.onnx", None))
-        screen = ToolJobScreen(request, None, title="t", prepare=prepare, folder=tmp_path)
-        app.push_screen(screen)
-        await until(pilot, began.is_set)
-        assert screen.at_work
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(screen.end, Cancelled))
-        assert "stopped" in screen_text(app)
-        assert tmp_path.exists()
-        await pilot.press("escape")
-        await until(pilot, lambda: not tmp_path.exists())
 
 
 async def test_each_tool_is_a_command_of_the_palette(tmp_path: Path) -> None:
@@ -221,12 +141,11 @@ async def test_each_tool_is_a_command_of_the_palette(tmp_path: Path) -> None:
         commands = [each.command for each in entries_for(session.app.screen)]
         mine = [command for command in commands if command.id.startswith("tool.")]
         assert [command.parameter for command in mine] == [name]
-        await session.pilot.press("ctrl+p")
-        await session.until(lambda: isinstance(session.app.screen, Palette))
-        await session.type("run it's [b]")
-        await session.pilot.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
-        await session.until(lambda: "was run" in session.text)
+        await session.press("ctrl+p")
+        await session.front(Palette)
+        await session.type("run it's [b]", "enter")
+        await session.front(ToolJobScreen)
+        await session.shows("was run")
 
 
 async def test_a_tool_that_asks_for_nothing_makes_a_name(tmp_path: Path) -> None:
@@ -234,6 +153,6 @@ async def test_a_tool_that_asks_for_nothing_makes_a_name(tmp_path: Path) -> None
     path = models.write(tmp_path, models.CHAIN)
     async with opened(path, NARROW) as session:
         await start(session)
-        await session.until(lambda: isinstance(session.app.screen, ToolJobScreen))
+        await session.front(ToolJobScreen)
         await session.until(lambda: isinstance(job(session).end, Finished))
     assert path.with_name(f"{path.stem}-copy.onnx").read_bytes() == path.read_bytes()

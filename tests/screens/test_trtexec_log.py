@@ -48,7 +48,7 @@ async def going_from_one_problem_to_the_next(pilot: Pilot[Any], screen: LogScree
     view = screen.query_one(LogLines)
     found = []
     for _ in range(3):
-        await pilot.press("exclamation_mark")
+        await pilot.press("!")
         found.append(view.lines.text(view.cursor))
     assert "Int64 binding" in found[0]
     assert "tactic" in found[1]

@@ -42,8 +42,9 @@ from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.results.accuracy import AccuracyScreen, PrecisionScreen, TacticsScreen
 from dld_tui.screens.results.table import TableResult
 from dld_tui.screens.results.tuning import RUNS, TuneScreen
+from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.lists.table_view import ListTable, TableView, windows
+from dld_tui.widgets.lists.table_view import ListTable, TableView
 from dld_tui.widgets.results.paragraphs import ParagraphsDialog
 from dld_tui.widgets.results.passes import PassTimeline
 from dld_tui.widgets.timeline.lanes import timeline_of
@@ -53,32 +54,12 @@ from tests.support.workspace import NARROW, WIDE, opened
 
 CANDIDATES = (
     Candidate("as it is", "original model", 12.0, 1.0, 1.0, 36, CandidateState.IN_RACE),
-    Candidate(
-        "int8-dynamic",
-        "dynamic int8",
-        5.0,
-        0.5,
-        0.4,
-        24,
-        CandidateState.BEST,
-        "",
-        "SNR 36 dB",
-        interval=(1.96, 2.04),
-    ),
-    Candidate(
-        "threads-1",
-        "1 thread",
-        None,
-        None,
-        1.6,
-        2,
-        CandidateState.SLOWER,
-        "",
-        "the same",
-        identical=True,
-    ),
+    Candidate("int8-dynamic", "dynamic int8", 5.0, 0.5, 0.4, 24, CandidateState.BEST, "",
+              "SNR 36 dB", interval=(1.96, 2.04)),
+    Candidate("threads-1", "1 thread", None, None, 1.6, 2, CandidateState.SLOWER, "", "the same",
+              identical=True),
     Candidate("fp16", "fp16", state=CandidateState.NO_CHANGE, problem="there is nothing to change"),
-)
+)  # fmt: skip
 CONFIRMED = GateRow("end to end", 10.0, 5.0, -50.0, -51.0, -49.0, Verdict.FASTER)
 
 
@@ -130,15 +111,6 @@ def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
     slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))
     assert "Closest" not in dict(result_parts(slower))
     assert not {"Why", "Model", "Run it"} & {*parts}
-
-
-def test_what_was_tried_is_read_at_80_columns(tmp_path: Path) -> None:
-    table = tune_bars(found(tmp_path))
-    shown = windows(table.columns, NARROW[0] - 5)[0]
-    assert [column.key for column in shown.columns] == ["key", "speed", "state"]
-    assert dict((column.key, cells) for column, cells in shown.sizes)["key"] >= max(
-        len(change.title) for change in CHANGES if change.id != "weights-int8"
-    )
 
 
 def test_each_speedup_is_one_figure_with_its_interval(tmp_path: Path) -> None:
@@ -237,6 +209,8 @@ def test_set_ups_of_the_same_beginning_are_told_apart_at_80_columns(tmp_path: Pa
     [key] = [column for column in sizes if column.key == "key"]
     shown = {fit(one.title, sizes[key], keep=key.keep) for one in many}
     assert len(shown) == len(many)
+    assert [*sizes] == [view.table.column(name) for name in ("key", "speed", "state")]
+    assert sizes[key] >= max(len(change.title) for change in CHANGES if change.id != "weights-int8")
 
 
 def test_every_change_says_why_it_can_be_faster() -> None:
@@ -318,26 +292,28 @@ def test_what_a_result_file_holds_is_safe_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize("model", [True, False])
-async def test_enter_takes_what_was_found(tmp_path: Path, model: bool) -> None:
-    result = found(tmp_path, model=model)
-    async with opened(Path(result.source), NARROW) as session:
-        session.app.open_path(result.report)
-        await session.until(lambda: isinstance(session.app.screen, TuneScreen))
-        page = session.app.screen
-        assert isinstance(page, TuneScreen)
-        await session.until(lambda: page.row is not None)
-        await session.pilot.press("i")
-        await session.until(lambda: isinstance(session.app.screen, ParagraphsDialog))
-        await session.pilot.press("escape", "enter")
-        if model:
-            await session.until(
-                lambda: getattr(session.app.screen, "path", None) == Path(str(result.model))
-            )
-        else:
-            await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
-            await session.pilot.press("p")
-            await session.until(lambda: session.app.clipboard == "python")
+async def test_enter_takes_what_was_found(tmp_path: Path) -> None:
+    for name, how in (("model", {}), ("settings", {"model": False}), ("none", {"confirmed": None})):
+        folder = tmp_path / name
+        folder.mkdir()
+        result = found(folder, **how)
+        async with opened(Path(result.source), NARROW) as session:
+            session.app.open_path(result.report)
+            page = await session.front(TuneScreen)
+            await session.until(lambda: page.row is not None)  # noqa: B023
+            await session.press("i")
+            await session.front(ParagraphsDialog)
+            await session.press("escape", "enter")
+            if name == "model":
+                opened_model = await session.front(WorkspaceScreen)
+                assert opened_model.path == Path(str(result.model))
+            elif name == "settings":
+                await session.front(ChoiceDialog)
+                await session.press("p")
+                assert session.app.clipboard == "python"
+            else:
+                await session.until(lambda: session.told)
+                assert session.app.screen is page
 
 
 @pytest.mark.parametrize(("size", "key"), [(WIDE, ""), (NARROW, "2")])
@@ -349,7 +325,7 @@ async def test_the_passes_before_and_after_have_one_axis(
     async with opened(tmp_path / "model.onnx", size) as session:
         session.app.add_page(page)
         await session.until(lambda: page.query("#after") and len(runs_of(page)) == len(RUNS))
-        await session.pilot.press(*key)
+        await session.press(*key)
         await session.until(lambda: page.query_one("#passes").display)
         assert page.query_one("#candidates").display is (size == WIDE)
         before, after = runs_of(page)
@@ -364,19 +340,6 @@ async def test_the_passes_before_and_after_have_one_axis(
 def runs_of(page: TuneScreen) -> list[PassTimeline]:
     """Return the timelines whose report was read."""
     return [run for run in page.query(PassTimeline) if run.report is not None]
-
-
-async def test_enter_says_so_where_nothing_is_faster(tmp_path: Path) -> None:
-    result = found(tmp_path, confirmed=None)
-    async with opened(Path(result.source), NARROW) as session:
-        session.app.open_path(result.report)
-        await session.until(lambda: isinstance(session.app.screen, TuneScreen))
-        page = session.app.screen
-        assert isinstance(page, TuneScreen)
-        await session.until(lambda: page.row is not None)
-        await session.pilot.press("enter")
-        await session.until(lambda: session.app._notifications)
-        assert session.app.screen is page
 
 
 RESULTS: tuple[type[Any], ...] = (

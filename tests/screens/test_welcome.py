@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from textual.widgets import Input
 
 from dld_tui.app import DldApp
 from dld_tui.core.reading.preview import ago
@@ -19,6 +18,7 @@ from dld_tui.screens.home.welcome import (
     WelcomeScreen,
 )
 from tests.support import models
+from tests.support.pages import running
 from tests.support.tui import ESCAPE, HOSTILE, rows_of, screen_text, until
 
 
@@ -35,14 +35,13 @@ def state(tmp_path: Path) -> State:
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50), (60, 16)])
 async def test_recent_files_with_kind_size_and_age(state: State, size: tuple[int, int]) -> None:
-    app = DldApp(state=state)
-    async with app.run_test(size=size) as pilot:
-        assert isinstance(app.screen, WelcomeScreen)
-        assert isinstance(app.focused, RecentList)
-        await until(pilot, lambda: "_blk[0]" in screen_text(app))
+    async with running(DldApp(state=state), size=size) as run:
+        run.in_front(WelcomeScreen)
+        assert isinstance(run.app.focused, RecentList)
+        await run.shows("_blk[0]")
         if size[0] >= 80:
-            await until(pilot, lambda: "2 MB" in screen_text(app))
-            text = screen_text(app)
+            await run.shows("2 MB")
+            text = run.text
             assert "just now" in text
             assert "report" in text
 
@@ -50,36 +49,32 @@ async def test_recent_files_with_kind_size_and_age(state: State, size: tuple[int
 async def test_files_that_are_gone_take_no_rows(state: State, tmp_path: Path) -> None:
     for number in range(3):
         state.opened(tmp_path / f"gone{number}.onnx", "ONNX")
-    app = DldApp(state=state)
-    async with app.run_test(size=(120, 24)) as pilot:
-        await until(pilot, lambda: "3 gone" in screen_text(app))
-        assert "other.dldprof" in screen_text(app)
-        assert not any("gone0" in row for row in rows_of(app))
+    async with running(DldApp(state=state), size=(120, 24)) as run:
+        await run.shows("3 gone")
+        assert "other.dldprof" in run.text
+        assert not any("gone0" in row for row in rows_of(run.app))
 
 
 async def test_a_folder_with_models_only_below_is_listed(tmp_path: Path) -> None:
     (tmp_path / "deep" / "a").mkdir(parents=True)
     for name in ("one.onnx", "two.onnx"):
         models.write(tmp_path / "deep" / "a", models.CHAIN, name)
-    app = DldApp([tmp_path / "deep"], state=State())
-    async with app.run_test(size=(120, 30)) as pilot:
-        await until(pilot, lambda: isinstance(app.focused, HereTable))
-        shown = "".join(rows_of(app))
+    async with running(DldApp([tmp_path / "deep"], state=State()), size=(120, 30)) as run:
+        await run.until(lambda: isinstance(run.app.focused, HereTable))
+        shown = "".join(rows_of(run.app))
         assert "a/one.onnx" in shown
         assert "a/two.onnx" in shown
-        await pilot.press("enter")
-        await until(pilot, lambda: app.page.edited_document)
-        assert app.page.path is not None
-        assert app.page.path.parent == tmp_path / "deep" / "a"
+        await run.press("enter")
+        await run.until(lambda: run.app.page.edited_document)
+        assert run.app.page.path is not None
+        assert run.app.page.path.parent == tmp_path / "deep" / "a"
 
 
 async def test_forgetting_a_file(state: State) -> None:
-    app = DldApp(state=state)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("j", "d")
-        await pilot.pause()
+    async with running(DldApp(state=state)) as run:
+        await run.press("j", "d")
         assert [Path(file.path).suffix for file in state.recent()] == [".onnx"]
-        assert "other.dldprof" not in screen_text(app)
+        assert "other.dldprof" not in run.text
 
 
 @pytest.mark.broad
@@ -88,29 +83,16 @@ async def test_the_focus_stays_in_the_list_that_files_are_forgotten_from(
 ) -> None:
     models.write(tmp_path, models.CHAIN, "chain.onnx")
     monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
-    app = DldApp(state=state)
-    async with app.run_test(size=(80, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.focused, HereTable))
-        recent = app.screen.query_one(RecentList)
+    async with running(DldApp(state=state), size=(80, 40)) as run:
+        await run.until(lambda: isinstance(run.app.focused, HereTable))
+        recent = run.app.screen.query_one(RecentList)
         recent.focus()
         for left in (1, 0):
-            await pilot.press("d")
-            await until(pilot, lambda left=left: len(state.recent()) == left)
-            await until(pilot, lambda: not app.screen.workers)
-            await pilot.pause()
-            assert isinstance(app.focused, RecentList if left else HereTable)
-
-
-async def test_enter_opens_the_file_at_the_cursor(
-    state: State, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[Any] = []
-    app = DldApp(state=state)
-    monkeypatch.setattr(app, "open_path", opened.append)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("enter")
-        await pilot.pause()
-        assert opened == [state.recent()[0].path]
+            await run.press("d")
+            await run.until(lambda left=left: len(state.recent()) == left)  # type: ignore[misc]
+            await run.until(lambda: not run.app.screen.workers)
+            await run.pilot.pause()
+            assert isinstance(run.app.focused, RecentList if left else HereTable)
 
 
 async def test_a_model_at_the_cursor_can_be_measured_and_a_report_not(
@@ -119,35 +101,23 @@ async def test_a_model_at_the_cursor_can_be_measured_and_a_report_not(
     app = DldApp(state=state)
     asked: list[Any] = []
     monkeypatch.setattr(app, "start_activity", lambda activity, values: asked.append(values))
+    monkeypatch.setattr(app, "open_path", asked.append)
     async with app.run_test(size=(80, 24)) as pilot:
         assert "Enter open  F5 profile" in screen_text(app)
+        await pilot.press("enter")
         await pilot.press("f5", "j")
         await until(pilot, lambda: "F5 profile" not in screen_text(app))
         await pilot.press("f5")
-        await pilot.pause()
-    assert asked == [{"model": state.recent()[0].path}]
+    path = state.recent()[0].path
+    assert asked == [path, {"model": path}]
 
 
 async def test_without_recent_files_the_first_key_is_useful() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        assert isinstance(app.focused, StartList)
-        assert "No file has been opened yet" in screen_text(app)
-        await pilot.press("G", "enter")
-        await pilot.pause()
-        assert "First steps" in screen_text(app) or "Help" in screen_text(app)
-
-
-async def test_a_typed_path_is_opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    opened: list[Any] = []
-    app = DldApp()
-    monkeypatch.setattr(app, "open_path", opened.append)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press("colon")
-        app.screen.query_one(Input).insert_text_at_cursor(str(tmp_path / "x.onnx"))
-        await pilot.press("enter")
-        await pilot.pause()
-        assert opened == [tmp_path / "x.onnx"]
+    async with running() as run:
+        assert isinstance(run.app.focused, StartList)
+        assert "No file has been opened yet" in run.text
+        await run.press("G", "enter")
+        assert "First steps" in run.text or "Help" in run.text
 
 
 async def test_the_demo_models_are_written_and_opened(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -186,26 +156,9 @@ async def test_the_files_of_this_folder_are_browsed(
         assert screen_text(app).splitlines()[0].split() == ["dld", str(tmp_path), "2", "models"]
         app.screen.query_one(HereTable).go_to_key(str(tmp_path / "chain.onnx"))
         await until(pilot, lambda: "weights" in screen_text(app))
-        await pilot.press("slash", *"bad", "enter")
+        await pilot.press("/", *"bad", "enter")
         await until(pilot, lambda: opened == [str(tmp_path / "below" / "bad.onnx")])
         await until(pilot, lambda: "HTML" in screen_text(app))
-
-
-async def test_files_that_lie_only_below_this_folder_are_browsed_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    below = tmp_path / "below"
-    below.mkdir()
-    models.write(below, models.CHAIN, "chain.onnx")
-    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(app.focused, HereTable))
-        await until(pilot, lambda: "weights" in screen_text(app))
-
-
-def test_nothing_is_called_read_where_no_file_is_at_the_cursor() -> None:
-    assert welcome.PreviewRows().content(40) == []
 
 
 @pytest.mark.broad
@@ -221,7 +174,7 @@ async def test_the_path_field_takes_rows_from_the_files_only_while_it_is_used(
         await until(pilot, lambda: isinstance(app.focused, HereTable))
         field = app.screen.query_one("#open")
         await until(pilot, lambda: not field.display)
-        await pilot.press("colon", *"chain.onnx")
+        await pilot.press(":", *"chain.onnx")
         await until(pilot, lambda: field.display)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.focused, HereTable) and not field.display)
@@ -244,17 +197,16 @@ async def test_what_is_under_the_cursor_is_explained_below_where_rows_have_no_ro
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        start = app.screen.query_one(StartList)
+    async with running() as run:
+        start = run.app.screen.query_one(StartList)
         helps = [help for *_, help in StartSource({}).rows]
-        await until(pilot, lambda: start.has_focus)
-        assert helps[0] in screen_text(app)
-        await pilot.press("j")
-        await until(pilot, lambda: helps[1] in screen_text(app))
+        await run.until(lambda: start.has_focus)
+        assert helps[0] in run.text
+        await run.press("j")
+        await run.until(lambda: helps[1] in run.text)
         longest = max(range(len(helps)), key=lambda index: len(helps[index]))
-        await pilot.press(*"j" * (longest - 1))
-        await until(pilot, lambda: not start.border_subtitle)  # too long
-        assert helps[0] not in screen_text(app)
-        await pilot.resize_terminal(200, 50)
-        await until(pilot, lambda: helps[0] in screen_text(app) and not start.border_subtitle)
+        await run.press(*"j" * (longest - 1))
+        await run.until(lambda: not start.border_subtitle)  # too long
+        assert helps[0] not in run.text
+        await run.pilot.resize_terminal(200, 50)
+        await run.until(lambda: helps[0] in run.text and not start.border_subtitle)

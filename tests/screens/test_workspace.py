@@ -8,13 +8,15 @@ import onnx
 import pytest
 from rich.cells import cell_len
 
-from dld_tui.commands import in_scope
 from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.explorer.branches import View
 from dld_tui.widgets.explorer.node_filter import FilterDialog
 from dld_tui.widgets.explorer.state import matching_nodes
+from dld_tui.widgets.parameters.pane import Nearest
 from tests.support import models
-from tests.support.workspace import SIZES, WIDE, Session, opened
+from tests.support.pages import running
+from tests.support.workspace import NARROW, SIZES, WIDE, Session, opened
 
 
 @SIZES
@@ -30,72 +32,40 @@ async def test_opening_shows_nodes_and_what_is_known_of_the_model(
         assert "second" in session.text
 
 
-async def every_command_of_the_workspace_has_an_action(session: Session) -> None:
-    for scope, owner in (
-        ("workspace", session.screen),
-        ("explorer", session.screen.explorer.list),
-        ("parameters", session.screen.parameters.list),
-    ):
-        for command in in_scope(scope):
-            controller, dot, method = command.action_name.partition(".")
-            assert hasattr(
-                getattr(owner, controller) if dot else owner,
-                method if dot else f"action_{command.action_name}",
-            ), command.id
-
-
 async def parameters_tell_links_values_and_defaults(session: Session) -> None:
     await session.go("second")
-    rows = session.details
-    assert "A Relu  first a" in rows
-    assert "B w = [1, 2, 3, 4] f32[4]" in rows
-    assert "C b" in rows
-    assert "Mul  third" in rows
+    assert {
+        "A Relu  first a", "B w = [1, 2, 3, 4] f32[4]", "C b", "Mul  third"
+    } <= {*session.details}  # fmt: skip
 
 
-async def enter_on_an_input_goes_to_its_producer_and_back_again(session: Session) -> None:
-    third = await session.go("third")
-    await session.press("enter")
+async def keys_follow_links_there_and_back(session: Session) -> None:
+    await session.go("third", "enter")
     assert session.screen.model.cursor.in_parameters
     await session.row("A Add  second")
-    await session.press("enter")
-    assert session.screen.explorer.node is not None
-    assert session.screen.explorer.node.name == "second"
-    await session.press("backspace")
-    assert session.screen.explorer.node is third
-    await session.press("B")
-    assert session.screen.explorer.node.name == "second"
-
-
-async def brackets_follow_links(session: Session) -> None:
-    await session.go("second")
-    await session.press("right_square_bracket")
-    assert session.screen.explorer.node is not None
-    assert session.screen.explorer.node.name == "third"
-    await session.press("left_square_bracket")
-    assert session.screen.explorer.node.name == "second"
+    for key, name in (
+        ("enter", "second"), ("backspace", "third"), ("B", "second"), ("]", "third"),
+        ("[", "second"),
+    ):  # fmt: skip
+        await session.press(key)
+        assert session.at == name, key
 
 
 async def several_destinations_are_asked_for(session: Session) -> None:
-    await session.go("pre")
-    await session.press("right_square_bracket")
+    await session.go("pre", "]")
     assert session.app.screen is not session.screen
     await session.press("3")
-    assert session.screen.explorer.node is not None
-    assert session.screen.explorer.node.name == "shadow"
+    assert session.at == "shadow"
 
 
-@SIZES
-async def test_opening_a_subgraph_and_coming_back(branches: Path, size: tuple[int, int]) -> None:
-    async with opened(branches, size) as session:
-        holder = await session.go("choose")
-        await session.press("s", "1")
-        assert session.screen.explorer.model.root is holder.subgraphs()[0]
-        assert session.rows == ["then_branch", "Neg  inner", "Add  t"]
-        assert "› then_branch" in session.text
-        await session.press("backspace")
-        assert session.screen.explorer.model.root is session.screen.document.main
-        assert session.screen.explorer.node is holder
+async def a_subgraph_is_opened_and_left(session: Session) -> None:
+    holder = await session.go("choose", "s", "1")
+    assert session.screen.explorer.model.root is holder.subgraphs()[0]
+    assert session.rows == ["then_branch", "Neg  inner", "Add  t"]
+    assert "› then_branch" in session.text
+    await session.press("backspace")
+    assert session.screen.explorer.model.root is session.screen.document.main
+    assert session.screen.explorer.node is holder
 
 
 async def captured_values_are_marked(session: Session) -> None:
@@ -107,31 +77,19 @@ async def captured_values_are_marked(session: Session) -> None:
     assert any(row.startswith("a from main") for row in session.details)
 
 
-async def test_function_body_opens_from_its_call(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.FUNCTIONS)) as session:
-        await session.go("call")
-        assert any(row.startswith("body") for row in session.details)
-        await session.press("s")
-        assert session.rows == ["twice", "Add  sum"]
-
-
 async def filter_as_you_type_keeps_and_clears(session: Session) -> None:
-    await session.press("slash")
+    await session.press("/")
     await session.type("ir")
     assert session.rows == ["main", "Relu  first", "Mul  third"]
     assert "▽ 1 filter  2 of 4" in session.text
     await session.press("enter")
     assert session.screen.explorer.list.has_focus
     assert len(session.rows) == 3
-    await session.press("escape")
+    await session.press("escape", "g")
     assert len(session.rows) == 5
-    await session.press("g", "n")
-    assert session.screen.explorer.node is not None
-    assert session.screen.explorer.node.name == "first"
-    await session.press("n")
-    assert session.screen.explorer.node.name == "third"
-    await session.press("N")
-    assert session.screen.explorer.node.name == "first"
+    for key, name in (("n", "first"), ("n", "third"), ("N", "first")):
+        await session.press(key)
+        assert session.at == name
 
 
 @pytest.mark.slow
@@ -144,10 +102,12 @@ async def test_shapes_and_values_are_searched_in_a_large_model(tmp_path: Path) -
     nodes[15_000] = onnx.helper.make_node(
         "LeakyRelu", ["v15000"], ["v15001"], name="n15000", alpha=0.25
     )
-    ends = [onnx.helper.make_tensor_value_info(f"v{at}", 1, [1, 3, 4]) for at in (0, count)]
-    shaped = onnx.helper.make_tensor_value_info("v12000", 1, [7, 3, 4])
+    x, y, shaped = (
+        onnx.helper.make_tensor_value_info(name, 1, [side, 3, 4])
+        for name, side in (("v0", 1), (f"v{count}", 1), ("v12000", 7))
+    )
     half = onnx.helper.make_tensor("c", 1, [], [0.5])
-    graph = onnx.helper.make_graph(nodes, "g", ends[:1], ends[1:], [half], value_info=[shaped])
+    graph = onnx.helper.make_graph(nodes, "g", [x], [y], [half], value_info=[shaped])
     path = tmp_path / "large.onnx"
     onnx.save(onnx.helper.make_model(graph), path)
     async with opened(path, WIDE) as session:
@@ -157,14 +117,13 @@ async def test_shapes_and_values_are_searched_in_a_large_model(tmp_path: Path) -
         def found() -> list[str]:
             return [node.name for node in matching_nodes(explorer.model)]
 
-        await session.press("slash")
+        await session.press("/")
         await session.type("7x3x4")
         await session.until(lambda: explorer.model.text == "7x3x4")
         assert found() == ["n11999", "n12000"]
-        await session.press("escape", "slash")
+        await session.press("escape", "/")
         await session.type("=0.2")  # what is typed meanwhile stops the search
-        await session.type("5")
-        await session.press("enter")
+        await session.type("5", "enter")
         await session.until(lambda: explorer.model.text == "=0.25")
         assert found() == ["n15000"]
         assert set(explorer.model.found) == {"=0.25"}
@@ -180,15 +139,14 @@ async def test_narrowing_a_filter_goes_to_the_first_node_that_is_left(tmp_path: 
     text = models.CHAIN.replace("[first]", "[n]").replace("[second]", "[n1]")
     text = text.replace("[third]", "[n2]").replace("[last]", "[n20]")
     async with opened(models.write(tmp_path, text)) as session:
-        await session.press("slash")
+        await session.press("/")
         for key, name in (("n", "n"), ("2", "n2"), ("0", "n20"), ("backspace", "n20")):
             await session.press(key)
-            assert session.screen.explorer.node is not None
-            assert session.screen.explorer.node.name == name
+            assert session.at == name
 
 
 async def escape_in_the_filter_line_clears_it(session: Session) -> None:
-    await session.press("slash")
+    await session.press("/")
     await session.type("nothing")
     assert "No node matches the filter" in session.text
     await session.press("escape")
@@ -197,25 +155,16 @@ async def escape_in_the_filter_line_clears_it(session: Session) -> None:
 
 
 async def jumping_to_a_node_that_is_filtered_out_clears_the_filter(session: Session) -> None:
-    await session.press("slash")
-    await session.type("third")
-    await session.press("enter", "left_square_bracket")
-    assert session.screen.explorer.node is not None
-    assert session.screen.explorer.node.name == "second"
+    await session.press("/")
+    await session.type("third", "enter", "[")
+    assert session.at == "second"
     assert not session.screen.explorer.model.filtering
 
 
 async def advanced_filter_by_type_and_condition(session: Session) -> None:
-    await session.press("f")
-    dialog = session.app.screen
-    assert isinstance(dialog, FilterDialog)
-    await session.press("space", "tab")
-    await session.type("name contains first")
-    await session.press("enter")
+    await session.press("f", "space", "tab")
+    await session.type("name contains first", "enter")
     await session.until(lambda: session.screen.explorer.model.filtering)
-    active = session.screen.explorer.node_filter
-    assert active is not None
-    assert active.active == 2
     assert "▽ 2 filters" in session.text
     await session.press("f", "ctrl+x", "enter")
     await session.until(lambda: not session.screen.explorer.model.filtering)
@@ -227,63 +176,79 @@ async def advanced_filter_by_type_and_condition(session: Session) -> None:
 
 async def a_malformed_condition_stays_in_the_dialog(session: Session) -> None:
     await session.press("f", "tab")
-    await session.type("group")
-    await session.press("enter")
+    await session.type("group", "enter")
     assert isinstance(session.app.screen, FilterDialog)
     assert "is no condition" in session.text
     await session.press("escape")
     assert not isinstance(session.app.screen, FilterDialog)
 
 
+async def documentation_unfolds(session: Session) -> None:
+    await session.go("last", "D")
+    assert any("Sigmoid takes one input data" in row for row in session.details)
+    await session.press("D")
+    assert not any("Sigmoid takes one input data" in row for row in session.details)
+
+
+async def tensor_statistics_are_read(session: Session) -> None:
+    await session.go("second", "enter")
+    await session.row("B w", "right")
+    await session.until(lambda: any("min 1" in row for row in session.details))
+    assert any("mean 2.5" in row for row in session.details)
+    await session.press("left")
+    assert not any("min 1" in row for row in session.details)
+
+
+async def large_tensors_are_read_only_when_asked(session: Session) -> None:
+    session.screen.parameters._preview_bytes = 1
+    await session.go("second", "enter")
+    await session.row("B w", "right")
+    assert any("Enter reads 16 B" in row for row in session.details)
+    await session.row("statistics", "enter")
+    await session.until(lambda: any("mean 2.5" in row for row in session.details))
+
+
 @pytest.mark.broad
 async def test_looking_at_a_chain(chain: Path) -> None:
     async with opened(chain) as session:
-        for check in (
-            every_command_of_the_workspace_has_an_action,
+        await session.in_turn(
             parameters_tell_links_values_and_defaults,
-            enter_on_an_input_goes_to_its_producer_and_back_again,
-            brackets_follow_links,
+            keys_follow_links_there_and_back,
             filter_as_you_type_keeps_and_clears,
             escape_in_the_filter_line_clears_it,
             jumping_to_a_node_that_is_filtered_out_clears_the_filter,
             advanced_filter_by_type_and_condition,
             a_malformed_condition_stays_in_the_dialog,
-        ):
-            await check(session)
-            await session.reset()
+            documentation_unfolds,
+            tensor_statistics_are_read,
+            large_tensors_are_read_only_when_asked,
+        )
 
 
 @pytest.mark.broad
 async def test_views_cycle_and_are_remembered(chain: Path) -> None:
     async with opened(chain) as session:
-        await session.go("third")
-        await session.press("b")
+        await session.go("third", "b")
         assert session.screen.explorer.model.view is View.TYPE
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name == "third"
+        assert session.at == "third"
     async with opened(chain) as session:
         assert session.screen.explorer.model.view is View.TYPE
         assert "By type" in session.text
 
 
 async def marks_on_a_branch_mark_its_nodes(session: Session) -> None:
-    await session.go("choose")
-    await session.press("right", "space")
+    await session.go("choose", "right", "space")
     assert {node.name for node in session.screen.explorer.marked} == {"inner", ""}
     await session.press("escape")
     assert session.screen.explorer.marked == []
 
 
 async def test_reveal_before_the_model_is_open_waits(branches: Path) -> None:
-    from dld_tui.app import DldApp
-    from tests.support.tui import until
-
-    app = DldApp()
-    async with app.run_test(size=WIDE) as pilot:
+    async with running(size=WIDE) as run:
         screen = WorkspaceScreen(branches)
         screen.reveal(("choose:then_branch",), "inner")
-        app.add_page(screen)
-        await until(pilot, lambda: screen.is_open and screen.explorer.node is not None)
+        run.app.add_page(screen)
+        await run.until(lambda: screen.is_open and screen.explorer.node is not None)
         assert screen.explorer.node is not None
         assert screen.explorer.node.name == "inner"
         screen.reveal((), "absent")
@@ -291,16 +256,12 @@ async def test_reveal_before_the_model_is_open_waits(branches: Path) -> None:
 
 
 async def test_a_broken_file_closes_its_tab_and_says_why(tmp_path: Path) -> None:
-    from dld_tui.app import DldApp
-    from tests.support.tui import until
-
     path = tmp_path / "broken.onnx"
     path.write_bytes(models.parse(models.CHAIN).SerializeToString()[:-9])
-    app = DldApp()
-    async with app.run_test(size=WIDE) as pilot:
-        app.add_page(WorkspaceScreen(path))
-        await until(pilot, lambda: not app.pages)
-        await until(pilot, lambda: type(app.screen).__name__ == "ErrorDialog")
+    async with running(size=WIDE) as run:
+        run.app.add_page(WorkspaceScreen(path))
+        await run.until(lambda: not run.app.pages)
+        await run.front(ErrorDialog)
 
 
 HOSTILE = (
@@ -314,8 +275,7 @@ HOSTILE = (
 
 
 @pytest.mark.broad
-@SIZES
-async def test_hostile_names_are_text_everywhere(tmp_path: Path, size: tuple[int, int]) -> None:
+async def test_hostile_names_are_text_everywhere(tmp_path: Path) -> None:
     model = onnx.ModelProto(ir_version=10, producer_name="[/x]")
     model.opset_import.add(version=18)
     model.graph.name = HOSTILE[0]
@@ -334,7 +294,7 @@ async def test_hostile_names_are_text_everywhere(tmp_path: Path, size: tuple[int
     model.graph.output.add(name=before).type.tensor_type.elem_type = 1
     path = tmp_path / "hostile [b].onnx"
     path.write_bytes(model.SerializeToString())
-    async with opened(path, size) as session:
+    async with opened(path) as session:
         for view in View:
             session.screen.explorer.list_by(view, session.screen.explorer.model.sort)
             await session.press("down", "down", "G")
@@ -345,50 +305,17 @@ async def test_hostile_names_are_text_everywhere(tmp_path: Path, size: tuple[int
         await session.until(lambda: session.screen.findings.findings)
         await session.press("4", "1", "f", "escape")
         assert "\x1b" not in session.text
-        assert {cell_len(row) for row in session.text.split("\n")} == {size[0]}
+        assert {cell_len(row) for row in session.text.split("\n")} == {WIDE[0]}
         session.screen.explorer.reveal(session.screen.document.main.nodes[3])
         await session.settle()
         assert "层/注意力/卷积" in session.text
-
-
-@pytest.mark.broad
-async def test_twenty_thousand_nodes_open_and_answer(tmp_path: Path) -> None:
-    model = onnx.ModelProto(ir_version=10)
-    model.opset_import.add(version=18)
-    for at in range(20_000):
-        model.graph.node.add(
-            op_type="Relu",
-            name=f"/layers.{at // 40}/blk/Relu_{at}",
-            input=[f"v{at}"],
-            output=[f"v{at + 1}"],
-        )
-    path = tmp_path / "large.onnx"
-    path.write_bytes(model.SerializeToString())
-    async with opened(path) as session:
-        await session.press("slash")
-        await session.type("relu_19999")
-        assert session.rows[-1] == "Relu  /layers.499/blk/Relu_19999"
-        await session.press("escape", "b", "b", "b", "G")
-        assert session.screen.explorer.node is not None
-        assert session.screen.explorer.node.name.endswith("Relu_19999")
-        await session.press("left_square_bracket")
-        assert session.screen.explorer.node.name.endswith("Relu_19998")
-
-
-@pytest.mark.usefixtures("type_inference")
-async def test_types_and_shapes_come_from_a_child_process(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.until(lambda: session.screen.document.main.value_type("b"))
-        await session.go("second")
-        assert any(row.startswith("C b") and "f32[N,4]" in row for row in session.details)
 
 
 async def everything_is_unfolded_and_folded(session: Session) -> None:
     await session.press("Z")
     listed = " ".join(session.rows)
     assert all(name in listed for name in ("pre", "choose", "inner", "shadow"))
-    node = await session.go("inner")
-    await session.press("Z")
+    node = await session.go("inner", "Z")
     assert session.screen.model.cursor.node is node  # the cursor stays on its node
     session.screen.explorer.unfold_all(False)
     await session.settle()
@@ -400,11 +327,34 @@ async def everything_is_unfolded_and_folded(session: Session) -> None:
 @pytest.mark.broad
 async def test_looking_at_branches(branches: Path) -> None:
     async with opened(branches) as session:
-        for check in (
+        await session.in_turn(
             several_destinations_are_asked_for,
+            a_subgraph_is_opened_and_left,
             marks_on_a_branch_mark_its_nodes,
             captured_values_are_marked,
             everything_is_unfolded_and_folded,
-        ):
-            await check(session)
-            await session.reset()
+        )
+
+
+def boxes(session: Session) -> set[str]:
+    shown = session.screen.query_one(Nearest)
+    drawing = shown.drawing
+    return set(drawing.graph.names) if shown.display and drawing is not None else set()
+
+
+@pytest.mark.broad
+async def test_the_boxes_around_the_node_fill_the_empty_half(chain: Path) -> None:
+    async with opened(chain) as session:
+        for name, around in (
+            ("first", {"second"}), ("second", {"first", "third"}), ("last", {"third"})
+        ):  # fmt: skip
+            await session.go(name)
+            names = {node.name for node in session.screen.document.main.nodes}
+            assert names & boxes(session) == {name, *around}
+        shown = session.screen.query_one(Nearest)
+        assert shown.drawing is not None
+        box = shown.drawing.box(shown.drawing.graph.names.index("third"))
+        await session.pilot.click(shown, offset=(box.x + shown._indent + 2, box.y + 1))
+        await session.until(lambda: session.at == "third")
+        await session.pilot.resize_terminal(*NARROW)
+        await session.until(lambda: not boxes(session))

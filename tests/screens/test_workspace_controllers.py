@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,6 +14,7 @@ from onnx import helper
 
 import dld_tui.screens.workspace as room
 from dld_tui.commands import in_scope
+from dld_tui.core.model import edits
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.operator_listing import operator_palette
 from dld_tui.screens.workspace.controller import listeners
@@ -24,7 +24,7 @@ from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import recall_arrangement
 from dld_tui.screens.workspace.page import CONTROLLERS, WorkspaceScreen
-from dld_tui.screens.workspace.state import Cursor, EditableKind, Signal
+from dld_tui.screens.workspace.state import Cursor, EditableKind
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.widgets.explorer.branches import Branch
 from dld_tui.widgets.explorer.state import ExplorerModel
@@ -41,38 +41,19 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     document.close()
 
 
-def test_each_row_has_its_target(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("row", "kind"),
+    [
+        (ParameterRow(("attribute", "axis"), attribute="axis"), EditableKind.ATTRIBUTE),
+        (ParameterRow(("metadata", "key")), EditableKind.TEXT),
+        (ParameterRow(("fact", "size")), EditableKind.OTHER),
+    ],
+)
+def test_each_row_has_its_kind(desk: Desk, row: ParameterRow, kind: EditableKind) -> None:
     first = desk.node("first")
-    assert Cursor(node=first).target is EditableKind.NODE
-    assert Cursor(subject=first, in_parameters=True).target is None
-    assert desk.cursor_on_scope("x").target is EditableKind.TERMINAL
-    assert desk.cursor_on("second", "w").target is EditableKind.TENSOR
-    assert desk.cursor_on("first", "node").target is EditableKind.NAME
-    rows = {
-        EditableKind.ATTRIBUTE: ParameterRow(("attribute", "axis"), attribute="axis"),
-        EditableKind.TEXT: ParameterRow(("metadata", "key")),
-        EditableKind.OTHER: ParameterRow(("fact", "size")),
-    }
-    for target, row in rows.items():
-        assert Cursor(subject=first, node=first, in_parameters=True, row=row).target is target
-
-
-def test_facts_tell_what_can_be_done_with_it(desk: Desk) -> None:
-    first = desk.node("first")
-    assert Cursor().conditions() == set()
-    listed = Cursor(node=first).conditions()
-    assert {"node", "nodes", "attribute", "value", "end", "cursor"} <= listed
-    assert not {"boundary", "tensor", "marks", "wired"} & listed
-    assert "marks" in Cursor(node=first, marks={first}).conditions()
-    terminal = desk.cursor_on_scope("x").conditions()
-    assert {"boundary", "named", "deletable", "attribute", "wired"} <= terminal
-    assert not {"node", "nodes", "variadic", "input", "tensor"} & terminal
-    assert {"tensor", "attribute"} <= desk.cursor_on("second", "w").conditions()
-    text = ParameterRow(("metadata", "key"))
-    on_node = Cursor(subject=first, node=first, in_parameters=True, row=text)
-    assert {"attribute", "nodes"} <= on_node.conditions()
-    of_graph = Cursor(subject=desk.document.main, in_parameters=True, row=text).conditions()
-    assert "attribute" in of_graph
+    cursor = Cursor(subject=first, node=first, in_parameters=True, row=row)
+    assert cursor.target is kind
+    of_graph = Cursor(subject=desk.document.main, in_parameters=True, row=row).conditions()
     assert not {"nodes", "deletable"} & of_graph
 
 
@@ -95,37 +76,25 @@ def test_nodes_are_pasted_where_the_cursor_is(desk: Desk) -> None:
 
 
 def test_edits_are_told_in_order_and_counted(desk: Desk) -> None:
-    from dld_tui.core.model.edits import renaming
-
     told: list[str] = []
     desk.model.changed.listeners = (
         lambda change: told.append(f"first {change.kind}"),
         lambda change: told.append(f"second {desk.model.version}"),
     )
-    desk.history.edit(renaming.rename_node(scope=[], node="first", name="stem"))
+    desk.history.edit(edits.renaming.rename_node(scope=[], node="first", name="stem"))
     assert told == ["first edit", "second 1"]
     desk.document.hold_changes()
-    desk.history.edit(renaming.rename_node(scope=[], node="stem", name="first"))
+    desk.history.edit(edits.renaming.rename_node(scope=[], node="stem", name="first"))
     assert desk.model.version == 1
     desk.document.tell_changes()
     assert told[2:] == ["first edit", "second 2"]
 
 
-def test_a_signal_has_one_order() -> None:
-    heard: list[str] = []
-    signal: Signal[str] = Signal()
-    signal.listeners = (heard.append, lambda event: heard.append(event * 2), heard.append)
-    signal.send("a")
-    assert heard == ["a", "aa", "a"]
-
-
 def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
-    from dld_tui.core.model.edits import renaming
-
     redone: list[str] = []
     desk.model.redone.listeners = (lambda transaction: redone.append(transaction.edit),)
     assert desk.history.conditions(Cursor()) == set()
-    assert desk.history.try_edit(renaming.rename_node(scope=[], node="third", name="cube"))
+    assert desk.history.try_edit(edits.renaming.rename_node(scope=[], node="third", name="cube"))
     assert desk.history.conditions(Cursor()) == {"can_undo"}
     desk.history.undo()
     assert desk.gone_to == [desk.node("third")]
@@ -136,12 +105,12 @@ def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
 
 
 def test_what_does_not_fit_is_said_and_changes_nothing(desk: Desk) -> None:
-    from dld_tui.core.model.edits import renaming
-
-    assert not desk.history.try_edit(renaming.rename_node(scope=[], node="nowhere", name="x"))
+    assert not desk.history.try_edit(edits.renaming.rename_node(scope=[], node="nowhere", name="x"))
     assert len(desk.said) == 1
     desk.work.is_running = True
-    assert not desk.history.try_edit(renaming.rename_node(scope=[], node="first", name="stem"))
+    assert not desk.history.try_edit(
+        edits.renaming.rename_node(scope=[], node="first", name="stem")
+    )
     desk.history.change("Renaming", [], large=False)
     assert desk.said[1:] == [
         "wait until the file is saved", "wait for the running task to end"
@@ -170,29 +139,8 @@ def editing(desk: Desk) -> Editing:
     )
 
 
-def test_edit_and_delete_do_what_fits_the_thing_at_the_cursor(desk: Desk, editing: Editing) -> None:
-    done: list[str] = []
-    editing.wiring.declare_type = lambda: done.append("type")  # type: ignore[method-assign]
-    editing.wiring.remove_terminal = lambda: done.append("removed")  # type: ignore[method-assign]
-    editing.rename = lambda: done.append("renamed")  # type: ignore[method-assign]
-    desk.look(desk.cursor_on_scope("x"))
-    editing.edit()
-    editing.delete()
-    desk.look(desk.cursor_on("first", "node"))
-    editing.edit()
-    desk.look(Cursor(subject=desk.node("first"), in_parameters=True))
-    editing.edit()
-    assert done == ["type", "removed", "renamed"]
-    row = ParameterRow(("fact", "size"))
-    desk.look(replace(desk.cursor_on("first", "node"), row=row))
-    editing.edit()
-    assert desk.said == ["Nothing to edit here. Attributes and names can be edited."]
-
-
 def test_a_node_is_deleted_at_once_where_nothing_uses_it(desk: Desk, editing: Editing) -> None:
-    from dld_tui.core.model.edits import links
-
-    desk.history.edit(links.disconnect_value(scope=[], value="a"))
+    desk.history.edit(edits.links.disconnect_value(scope=[], value="a"))
     desk.look(Cursor(node=desk.node("first")))
     editing.delete()
     assert len(desk.document.main.nodes) == 3
@@ -211,17 +159,6 @@ async def _known(*, always: bool) -> None: ...
 
 TYPED = cast("Any", SimpleNamespace(typed=_known))
 """Inference that knows the types of the model."""
-
-
-def test_an_input_of_a_node_becomes_one_of_the_graph(desk: Desk) -> None:
-    none = cast("Any", None)
-    wiring = Wiring(*desk.base, none, none, desk.history, TYPED)
-    desk.look(desk.cursor_on("second", "w"))
-    wiring.make_input()
-    assert len(desk.document.main.inputs) == 2
-    desk.look(desk.cursor_on_scope("y"))
-    wiring.remove_terminal()
-    assert desk.document.main.outputs == ()
 
 
 def on_link(desk: Desk, name: str, index: int = 0) -> Cursor:
@@ -336,18 +273,12 @@ def test_what_a_provider_compiled_is_extracted(tmp_path: Path) -> None:
     document.close()
 
 
-def test_constants_are_listed_from_the_start_where_a_setting_wants_it(desk: Desk) -> None:
+def test_how_a_model_was_listed_is_recalled_for_it_alone(desk: Desk) -> None:
     for wanted in (False, True):
-        listing = ExplorerModel(desk.document)
-        recall_arrangement(
-            {"view": "FILE", "model": "/a/m.onnx"}, wanted, listing, Path("/a/m.onnx")
-        )
-        assert (listing.show_constants, listing.view.name) == (wanted, "FILE")
-
-
-def test_another_model_is_listed_as_models_are_at_first(desk: Desk) -> None:
-    listing = ExplorerModel(desk.document)
-    first = listing.view
-    recall_arrangement({"view": "FILE", "model": "/a/m.onnx"}, False, listing, Path("/a/n.onnx"))
-    assert listing.view is first
-    assert first.name != "FILE"
+        for path, view in (
+            ("/a/m.onnx", "FILE"),
+            ("/a/n.onnx", ExplorerModel(desk.document).view.name),
+        ):
+            listing = ExplorerModel(desk.document)
+            recall_arrangement({"view": "FILE", "model": "/a/m.onnx"}, wanted, listing, Path(path))
+            assert (listing.show_constants, listing.view.name) == (wanted, view)

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import onnx
 import onnx.helper as oh
 import pytest
 
+from dld_tui.activities.check.full import Result
 from dld_tui.core.checks import Finding
 from dld_tui.core.checks.checker import Checker
+from dld_tui.core.checks.findings import ToolFinding
+from dld_tui.core.errors import ActivityError, CancelledError
+from dld_tui.core.files import model_set as file_view
+from dld_tui.core.files.model_set import external_view
+from dld_tui.core.model import edits
+from dld_tui.core.model.document.locations import LocatedMessage
 from dld_tui.screens.workspace.checks import Checks
+from dld_tui.screens.workspace.jobs import Jobs
+from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.shell.progress import JobLine
 from tests.support import models
 from tests.support.work import steps_in
-from tests.support.workspace import NARROW, WIDE, Session, opened
+from tests.support.workspace import NARROW, WIDE, Session, opened, write_long
 
 
 def rules(session: Session) -> list[str]:
@@ -40,27 +51,38 @@ def shady(tmp_path: Path) -> Path:
     return models.write(tmp_path, models.SHADY)
 
 
-async def findings_follow_edit_undo_and_redo(session: Session) -> None:
-    from dld_tui.core.model.edits import nodes, renaming
+@pytest.mark.broad
+async def test_what_has_no_repair_is_seen_at_once_and_says_so(tmp_path: Path) -> None:
+    text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
+    async with opened(models.write(tmp_path, text), NARROW) as session:
+        await session.shows("Sigmoidd")
+        assert "✖ 1 error" in session.text
+        await on_rule(session, "unknown-operator")
+        assert "fixable" not in session.screen.findings.list.conditions()
+        await session.press("f")
+        assert not session.screen.document.history.done
+        assert session.app.screen is session.screen, "the filter of nodes has the same key"
+        assert session.told == ["fix: no fixable finding at the cursor"]
+        await session.press("enter")
+        assert session.at == "last"
 
+
+async def findings_follow_edit_undo_and_redo(session: Session) -> None:
     await checked(session)
     assert "unused-node" not in rules(session)
-    session.screen.history.edit(nodes.delete_nodes(scope=[], nodes=["last"]))
+    session.edit(edits.nodes.delete_nodes(scope=[], nodes=["last"]))
     await session.until(lambda: {"missing-output", "unused-node"} <= set(rules(session)))
     await session.press("u")
     await session.until(lambda: "unused-node" not in rules(session))
     await session.press("ctrl+y")
     await session.until(lambda: "unused-node" in rules(session))
     assert "third" in session.text
-    session.screen.history.edit(renaming.rename_node(scope=[], node="third", name="another"))
+    session.edit(edits.renaming.rename_node(scope=[], node="third", name="another"))
     await session.until(lambda: "third" not in session.text)
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_one_key_repairs_and_one_undo_takes_it_back(
-    shady: Path, size: tuple[int, int]
-) -> None:
-    async with opened(shady, size) as session:
+async def test_one_key_repairs_and_one_undo_takes_it_back(shady: Path) -> None:
+    async with opened(shady) as session:
         await on_rule(session, "shadowed-value")
         before = rules(session)
         await session.press("f")
@@ -107,18 +129,6 @@ async def everything_is_repaired_from_the_palette(session: Session) -> None:
     assert session.screen.document.history.done[-1].edit == "repair"
 
 
-async def test_what_has_no_repair_says_so(tmp_path: Path) -> None:
-    text = models.CHAIN.replace("Sigmoid", "Sigmoidd")
-    async with opened(models.write(tmp_path, text), WIDE) as session:
-        await on_rule(session, "unknown-operator")
-        assert "fixable" not in session.screen.findings.list.conditions()
-        await session.press("f")
-        assert not session.screen.document.history.done
-        assert session.app.screen is session.screen, "the filter of nodes has the same key"
-        told = [one.message for one in session.app._notifications]
-        assert told == ["fix: no fixable finding at the cursor"]
-
-
 async def a_filter_shows_some_and_esc_shows_all(session: Session) -> None:
     await on_rule(session, "arity")
     pane = session.screen.findings
@@ -129,8 +139,7 @@ async def a_filter_shows_some_and_esc_shows_all(session: Session) -> None:
     await session.press("b")
     assert len(pane.shown) == every
     await session.press("/")
-    await session.type("unused")
-    await session.press("enter")
+    await session.type("unused", "enter")
     assert 0 < len(pane.shown) < every
     assert pane.list.has_focus
     await session.press("escape")
@@ -140,31 +149,28 @@ async def a_filter_shows_some_and_esc_shows_all(session: Session) -> None:
 async def a_filter_that_hides_all_says_so(session: Session) -> None:
     await on_rule(session, "arity")
     await session.press("/")
-    await session.type("zzz")
-    await session.press("down")
+    await session.type("zzz", "down")
     assert session.screen.findings.current is None
-    await session.until(lambda: "No finding matches the filter" in session.text)
+    await session.shows("No finding matches the filter")
     await session.press("f", "escape")
     assert session.screen.findings.current is not None
 
 
 async def the_menu_offers_the_repair(session: Session) -> None:
     await on_rule(session, "arity")
-    await session.press("full_stop")
-    await session.until(lambda: "fix all" in session.text)
+    await session.press(".")
+    await session.shows("fix all")
 
 
 @pytest.mark.broad
 async def test_filters_and_menus_of_findings(shady: Path) -> None:
     async with opened(shady, WIDE) as session:
-        for check in (
+        await session.in_turn(
             a_filter_shows_some_and_esc_shows_all,
             a_filter_that_hides_all_says_so,
             the_menu_offers_the_repair,
             everything_is_repaired_from_the_palette,
-        ):
-            await check(session)
-            await session.reset()
+        )
 
 
 async def findings_of_other_tools_are_listed_and_replaced(session: Session) -> None:
@@ -179,12 +185,10 @@ async def findings_of_other_tools_are_listed_and_replaced(session: Session) -> N
 @pytest.mark.broad
 async def test_findings_of_a_chain(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
-        for check in (
+        await session.in_turn(
             findings_of_other_tools_are_listed_and_replaced,
             findings_follow_edit_undo_and_redo,
-        ):
-            await check(session)
-            await session.reset()
+        )
 
 
 async def test_checking_a_large_model_leaves_room_for_keys(
@@ -192,12 +196,7 @@ async def test_checking_a_large_model_leaves_room_for_keys(
 ) -> None:
     assert 0 < Checks.CHECK_SLICE_S <= 0.01
     monkeypatch.setattr(Checks, "CHECK_SLICE_S", -1.0)  # a slice is as short as can be
-    names = [f"v{at}" for at in range(1001)]
-    nodes = [oh.make_node("Relu", [a], [b], b) for a, b in pairwise(names)]
-    ends = [oh.make_tensor_value_info(name, 1, [1]) for name in (names[0], names[-1])]
-    graph = oh.make_graph(nodes, "g", ends[:1], ends[1:])
-    path = tmp_path / "large.onnx"
-    onnx.save(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 18)]), path)
+    path = write_long(tmp_path, 1000)
     async with opened(path, WIDE) as session:
         await checked(session)
         slices: list[int] = []
@@ -214,8 +213,6 @@ async def test_checking_a_large_model_leaves_room_for_keys(
 
 
 async def test_speed_is_looked_at_on_request_and_after_edits(tmp_path: Path) -> None:
-    from dld_tui.core.model.edits import repairs
-
     async with opened(models.write(tmp_path, models.TRANSPOSES)) as session:
         screen = session.screen
         await session.until(lambda: screen.checks.is_checked)
@@ -223,9 +220,133 @@ async def test_speed_is_looked_at_on_request_and_after_edits(tmp_path: Path) -> 
         screen.checks.toggle_speed()
         await session.until(lambda: screen.checks.is_checked)
         assert len([f for f in screen.findings.findings if f.rule == "speed:transposes"]) == 2
-        screen.history.edit(repairs.merge_transposes(scope=[], node="second"))
+        screen.history.edit(edits.repairs.merge_transposes(scope=[], node="second"))
         await session.until(lambda: screen.checks.is_checked)
         assert len([f for f in screen.findings.findings if f.rule == "speed:transposes"]) == 1
         screen.checks.toggle_speed()
         await session.until(lambda: screen.checks.is_checked)
         assert [f for f in screen.findings.findings if f.rule.startswith("speed:")] == []
+
+
+def found(session: Session, source: str) -> list[Any]:
+    return [f for f in session.screen.findings.findings if f.rule.startswith(f"{source}:")]
+
+
+class Held:
+    """A job that the test ends."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.result = Result([])
+        self.error: Exception | None = None
+        self.go_on = threading.Event()
+        monkeypatch.setattr(Jobs, "_job_result", self.run)
+
+    def run(
+        self, activity: str, request: dict[str, Any], cancel: threading.Event, line: JobLine
+    ) -> Result:
+        self.requests.append(request)
+        while not self.go_on.wait(0.01):
+            if cancel.is_set():
+                raise CancelledError
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+@pytest.mark.broad
+async def test_the_edited_model_is_checked_and_findings_lead_to_nodes(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        screen = session.screen
+        screen.history.edit(edits.links.set_input(scope=[], node="third", index=0, value=""))
+        screen.history.edit(edits.links.set_input(scope=[], node="third", index=1, value=""))
+        await session.press("f7")
+        await session.until(lambda: found(session, "onnx"))
+
+        (finding,) = found(session, "onnx")
+        assert finding.node is not None
+        assert finding.node.name == "third"
+        assert not screen.query(JobLine)
+        assert list(tmp_path.glob(".dld-view*")) == []
+
+        await session.press("u", "u")
+        (finding,) = found(session, "onnx")
+        assert finding.message.endswith("(before the last edit)")
+        await session.press("f7")
+        await session.until(lambda: not found(session, "onnx"))
+
+
+async def test_it_runs_beside_the_work_and_esc_stops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
+        screen = session.screen
+        await session.press("f7")
+        await session.until(lambda: held.requests)
+        assert "onnx full check" in session.text
+        assert "Esc stops" in session.text
+        view = Path(held.requests[0]["model"])
+        assert view.exists()
+        assert screen.history.try_edit(
+            edits.renaming.rename_node(scope=[], node="first", name="stem")
+        )
+
+        await session.press("f7")
+        assert len(screen.query(JobLine)) == 1  # one at a time
+        await session.press("escape")
+        await session.until(lambda: not screen.query(JobLine))
+        assert not view.exists()
+        assert len(held.requests) == 1
+        assert screen.check_action("stop", ()) is False
+
+
+async def test_edits_meanwhile_make_places_doubtful(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    held.result = Result([ToolFinding("error", "onnx:checker", LocatedMessage("bad", [], 0))])
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        await session.press("f7")
+        await session.until(lambda: held.requests)
+        session.edit(edits.renaming.rename_node(scope=[], node="first", name="stem"))
+        held.go_on.set()
+        await session.until(lambda: found(session, "onnx"))
+        (finding,) = found(session, "onnx")
+        assert (finding.node, finding.message) == (None, "bad (before the last edit)")
+
+
+async def test_a_job_that_fails_is_said_and_the_next_may_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = Held(monkeypatch)
+    held.error = ActivityError("it went wrong")
+    held.go_on.set()
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        await session.press("f7")
+        await session.front(ErrorDialog)
+        assert "it went wrong" in session.text
+        await session.press("escape")
+        held.error = None
+        await session.press("f7")
+        await session.until(lambda: "nothing found" in " ".join(session.told))
+
+
+async def test_a_new_model_and_polygraphy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = Held(monkeypatch)
+    held.go_on.set()
+    made: list[bool] = []
+    real: Callable[..., Path] = external_view
+
+    def view(*arguments: Any, **settings: Any) -> Path:
+        made.append(settings["values"])
+        return real(*arguments, **settings)
+
+    monkeypatch.setattr(file_view, "external_view", view)
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        await session.press("shift+f7")
+        await session.until(lambda: held.requests)
+        assert made == [True]
+        assert held.requests[0]["polygraphy"] is True
+        assert held.requests[0]["onnx"] is False
+        await session.until(lambda: not session.screen.query(JobLine))

@@ -6,9 +6,9 @@ from pathlib import Path
 from threading import Thread, current_thread, main_thread
 from typing import Any
 
-import onnx
 import pytest
 
+from dld_tui.core.model import edits
 from dld_tui.core.model.document import Node, Scope
 from dld_tui.core.model.document.node import NodeTexts
 from dld_tui.core.model.graph import build
@@ -19,32 +19,17 @@ from dld_tui.core.model.graph.layout_process import LayoutProcess
 from dld_tui.core.types import CancelCheck
 from dld_tui.screens.workspace import opening
 from dld_tui.screens.workspace.opening import AT_ONCE
-from tests.support.workspace import WIDE, opened
+from tests.support.workspace import WIDE, opened, write_long
 
 COUNT = AT_ONCE + 100
-
-
-@pytest.fixture
-def large(tmp_path: Path) -> Path:
-    proto = onnx.ModelProto(ir_version=10)
-    proto.opset_import.add(version=18)
-    for at in range(COUNT):
-        name = f"/layer_{at // 10}/Relu_{at}"
-        proto.graph.node.add(op_type="Relu", name=name, input=[f"v{at}"], output=[f"v{at + 1}"])
-    proto.graph.input.add(name="v0")
-    proto.graph.output.add(name=f"v{COUNT}")
-    path = tmp_path / "large.onnx"
-    path.write_bytes(proto.SerializeToString())
-    return path
 
 
 @pytest.mark.broad
 @pytest.mark.parametrize("in_child", [False, True])
 async def test_the_graph_is_arranged_once_from_what_was_read(
-    large: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_child: bool
 ) -> None:
-    from dld_tui.core.model.edits import renaming
-
+    path = write_long(tmp_path, COUNT, "/layer/Relu_{}")
     if in_child:
         monkeypatch.setattr(opening, "CHILD_FROM", AT_ONCE)
     answers: list[Arrangement | None] = []
@@ -62,7 +47,7 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         return build.graph_of(scope, texts=texts, **options)
 
     monkeypatch.setattr(opening, "graph_of", counted)
-    async with opened(large, WIDE) as session:
+    async with opened(path, WIDE) as session:
         screen = session.screen
         await session.until(
             lambda: screen.graph.model is not None and not screen.model.is_arranging
@@ -88,12 +73,12 @@ async def test_the_graph_is_arranged_once_from_what_was_read(
         assert asked_on[0] is not main_thread()
         # After an edit the model itself is read.
         screen.history.edit(
-            renaming.rename_node(scope=[], node="/layer_0/Relu_0", name="/layer_0/stem")
+            edits.renaming.rename_node(scope=[], node="/layer/Relu_0", name="/layer/stem")
         )
         await session.until(lambda: len(made) == 2 and not screen.model.is_arranging)
         assert made[1] is None
         shown = screen.graph.model
         assert shown is not None
-        assert "/layer_0/stem" in shown.graph.names
+        assert "/layer/stem" in shown.graph.names
     assert len(answers) == 2 * in_child
     assert None not in answers  # the child has answered

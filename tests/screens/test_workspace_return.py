@@ -69,8 +69,7 @@ async def test_deleting_in_list_graph_and_canvas(tmp_path: Path) -> None:
             await session.go(name)
             for _ in range(2):
                 await check(session, pressing(session, "d", "d"))
-        await session.go("inner")
-        await session.press("space", "k", "space")
+        await session.go("inner", "space", "k", "space")
         await check(session, pressing(session, "d", "d"))
         await session.press("escape", "2")
         for keys in ((), ("j",), ("j", "v"), ("space",), ("semicolon",), ("semicolon",), ("v",)):
@@ -89,7 +88,7 @@ async def test_drawn_edits(tmp_path: Path) -> None:
     made = 0
     async with opened(path, WIDE) as session:
         document = session.screen.document
-        while made < 10:
+        while made < 5:
             for _ in range(dice.randint(1, 4)):
                 await session.press(dice.choice(_WAYS))
             prop = dice.choice(properties)

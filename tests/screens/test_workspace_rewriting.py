@@ -26,39 +26,38 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
         document = session.screen.document
         count = len(document.main.nodes)
         for name in ("/layers.1/scale", "/layers.1/join"):
-            await session.go(name)
-            await session.press("space")
+            await session.go(name, "space")
         await session.press("Q")
         assert isinstance(session.app.screen, RewriteDialog)
-        await session.until(lambda: "3 hits" in session.text)
+        await session.shows("3 hits")
         assert "/layers.2/scale /layers.2/join" in session.text
         assert len(session.screen.explorer.marked) == 6
         session.app.screen.query_one(Input).value = ""
         await session.until(lambda: len(session.screen.explorer.marked) == 2)
-        await session.until(lambda: "mark every SiLU" in session.text)
+        await session.shows("mark every SiLU")
         await session.press("f2")
-        await session.until(lambda: "Remove Identity" in session.text)
+        await session.shows("Remove Identity")
         await session.type("erf")
         await session.until(lambda: "Remove Identity" not in session.text)
         await session.press("enter")
         await session.until(lambda: session.app.screen.query_one(Input).value == "gelu")
-        await session.until(lambda: "gelu: the model has no Erf" in session.text)
+        await session.shows("gelu: the model has no Erf")
         session.app.screen.query_one(Input).value = ""
-        await session.until(lambda: "mark every SiLU" in session.text)
+        await session.shows("mark every SiLU")
         assert "Identity(x) => x      remove every Identity" in session.text
         assert "3 hits" not in session.text
         await session.press("escape")
         assert len(session.screen.explorer.marked) == 2
         await session.press("Q")
-        await session.until(lambda: "3 hits" in session.text)
+        await session.shows("3 hits")
         await session.press("enter")
         await session.until(lambda: not isinstance(session.app.screen, RewriteDialog))
         assert len(session.screen.explorer.marked) == 6
         assert len(session.screen.panes.graph.list.marks) == 6
 
-        await session.press("comma", "c", "Q")
+        await session.press(",", "c", "Q")
         await session.type("Add(Mul(x, w), g) => my.Fused(x, w, g)")
-        await session.until(lambda: "3 places to replace" in session.text)
+        await session.shows("3 places to replace")
         assert "- s0 = Mul(n0, w0)" in session.text
         assert "+ j0 = my.Fused(n0, w0, g0)" in session.text
         assert len(document.main.nodes) == count
@@ -78,11 +77,11 @@ async def test_pattern_of_the_marked_nodes_is_found_replaced_and_taken_back(
 
         await session.press("Q")
         await session.type("_(x) => x")
-        await session.until(lambda: "matches everything" in session.text)
+        await session.shows("matches everything")
         field = session.app.screen.query_one(Input)
         field.value = ""
         await session.type("gelu-on")
-        await session.until(lambda: "gelu-onnxruntime" in session.text)
+        await session.shows("gelu-onnxruntime")
         await session.press("right")
         assert field.value == "gelu-onnxruntime"
         await session.press("escape")
@@ -106,7 +105,7 @@ async def test_a_finding_offers_its_rule_and_a_filter_hears_of_types(tmp_path: P
         await session.press("f")
         assert isinstance(session.app.screen, RewriteDialog)
         assert session.app.screen.query_one(Input).value == "gelu"
-        await session.until(lambda: "1 place to replace" in session.text)
+        await session.shows("1 place to replace")
         assert len(document.main.nodes) == 6
         await session.press("enter")
         await session.until(lambda: [n.op_type for n in document.main.nodes] == ["Neg", "Gelu"])
@@ -124,7 +123,7 @@ async def test_a_finding_offers_its_rule_and_a_filter_hears_of_types(tmp_path: P
         )
 
         offer_rules(session.app, path, ("gelu", "no-ops"))  # as reports and engines do
-        await session.until(lambda: isinstance(session.app.screen, RewriteDialog))
+        await session.front(RewriteDialog)
         assert session.app.screen.query_one(Input).value == "gelu no-ops"
 
 
@@ -148,8 +147,8 @@ async def test_rules_with_conditions_on_types_wait_for_inference(
         assert not isinstance(session.app.screen, RewriteDialog)
         screen.document.main.inferred["a"] = ValueType("float32", (2, 3))
         screen.model.has_fresh_types = True
-        await session.until(lambda: isinstance(session.app.screen, RewriteDialog))
-        await session.until(lambda: "1 place to replace" in session.text)
+        await session.front(RewriteDialog)
+        await session.shows("1 place to replace")
 
 
 @pytest.mark.broad
@@ -163,4 +162,4 @@ async def test_rules_are_offered_after_unsaved_edits(tmp_path: Path) -> None:
         await session.pilot.pause()
         assert isinstance(session.app.screen, ChoiceDialog)
         session.app.screen.dismiss()
-        await session.until(lambda: isinstance(session.app.screen, RewriteDialog))
+        await session.front(RewriteDialog)

@@ -15,26 +15,26 @@ from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
 from dld_tui.widgets.explorer.node_filter import FilterDialog
 from tests.support import models
 from tests.support.tui import flat_text, until
-from tests.support.workspace import SIZES, Session, opened
+from tests.support.workspace import Session, opened
 
 SCOPED = """
 <ir_version: 10, opset_import: ["" : 18]>
 scoped (float[1, 2, 8, 8] x) => (float[1, 2, 8, 8] y)
 <float[2, 2, 1, 1] w = {1, 2, 3, 4}>
 {
-    ["/a/one"] a = Conv <group = 1, kernel_shape = [1, 1]> (x, w)
-    ["/a/two"] b = Relu(a)
-    ["/b/one"] c = Conv <group = 1, kernel_shape = [1, 1], dilations = [2, 2]> (b, w)
-    ["/b/two"] y = Add(c, a)
+    [__a__one] a = Conv <group = 1, kernel_shape = [1, 1]> (x, w)
+    [__a__two] b = Relu(a)
+    [__b__one] c = Conv <group = 1, kernel_shape = [1, 1], dilations = [2, 2]> (b, w)
+    [__b__two] y = Add(c, a)
 }
 """
 
 
 @pytest.fixture
 def scoped(tmp_path: Path) -> Path:
-    model = models.parse(SCOPED.replace('["/', "[n_").replace('"]', "]").replace("/", "_"))
+    model = models.parse(SCOPED)
     for node in model.graph.node:
-        node.name = node.name.replace("n_", "/").replace("_", "/")
+        node.name = node.name.replace("__", "/")
     path = tmp_path / "scoped.onnx"
     onnx.save(model, path)
     return path
@@ -50,50 +50,48 @@ def names(session: Session) -> list[str]:
 
 async def mark(session: Session, *found: str) -> None:
     for name in found:
-        await session.go(name)
-        await session.press("space")
+        await session.go(name, "space")
 
 
-@pytest.mark.broad
-@SIZES
-async def test_mark_along_the_links(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
-        await mark(session, "first", "third")
-        assert "2 marked" in session.text
-        await session.press("comma", "b")
-        assert marked(session) == ["first", "second", "third"]
-        await session.press("comma", "i")
-        assert marked(session) == ["last"]
-        await session.press("comma", "u")
-        assert len(marked(session)) == 4
-        await session.press("comma", "c")
-        assert marked(session) == []
-        assert "marked" not in session.text.splitlines()[1]
-        await session.go("second")
-        await session.press("comma", "d")
-        assert marked(session) == ["second", "third", "last"]
+def beside(session: Session, name: str) -> Path:
+    """Return the path of a file beside the model."""
+    path = session.screen.document.path
+    assert path is not None
+    return path.with_name(name)
+
+
+async def mark_along_the_links(session: Session) -> None:
+    await mark(session, "first", "third")
+    assert "2 marked" in session.text
+    for key, found in (
+        ("b", ["first", "second", "third"]), ("i", ["last"]),
+        ("u", ["first", "second", "third", "last"]), ("c", []),
+    ):  # fmt: skip
+        await session.press(",", key)
+        assert marked(session) == found, key
+    assert "marked" not in session.text.splitlines()[1]
+    await session.go("second", ",", "d")
+    assert marked(session) == ["second", "third", "last"]
 
 
 async def mark_by_name_and_type(session: Session) -> None:
-    await session.go("/b/one")
-    await session.press("comma", "n")
+    await session.go("/b/one", ",", "n")
     assert isinstance(session.app.screen, PromptDialog)
     await session.press("enter")
     assert marked(session) == ["/b/one", "/b/two"]
-    await session.press("comma", "c", "comma", "t")
+    await session.press(",", "c", ",", "t")
     assert marked(session) == ["/a/one", "/b/one"]
-    await session.press("comma", "n", "ctrl+u")
+    await session.press(",", "n", "ctrl+u")
     await session.type("/x")
     assert "No node's name begins with this" in session.text
 
 
 async def mark_by_filter_adds_to_the_marks(session: Session) -> None:
     await mark(session, "/a/two")
-    await session.press("comma", "f")
+    await session.press(",", "f")
     assert isinstance(session.app.screen, FilterDialog)
     await session.press("tab")
-    await session.type("has dilations")
-    await session.press("enter")
+    await session.type("has dilations", "enter")
     await session.until(lambda: marked(session) == ["/a/two", "/b/one"])
 
 
@@ -119,6 +117,10 @@ async def test_copy_and_paste_in_another_tab(chain: Path, scoped: Path) -> None:
 
 
 async def cut_and_paste_is_as_before(session: Session) -> None:
+    await session.go("first")
+    assert session.screen.check_action("command", ("selection.paste",)) is None
+    await session.press("p")
+    assert len(names(session)) == 4, "nothing was copied"
     await mark(session, "second", "third")
     await session.press("ctrl+x")
     assert names(session) == ["first", "last"]
@@ -128,103 +130,113 @@ async def cut_and_paste_is_as_before(session: Session) -> None:
     assert session.screen.document.main.nodes[1].inputs == ("a", "w")
 
 
-async def paste_needs_something_copied(session: Session) -> None:
-    await session.go("first")
-    assert session.screen.check_action("command", ("selection.paste",)) is None
-    await session.press("p")
-    assert len(names(session)) == 4
+async def marked_nodes_are_extracted_with_those_between_if_wanted(session: Session) -> None:
+    await mark(session, "first", "third")
+    await session.press("x")
+    assert "the marked nodes and 1 node between them" in session.text
+    await session.press("b")
+    assert "3 nodes, 1 initializer of 16 B" in session.text
+    await session.press("escape", "x", "m")
+    assert "3 nodes" not in session.text
+    await session.press("escape")
+    await mark(session, "first", "second")
+    await session.press("x")
+    session.in_front(ExtractDialog)
+    for shown in ("2 nodes, 1 initializer of 16 B", "input   a", "output  c"):
+        assert shown in session.text
+    await session.press("enter")
+    await session.front(ChoiceDialog)
+    part = onnx.load(beside(session, "model.part.onnx"))
+    assert [node.name for node in part.graph.node] == ["second", "third"]
+    await session.press("o")
+    await session.until(lambda: len(session.app.pages) == 2)
+    session.app.close_page(session.app.pages[1])
+    session.app.show_page(session.screen)
+
+
+async def edits_are_exported(session: Session) -> None:
+    await session.go("first", "d", "r")
+    session.screen.conversion.export_script()
+    await session.pilot.pause()
+    await session.press("enter")
+    script = beside(session, "model.edits.jsonl")
+    await session.until(script.exists)
+    assert '"delete_many"' in script.read_text()
 
 
 @pytest.mark.broad
-async def test_cut_and_paste(chain: Path) -> None:
+async def test_nodes_of_a_chain(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(chain) as session:
-        for check in (
-            paste_needs_something_copied,
+        await session.in_turn(
+            mark_along_the_links,
             cut_and_paste_is_as_before,
-        ):
-            await check(session)
-            await session.reset()
+            edits_are_exported,
+            marked_nodes_are_extracted_with_those_between_if_wanted,
+        )
+
+        def refuses(before: Path, after: Path, cancelled: object) -> list[str]:
+            assert [len(onnx.load(path).graph.node) for path in (before, after)] == [4, 1]
+            raise ActivityError("the result is not valid: no [kernel]")
+
+        monkeypatch.setattr(conversion, "require_sound", refuses)
+        chain.with_name("model.part.onnx").unlink()
+        await session.go("second", "x", "enter")
+        await session.front(ChoiceDialog)
+        assert "buttheresultisnotvalid:no[kernel]." in flat_text(session.app)
 
 
-@pytest.mark.broad
-async def test_delete_in_several_scopes_is_one_step(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
-        await mark(session, "pre", "inner")
+async def nodes_of_several_graphs_are_deleted_in_one_step(session: Session) -> None:
+    for marks, left in ((["pre", "inner"], ["choose"]), (["choose", "inner"], ["pre"])):
+        session.screen.explorer.list.set_marks(set())
+        await mark(session, *marks)
         await session.press("d", "d")
-        assert names(session) == ["choose"]
+        assert names(session) == left
         assert len(session.screen.document.history.done) == 1
         await session.press("u")
         assert names(session) == ["pre", "choose"]
         assert not session.screen.document.dirty
 
 
-@pytest.mark.broad
-@SIZES
-async def test_extract_marked_nodes_and_open_them(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
-        await mark(session, "second", "third")
-        await session.press("x")
-        assert isinstance(session.app.screen, ExtractDialog)
-        assert "2 nodes, 1 initializer of 16 B" in session.text
-        assert "input   a" in session.text
-        assert "output  c" in session.text
-        await session.press("enter")
-        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
-        part = onnx.load(chain.with_name("model.part.onnx"))
-        assert [node.name for node in part.graph.node] == ["second", "third"]
-        await session.press("o")
-        await session.until(lambda: len(session.app.pages) == 2)
+async def a_subgraph_is_extracted_and_keeps_what_is_there(session: Session) -> None:
+    target = beside(session, "model.then_branch.onnx")
+    target.write_bytes(b"mine")
+    await session.go("choose", "x", "b")
+    assert "input   a" in session.text
+    await session.press("enter")
+    assert "Overwrite?" in session.text
+    await session.press("a")
+    session.in_front(ExtractDialog)
+    await session.press("escape")
+    assert target.read_bytes() == b"mine"
 
 
 @pytest.mark.broad
-async def test_what_lies_between_marked_nodes_is_extracted_if_wanted(chain: Path) -> None:
-    async with opened(chain) as session:
-        await mark(session, "first", "third")
-        await session.press("x")
-        assert "the marked nodes and 1 node between them" in session.text
-        await session.press("b")
-        assert "3 nodes, 1 initializer of 16 B" in session.text
-        await session.press("escape", "x", "m")
-        assert "3 nodes" not in session.text
+async def test_nodes_with_subgraphs(branches: Path) -> None:
+    async with opened(branches) as session:
+        await session.in_turn(
+            nodes_of_several_graphs_are_deleted_in_one_step,
+            a_subgraph_is_extracted_and_keeps_what_is_there,
+        )
 
 
-@pytest.mark.broad
-async def test_an_extract_that_is_not_valid_is_told(
-    chain: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuses(before: Path, after: Path, cancelled: object) -> list[str]:
-        assert len(onnx.load(before).graph.node) == len(onnx.load(chain).graph.node)
-        assert len(onnx.load(after).graph.node) == 1
-        raise ActivityError("the result is not valid: no [kernel]")
-
-    monkeypatch.setattr(conversion, "require_sound", refuses)
-    async with opened(chain) as session:
-        await session.go("second")
-        await session.press("x", "enter")
-        await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
-        assert "buttheresultisnotvalid:no[kernel]." in flat_text(session.app)
-
-
-@pytest.mark.broad
-async def test_folding_says_what_becomes_of_the_nodes(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y)
-        <float[2] b> {
-            [one] a = Constant<value = float[2] {1, 2}>() [two] b = Neg(a) [add] y = Add(x, b)
-        }"""
-    async with opened(models.write(tmp_path, text)) as session:
-        for key, left in (("k", ["one", "two", "add"]), ("f", ["add"])):
-            await mark(session, "one", "two")
-            session.screen.selection.fold()
-            await session.until(lambda: isinstance(session.app.screen, ChoiceDialog))
-            known = session.screen.document.main.value_type("b")
-            assert known is not None
-            assert f"b  {known.text}" in session.text
-            await session.press(key)
-            await session.until(lambda: not session.screen.tasks.is_working)
-            assert names(session) == left
-            session.screen.explorer.list.set_marks(set())
-        await session.press("u")
-        assert names(session) == ["one", "two", "add"]
+async def shared_attributes_are_set_in_one_step(session: Session) -> None:
+    await session.press(",", "i", "E")
+    (group, *_) = session.in_front(BatchDialog).groups
+    shown = {item.name: item.text for item in group.attributes}
+    assert (group.op_type, shown["group"]) == ("Conv", "1")
+    assert (shown["dilations"], shown["strides"]) == ("(mixed)", "(not set)")
+    rows = [*shown]
+    await session.press(*["down"] * rows.index("dilations"), "delete")
+    await session.press(*["down"] * (rows.index("group") - rows.index("dilations")), "enter")
+    await session.press("ctrl+u", "x", "enter")
+    assert "is not a whole number" in session.text
+    await session.press("ctrl+u", "2", "enter")
+    assert "2 attributes to set" in session.text
+    await session.press("f5")
+    nodes = session.screen.document.main.nodes
+    assert [node.integer("group", 1) for node in nodes if node.op_type == "Conv"] == [2, 2]
+    assert nodes[2].attribute("dilations") is None
+    assert len(session.screen.document.history.done) == 1
 
 
 async def extract_a_name_scope(session: Session) -> None:
@@ -239,91 +251,35 @@ async def extract_a_name_scope(session: Session) -> None:
 @pytest.mark.broad
 async def test_marks_and_parts_of_a_model_with_name_scopes(scoped: Path) -> None:
     async with opened(scoped) as session:
-        for check in (
+        await session.in_turn(
             mark_by_name_and_type,
             mark_by_filter_adds_to_the_marks,
             extract_a_name_scope,
-        ):
-            await check(session)
-            await session.reset()
-
-
-@pytest.mark.broad
-async def test_extract_a_body_and_keep_what_is_there(tmp_path: Path) -> None:
-    target = tmp_path / "model.then_branch.onnx"
-    target.write_bytes(b"mine")
-    async with opened(models.write(tmp_path, models.BRANCHES)) as session:
-        await session.go("choose")
-        await session.press("x", "b")
-        assert "input   a" in session.text
-        await session.press("enter")
-        assert "Overwrite?" in session.text
-        await session.press("a")
-        assert isinstance(session.app.screen, ExtractDialog)
-        await session.press("escape")
-        assert target.read_bytes() == b"mine"
-
-
-@pytest.mark.broad
-@SIZES
-async def test_shared_attributes_in_one_step(scoped: Path, size: tuple[int, int]) -> None:
-    async with opened(scoped, size) as session:
-        await session.press("comma", "i", "E")
-        dialog = session.app.screen
-        assert isinstance(dialog, BatchDialog)
-        shown = {item.name: item.text for item in dialog.groups[0].attributes}
-        assert (dialog.groups[0].op_type, shown["group"]) == ("Conv", "1")
-        assert (shown["dilations"], shown["strides"]) == ("(mixed)", "(not set)")
-        rows = [item.name for item in dialog.groups[0].attributes]
-        await session.press(*["down"] * rows.index("dilations"), "delete")
-        await session.press(*["down"] * (rows.index("group") - rows.index("dilations")), "enter")
-        await session.press("ctrl+u", "x", "enter")
-        assert "is not a whole number" in session.text
-        await session.press("ctrl+u", "2", "enter")
-        assert "2 attributes to set" in session.text
-        await session.press("f5")
-        nodes = session.screen.document.main.nodes
-        groups = [n.attribute("group") for n in nodes if n.op_type == "Conv"]
-        assert [found.value for found in groups if found is not None] == [2, 2]
-        assert nodes[2].attribute("dilations") is None
-        assert len(session.screen.document.history.done) == 1
-        await session.press("u")
-        assert not session.screen.document.dirty
-
-
-@pytest.mark.broad
-async def test_export_edits(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("first")
-        await session.press("d", "r")
-        session.screen.conversion.export_script()
-        await session.pilot.pause()
-        await session.press("enter")
-        script = chain.with_name("model.edits.jsonl")
-        await session.until(script.exists)
-        assert '"delete_many"' in script.read_text()
+            shared_attributes_are_set_in_one_step,
+        )
 
 
 @pytest.mark.broad
 async def test_fold_marked_nodes_to_an_initializer(tmp_path: Path) -> None:
     text = models.CHAIN.replace(
         "[first] a = Relu(x)", "[sum] s = Add(w, w) [square] t = Mul(s, s) [first] a = Add(x, t)"
-    )
+    ).replace("<float[4] w", "<float[4] t, float[4] w")
     async with opened(models.write(tmp_path, text)) as session:
-        await mark(session, "sum", "square")
-        await session.press("ctrl+p", *"fold to init", "enter")
-        assert isinstance(session.app.screen, ChoiceDialog)
-        assert "2 nodes become a constant" in session.text
-        await session.press("f")
-        await session.until(lambda: names(session) == ["first", "second", "third", "last"])
+        every = names(session)
+        for key, left in (("k", every), ("f", every[2:])):
+            await mark(session, "sum", "square")
+            await session.press("ctrl+p", *"fold to init", "enter")
+            session.in_front(ChoiceDialog)
+            assert "2 nodes become a constant" in session.text
+            assert "t  float32[4]" in session.text
+            await session.press(key)
+            await session.until(lambda: not session.screen.tasks.is_working)
+            assert names(session) == left
+            session.screen.explorer.list.set_marks(set())
         folded = session.screen.document.main.initializer("t")
         assert folded is not None
         assert list(folded.read()) == [4, 16, 36, 64]
         await session.press("u")
-        await session.until(lambda: names(session)[:2] == ["sum", "square"])
-        await session.go("first")
-        await session.press("escape")  # the marks
-        await session.press("ctrl+p", *"fold to init")
-        await session.press("enter")
-        told = session.app._notifications
-        await session.until(lambda: any("depends on input 'x'" in one.message for one in told))
+        await session.until(lambda: names(session) == every)
+        await session.go("first", "escape", "ctrl+p", *"fold to init", "enter")
+        await session.until(lambda: any("depends on input 'x'" in told for told in session.told))

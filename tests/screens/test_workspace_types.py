@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import onnx
 import pytest
 
 from dld_tui.core.checks.findings import INFERENCE
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.model import edits
 from dld_tui.core.model.document import Document, DocumentChange
 from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.core.types import JSON
@@ -20,7 +20,7 @@ from dld_tui.screens.workspace import inference
 from dld_tui.screens.workspace.inference import Inference, InferredTypes, ScopeTypes
 from dld_tui.widgets.graph.overlays import PrecisionOverlay
 from tests.support import models
-from tests.support.workspace import Session, opened
+from tests.support.workspace import Session, opened, write_long
 
 SHAPES = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -50,21 +50,22 @@ def external(session: Session) -> list[str]:
     return [f.message for f in session.screen.findings.findings if f.rule == INFERENCE]
 
 
-async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Session) -> None:
-    from dld_tui.core.model.edits import attributes
+def edit_attribute(session: Session, value: list[JSON]) -> None:
+    """Give the transposition another order of dimensions."""
+    session.edit(
+        edits.attributes.set_attribute(
+            scope=[], node="turn", attribute="perm", kind="ints", value=value
+        )
+    )
 
+
+async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Session) -> None:
     main, screen = session.screen.document.main, session.screen
     assert main.value_type("j") == ValueType("float32", (6, "N"))
 
-    def turned(perm: list[int], j: ValueType) -> None:
-        assert main.is_stale("t")
-        assert main.is_stale("j")
-        assert not main.is_stale("s")
-
-    screen.history.edit(
-        attributes.set_attribute(scope=[], node="turn", attribute="perm", kind="ints", value=[0, 1])
-    )
-    turned([0, 1], ValueType("float32", (6, "N")))
+    edit_attribute(session, [0, 1])
+    assert [main.is_stale(name) for name in "tjs"] == [True, True, False]
+    assert main.value_type("j") == ValueType("float32", (6, "N"))
     assert not screen.model.has_fresh_types
     await session.until(lambda: screen.model.has_fresh_types)
     assert not main.is_stale("j")
@@ -76,19 +77,8 @@ async def stale_at_once_and_refreshed_after_an_edit_undo_and_redo(session: Sessi
         assert main.value_type("j") == ValueType("float32", dims)
 
 
-def edit_attribute(session: Session, value: list[JSON]) -> None:
-    """Give the transposition another order of dimensions."""
-    from dld_tui.core.model.edits import attributes
-
-    session.screen.history.edit(
-        attributes.set_attribute(scope=[], node="turn", attribute="perm", kind="ints", value=value)
-    )
-
-
 @pytest.mark.broad
 async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dld_tui.core.model.edits import attributes
-
     async with inferred(tmp_path) as session:
         await session.go("join")
         assert any("f32[6,N]" in row for row in session.details)
@@ -104,8 +94,8 @@ async def test_the_mark_is_seen_and_goes(tmp_path: Path, monkeypatch: pytest.Mon
         assert "~" not in session.text
 
         # Boxes have the marks in them: they are drawn again where types are as before, too.
-        session.screen.history.edit(
-            attributes.set_attribute(
+        session.edit(
+            edits.attributes.set_attribute(
                 scope=[], node="join", attribute="extra", kind="float", value=1.0
             )
         )
@@ -138,17 +128,15 @@ async def the_graph_shows_types_that_come_late(session: Session) -> None:
 async def test_only_the_state_after_the_last_edit_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.model.edits import renaming
-
     async with inferred(tmp_path) as session:
         screen = session.screen
         older, newer = InferredTypes(), InferredTypes()
         older.scopes["[]", None] = ScopeTypes({"j": ValueType("int8", ())})
         newer.scopes["[]", None] = ScopeTypes({"j": ValueType("bool", ())})
         monkeypatch.setattr(Inference, "INFER_AFTER_S", (60.0, 60.0))
-        screen.history.edit(renaming.rename_node(scope=[], node="aside", name="one"))
+        screen.history.edit(edits.renaming.rename_node(scope=[], node="aside", name="one"))
         version = screen.model.version
-        screen.history.edit(renaming.rename_node(scope=[], node="one", name="two"))
+        screen.history.edit(edits.renaming.rename_node(scope=[], node="one", name="two"))
 
         screen.inference._inferred(version, older)
         assert screen.document.main.value_type("j") == ValueType("float32", (6, "N"))
@@ -161,8 +149,6 @@ async def test_only_the_state_after_the_last_edit_is_told(
 async def test_a_job_for_an_older_state_is_cancelled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dld_tui.core.model.edits import renaming
-
     asked: list[bool] = []
 
     def waits(snapshot: Path, home: Path | None, cancelled: object) -> InferredTypes:
@@ -178,7 +164,7 @@ async def test_a_job_for_an_older_state_is_cancelled(
     monkeypatch.setattr(inference, "infer_types", waits)
     async with opened(models.write(tmp_path, SHAPES)) as session:
         await session.until(lambda: asked)
-        session.screen.history.edit(renaming.rename_node(scope=[], node="aside", name="one"))
+        session.edit(edits.renaming.rename_node(scope=[], node="aside", name="one"))
         await session.until(lambda: session.screen.model.has_fresh_types)
         assert asked[0]
 
@@ -252,23 +238,15 @@ async def test_types_after_edits(tmp_path: Path) -> None:
 
 @pytest.mark.broad
 async def test_many_nodes_are_marked_and_told_in_slices(tmp_path: Path) -> None:
-    from dld_tui.core.model.edits import attributes
-
-    count = 6_000
-    nodes = [
-        onnx.helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], name=f"n{i}") for i in range(count)
-    ]
-    x = onnx.helper.make_tensor_value_info("v0", onnx.TensorProto.FLOAT, [2])
-    y = onnx.helper.make_tensor_value_info(f"v{count}", onnx.TensorProto.FLOAT, [2])
-    path = tmp_path / "m.onnx"
-    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "long", [x], [y])), path)
+    count = 4_000
+    path = write_long(tmp_path, count)
     async with opened(path) as session:
         screen, main = session.screen, session.screen.document.main
         await session.until(lambda: screen.model.has_fresh_types)
-        assert main.value_type("v5000") == ValueType("float32", (2,))
+        assert main.value_type("v3000") == ValueType("float32", (2,))
         screen.inference.INFER_AFTER_S = (60.0, 60.0)  # type: ignore[misc]
         screen.history.edit(
-            attributes.set_attribute(scope=[], node="n0", attribute="k", kind="int", value=1)
+            edits.attributes.set_attribute(scope=[], node="n0", attribute="k", kind="int", value=1)
         )
         assert len(main.stale) < count  # not all of it in one go
         await session.until(lambda: len(main.stale) == count)

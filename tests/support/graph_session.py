@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from dld_tui.core.model.document import Node
 from dld_tui.core.model.graph.folding import Fold
-from dld_tui.widgets.graph.state import GraphView
+from dld_tui.widgets.graph.state import GraphModel, GraphView
 from tests.support.workspace import Session
+
+
+def shown(session: Session) -> GraphModel:
+    """Return the graph that is drawn."""
+    model = session.screen.graph.model
+    assert isinstance(model, GraphModel)
+    return model
 
 
 def view(session: Session) -> GraphView:
     """Return the view that is seen."""
-    model = session.screen.graph.model
-    assert model is not None
-    return model.view
+    return shown(session).view
 
 
 def named(session: Session, name: str) -> Node:
@@ -37,6 +42,6 @@ async def to_graph(session: Session, name: str = "") -> None:
 
 def fold(session: Session) -> Fold:
     """Return the repeat."""
-    model = session.screen.graph.model
-    assert model is not None
-    return next(row.fold for row in model.rows if row.fold is not None and row.fold.count > 1)
+    return next(
+        row.fold for row in shown(session).rows if row.fold is not None and row.fold.count > 1
+    )

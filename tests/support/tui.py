@@ -7,13 +7,14 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from textual import events
 from textual.app import App
 from textual.keys import _character_to_key
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widget import Widget
 
 import dld_tui
@@ -106,6 +107,11 @@ def flat_text(app: App[Any]) -> str:
     return re.sub(r"[\s┃│]", "", screen_text(app))
 
 
+def told(app: App[Any]) -> list[str]:
+    """Return the notices that were shown."""
+    return [notice.message for notice in app._notifications]
+
+
 def type_at(app: App[Any], *keys: str) -> None:
     """Put keys into the app's queue at once: characters, and names of keys such as ``enter``."""
     for key in keys:
@@ -126,3 +132,14 @@ async def until(pilot: Pilot[Any], holds: Callable[..., object]) -> None:
         assert monotonic() < limit, "the condition never held"
         await asyncio.sleep(0.005)
     await pilot.pause()
+
+
+P = TypeVar("P", bound=Screen[Any])
+
+
+async def front(pilot: Pilot[Any], kind: type[P]) -> P:
+    """Wait until a screen of a kind is in front."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, kind))
+    screen = pilot.app.screen
+    assert isinstance(screen, kind)
+    return screen

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import onnx
 import pytest
-from textual.pilot import Pilot
-from textual.widgets import Input
+from onnx import helper
+from typing_extensions import Self
 
 from dld_tui.app import DldApp
-from dld_tui.core.model.document import Node
+from dld_tui.core.model.document import Document, Node
+from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.process.paths import journal_dir
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.parameters.edit_bar import EditBar
+from tests.support.pages import Running
 from tests.support.tui import until
 
 NARROW, WIDE = (80, 24), (200, 50)
@@ -26,11 +29,9 @@ SIZES = pytest.mark.parametrize(
 
 
 @dataclass
-class Session:
+class Session(Running):
     """One model in the app."""
 
-    app: DldApp
-    pilot: Pilot[int]
     screen: WorkspaceScreen
 
     async def press(self, *keys: str) -> None:
@@ -38,44 +39,36 @@ class Session:
         await self.pilot.press(*keys)
         await self.settle()
 
-    async def type(self, text: str) -> None:
-        """Type text into the focused field; all but the end of it at once, as by a paste.
-
-        Textual's pilot waits for a tenth of a second after each key.
-        """
-        field = self.app.focused
-        if isinstance(field, Input) and len(text) > 2:
-            field.insert_text_at_cursor(text[:-1])
-            text = text[-1]
-        await self.pilot.press(*(_KEYS.get(char, char) for char in text))
-        await self.settle()
-
     async def settle(self) -> None:
         """Wait until the pane of details has followed the cursor."""
         await self.until(lambda: not self.screen.is_open or self.screen.navigation.follows)
 
-    async def until(self, holds: Callable[[], Any]) -> None:
-        """Wait for a condition; fails after a time."""
-        await until(self.pilot, holds)
+    def edit(self, made: Edit) -> None:
+        """Edit the model, as a command does."""
+        self.screen.history.edit(made)
 
-    async def go(self, name: str) -> Node:
-        """Put the explorer's cursor on a node."""
+    async def go(self, name: str, *keys: str) -> Node:
+        """Put the explorer's cursor on a node, and press keys."""
         scopes = self.screen.document.scopes()
         node = next(node for scope in scopes for node in scope.nodes if node.name == name)
         self.screen.explorer.list.focus()
         assert self.screen.explorer.reveal(node)
         await self.pilot.pause()
         await self.settle()
+        if keys:
+            await self.press(*keys)
         return node
 
-    async def row(self, label: str) -> None:
-        """Put the cursor of the parameters pane on the row with a label or value."""
+    async def row(self, label: str, *keys: str) -> None:
+        """Put the cursor of the parameters pane on the row with a label or value; press keys."""
         rows = self.screen.parameters.list
         for at in range(len(rows.lines)):
             if label in rows.lines.text(at):
                 self.screen.panes.focus("parameters")
                 rows.cursor = at
                 await self.pilot.pause()
+                if keys:
+                    await self.press(*keys)
                 return
         raise AssertionError(f"no row {label!r} in {self.details}")
 
@@ -99,6 +92,18 @@ class Session:
         await self.pilot.pause()
         await self.settle()
 
+    async def in_turn(self, *checks: Callable[[Self], Awaitable[None]]) -> None:
+        """Make checks, each as if the model was just opened."""
+        for check in checks:
+            await check(self)
+            await self.reset()
+
+    @property
+    def at(self) -> str:
+        """The name of the node at the explorer's cursor."""
+        assert self.screen.explorer.node is not None
+        return self.screen.explorer.node.name
+
     @property
     def rows(self) -> list[str]:
         """The explorer's rows as text."""
@@ -111,18 +116,33 @@ class Session:
         lines = self.screen.parameters.list.lines
         return [lines.text(at) for at in range(len(lines))]
 
-    @property
-    def text(self) -> str:
-        """Everything that is on the screen."""
-        strips = self.app.screen._compositor.render_strips()  # the public ways give SVG only
-        return "\n".join(strip.text for strip in strips)
+
+def write_long(folder: Path, count: int, name: str = "n{}") -> Path:
+    """Write a model of so many Relu nodes, one behind the other, from `v0` of two elements on."""
+    nodes = [
+        helper.make_node("Relu", [f"v{at}"], [f"v{at + 1}"], name=name.format(at))
+        for at in range(count)
+    ]
+    ends = [helper.make_tensor_value_info(f"v{at}", 1, [2]) for at in (0, count)]
+    graph = helper.make_graph(nodes, "long", ends[:1], ends[1:])
+    path = folder / "long.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), path)
+    return path
 
 
-_KEYS = {
-    " ": "space", "[": "left_square_bracket", "]": "right_square_bracket", ",": "comma",
-    "'": "apostrophe", "\\": "backslash", "/": "slash", "_": "underscore", "-": "minus",
-    ".": "full_stop", "=": "equals_sign", ">": "greater_than_sign",
-}  # fmt: skip
+def leave_journal(path: Path) -> None:
+    """Leave the journal of one edit, and of one that was undone, as a killed program does."""
+    before = {*journal_dir().glob("*")}
+    document = Document.open(path, journaled=True)
+    document.apply("rename_node", scope=[], node="second", name="renamed")
+    document.apply("set_attribute", scope=[], node="renamed", attribute="a", kind="int", value=1)
+    document.undo()
+    (journal,) = {*journal_dir().glob("*.jsonl")} - before
+    kept = journal.read_bytes()
+    document.close()
+    for discarded in {*journal_dir().iterdir()} - before:
+        discarded.unlink()
+    journal.write_bytes(kept)
 
 
 @asynccontextmanager

@@ -85,8 +85,11 @@ class Saving(Controller):
         if not self.model.is_open or not self.document.dirty:
             return []
         edits = len(self.document.history.done)
-        count = f"{edits} edits" if edits != 1 else "1 edit"
-        return [f"{visible(self.document.title)}: {count if edits else 'never saved'}"]
+        if not edits:
+            lost = "never saved" if self.document.path is None else "edits were undone after a save"
+        else:
+            lost = f"{edits} edits" if edits != 1 else "1 edit"
+        return [f"{visible(self.document.title)}: {lost}"]
 
     def when_saved(self, action: Callable[[], None]) -> None:
         """Do something once the running save has ended well; at once when none runs."""

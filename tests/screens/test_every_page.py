@@ -1,16 +1,22 @@
-"""No command of a page ends the program, though the page is not filled yet or was removed."""
+"""Every page: not filled yet, removed, in a small terminal, with hostile names."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dld_tui import commands
 from dld_tui.activities import registry
+from dld_tui.app import DldApp
+from dld_tui.core.errors import InputError
+from dld_tui.core.events import Event, Failed, Log, Metric, Progress
 from dld_tui.core.process.plugins import resolve
+from dld_tui.core.settings.state import State
 from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.text import cell_width
 from dld_tui.screens.activity.document_forms import ConvertForm, ModelForm
 from dld_tui.screens.activity.jobs import EndedJobsScreen, JobScreen
 from dld_tui.screens.home.help import HelpScreen, OperatorsScreen, everything
@@ -32,13 +38,15 @@ from dld_tui.screens.tensors.create_initializer import CreateInitializer
 from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
-from dld_tui.widgets.dialogs.dialogs import ErrorDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog, PromptDialog
 from dld_tui.widgets.shell.command_dispatch import scopes_of
 from dld_tui.widgets.shell.page import KeyBar, Page
 from tests.support import models
 from tests.support.engine_files import LOG, write_engine
+from tests.support.pages import ScriptedJob, TextPage, running
 from tests.support.report_files import make_report
-from tests.support.workspace import Session, opened
+from tests.support.tui import ESCAPE, HOSTILE, rows_of, until
+from tests.support.workspace import NARROW, Session, opened
 
 _LEFT_OUT = {"app.quit", "app.close"}
 """They end the program."""
@@ -223,3 +231,125 @@ async def test_what_a_page_that_is_not_filled_cannot_do_is_said(folder: Path) ->
         await app.run_action("next_page", app.screen)
         await session.until(lambda: isinstance(app.screen, ErrorDialog))
         assert "this page is not there yet" in session.text
+
+
+FEW = ("report", "form tune", "initializers")
+"""The pages that are walked every time."""
+SIZES = ((60, 15), (40, 15), (300, 90))
+NAMES = [
+    pytest.param(name, id=name, marks=() if name in FEW else pytest.mark.slow)
+    for name in (*OVER, *TABS)
+]
+
+
+def look(session: Session, page: Page, size: tuple[int, int]) -> None:
+    """Check what can be seen of the page in front."""
+    screen = session.app.screen
+    focused = screen.focused
+    lines = session.text.splitlines()
+    assert max(map(cell_width, lines)) <= size[0]
+    if focused is not None:
+        seen = screen._compositor.visible_widgets
+        assert focused in seen, f"{focused} has the focus and is not seen at {size}"
+        region, clip = seen[focused]
+        part = region.intersection(clip)
+        assert part.width >= 8, (size, focused)
+        assert part.height >= 1, (size, focused)
+    else:
+        assert not screen.focus_chain, f"nothing has the focus at {size}"
+    bar = lines[-1]
+    assert bar.strip(), f"no key bar at {size}"
+    assert "?" in bar or "F1" in bar, bar
+    assert any(key in bar for key in ("Esc", " q", "^P")), bar
+    assert page.query(KeyBar)
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_page_in_a_small_terminal(name: str, folder: Path) -> None:
+    async with opened(folder / "model.onnx", NARROW) as session:
+        page = show(session, name, folder)
+        await session.until(lambda: session.app.screen is page or session.app.page is page)
+        await session.until(lambda: page.is_mounted and not page.tasks.is_working)
+        for size in SIZES:
+            await session.pilot.resize_terminal(*size)
+            await session.pilot.pause()
+            look(session, page, size)
+            await session.press("tab")
+            look(session, page, size)
+
+
+HOSTILE_NAMES = {
+    "short": f"{HOSTILE}{ESCAPE}漢字 (é) 👩‍👩‍👧[b]x[/b] [@click=app.quit]y[/]\udcff\u202e",
+    "long and wide": "漢字" * 200 + "n" * 100_000,
+}
+
+
+def check(app: DldApp) -> None:
+    """Nothing raw reached the screen, and every line is as wide as the screen."""
+    from rich.cells import cell_len
+
+    for row in rows_of(app):
+        assert not set(row) & set("\x1b\x07\x9b\u202e\n"), row
+        assert cell_len(row) == app.size.width
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize(
+    ("name", "size"),
+    zip(HOSTILE_NAMES.values(), ((80, 24), (121, 31)), strict=True),
+    ids=HOSTILE_NAMES,
+)
+async def test_every_page(name: str, size: tuple[int, int], tmp_path: Path) -> None:
+    state = State(tmp_path)
+    state.opened(f"/models/{name[:200]}.onnx".replace("\0", ""), "ONNX")
+    state.put("forms", "profile_onnxruntime", {"model": name, "shape": [name]})
+    async with running(DldApp(state=state), size=size) as run:
+        check(run.app)
+        page = TextPage(name, lost=[name])
+        await run.open(page)
+        page.crumb(name)
+        page.tab_status = name
+        page.tab_changed()
+        await run.pilot.pause()
+        check(run.app)
+        for key in ("question_mark", "f2", "f4", "ctrl+o", "ctrl+p", "ctrl+w"):
+            await run.press(key)
+            check(run.app)
+            await run.press("escape")
+        await _screens(run.app, run.pilot, name)
+
+
+async def _screens(app: DldApp, pilot: Any, name: str) -> None:
+    app.start_activity("profile_onnxruntime", {})
+    await pilot.pause()
+    check(app)
+    app.pop_screen()
+    error = InputError(name, where=name, hint=name, details=name)
+    dialogs: list[Any] = [
+        ChoiceDialog(name, name, [Choice("a", name, name)]),
+        PromptDialog(name, name, name[:500], check=lambda text: text),
+    ]
+    app.show_error(error, name)
+    await pilot.pause()
+    check(app)
+    app.pop_screen()
+    for dialog in dialogs:
+        app.push_screen(dialog)
+        await pilot.pause()
+        await pilot.press("end", "x")
+        check(app)
+        app.pop_screen()
+    events: list[Event] = [
+        Progress(1, 2, name, name),
+        Metric(name, 1.0, name),
+        Log(name),
+        Failed(name, name),
+    ]
+    job = JobScreen("x", {}, lambda _: None, title=name, start=lambda: ScriptedJob(events))
+    app.push_screen(job)
+    await until(pilot, lambda: job.end is not None)
+    await pilot.pause()
+    check(app)
+    app.notify(name, markup=False)
+    await pilot.pause()

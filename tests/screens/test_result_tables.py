@@ -1,0 +1,210 @@
+"""The page of a search of Q/DQ places: the outcome, and what quantizing each region changes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dld_tui.activities.machine.doctor import Result
+from dld_tui.app import DldApp
+from dld_tui.core.compare.gate import GateRow, Verdict
+from dld_tui.core.errors import InputError
+from dld_tui.core.machine.health import BROKEN, GOOD, Check, check_lines, check_table
+from dld_tui.core.reading.preview import preview
+from dld_tui.core.report.sweep import (
+    BATCH,
+    PROVIDER,
+    THREADS,
+    Sweep,
+    SweepAxis,
+    SweepPoint,
+    places,
+    sweep_text,
+)
+from dld_tui.core.text import cell_width
+from dld_tui.core.tune.placement import Decision, PlacementResult
+from dld_tui.core.tune.regions import Scheme
+from dld_tui.screens.results.sweep import of_sweep, open_sweep
+from dld_tui.screens.results.table import TableResult, of_doctor, of_placement
+from dld_tui.widgets.charts.plots import draw
+from dld_tui.widgets.dialogs.search import PickDialog
+from dld_tui.widgets.lists.table_view import TableView
+from dld_tui.widgets.results.paragraphs import ParagraphsDialog
+from tests.support import models
+from tests.support.pages import running
+from tests.support.tui import until
+from tests.support.workspace import NARROW, WIDE, opened
+
+FASTER = GateRow("end to end", 10.0, 8.0, -20.0, -21.0, -19.0, Verdict.FASTER)
+SLOWER = GateRow("end to end", 8.0, 9.0, 12.5, 11.0, 14.0, Verdict.SLOWER)
+RESULT = PlacementResult(
+    "net.onnx", "ONNX Runtime 1.31", (
+        Decision("Conv, Relu", 16, ("c0", "r0"), Scheme.ALL, 0.9, FASTER),
+        Decision("MatMul, Add", 1, ("m0", "a0"), Scheme.FLOAT, 0.1, SLOWER),
+        Decision("MatMul", 1, ("m1",), Scheme.FLOAT, 0.0, None, "output y: off"),
+    ),
+    ("m0", "a0", "m1"), FASTER, "", FASTER, "SNR 40 dB", "snr=30", "net.placed.onnx", True, 9, 60.0,
+)  # fmt: skip
+
+
+async def test_the_page_says_what_was_decided(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        session.app.add_page(of_placement(RESULT, {}))
+        await session.settle()
+        assert "1.25× faster (1.23 to 1.27) with 16 of 18 regions quantized" in session.text
+        assert "Conv, Relu" in session.text
+        assert "quantized" in session.text
+
+
+@pytest.mark.broad
+async def test_what_is_no_faster_is_said_first(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
+        lost = replace(RESULT, confirmed=None, output=None, is_whole=False)
+        session.app.add_page(of_placement(lost, {}))
+        await session.settle()
+        assert "No faster: none of 17 regions timed is faster quantized." in session.text
+        assert "the same command resumes it" in session.text
+        assert "output y: off" in session.text
+
+
+async def test_the_memory_of_a_model_is_shown_with_what_is_alive(tmp_path: Path) -> None:
+    text = "m (float[4, 64] x) => (float[4, 64] y) { [a] a = Relu(x) [last] y = Add(a, x) }"
+    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    async with opened(path) as session:
+        session.screen.activities.memory()
+        await session.settle()
+        await session.press("f5")
+        await session.until(lambda: isinstance(session.app.page, TableResult))
+        await session.settle()
+        assert "2.05 kB at the peak, while last runs" in session.text
+        assert "an output" in session.text
+        await session.shows("1 of 2")
+        await session.press("shift+tab", "right")
+        await session.shows("2 of 2  2.05 kB  while last runs")
+
+
+@pytest.mark.broad
+async def test_on_a_low_screen_there_is_room_for_the_list_and_a_way_to_the_rest(
+    tmp_path: Path,
+) -> None:
+    text = "m (float[4, 64] x) => (float[4, 64] y) { [a] a = Relu(x) [last] y = Add(a, x) }"
+    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
+    async with opened(path, NARROW) as session:
+        session.screen.activities.memory()
+        await session.settle()
+        await session.press("f5")
+        await session.until(lambda: isinstance(session.app.page, TableResult))
+        await session.settle()
+        page = session.app.page
+        assert isinstance(page, TableResult)
+        await session.until(lambda: page.view.size.height >= 4)
+        assert "an output" in session.text
+        await session.press("i")
+        await session.front(ParagraphsDialog)
+        assert "with kernels" in session.text
+
+
+AXES = SweepAxis(THREADS, (1, 2)), SweepAxis(BATCH, (1, 2, 4, 8))
+
+
+def result(*axes: SweepAxis) -> Sweep:
+    """Passes of a constant cost and a cost an item."""
+    points = []
+    for at in places(axes):
+        sizes = dict(zip((axis.name for axis in axes), at, strict=True))
+        batch, threads = sizes.get(BATCH, 1), sizes.get(THREADS, 1)
+        assert isinstance(batch, int)
+        assert isinstance(threads, int)
+        points.append(SweepPoint(at, (10 / threads + max(2, batch),) * 6))
+    points[-1] = SweepPoint(points[-1].at, problem="no memory")
+    return Sweep("m.onnx", "ONNX Runtime 1", axes, tuple(points))
+
+
+def written(path: Path, *axes: SweepAxis) -> Path:
+    path.write_text(sweep_text(result(*axes)))
+    return path
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 35), (200, 50)])
+async def test_a_file_opens_with_its_points_and_a_chart(
+    size: tuple[int, int], tmp_path: Path
+) -> None:
+    async with running(DldApp([written(tmp_path / "m.sweep.json", *AXES)]), size=size) as run:
+        await until(
+            run.pilot,
+            lambda: isinstance(run.app.screen, TableResult) and run.app.screen.query("#plot"),
+        )
+        page = run.in_front(TableResult)
+        await run.shows("■ threads 1")
+        assert page.query_one(TableView).table.name == "sweep"
+        assert page.result.plot is not None
+        assert [len(marks.xs) for marks in page.result.plot.marks] == [4, 3]
+        assert page.result.plot.rules == [(4, "warn"), (8, "warn")]
+        assert "knees at 4, 8" in run.text
+        assert "items/s over batch" in run.text
+        assert ("ms over batch" in run.text) is (size[0] > 80)
+        assert (page.query_one("#plot").outer_size.height == 8) is (size[1] < 36)
+        assert page.result.plot.beside is not None
+        assert [marks.ys for marks in page.result.plot.beside.marks] == [
+            [point.ms for point in points] for points in result(*AXES).alike(BATCH).values()
+        ]
+        await run.press("end")
+        await run.shows("no memory")
+
+
+def test_without_sizes_there_is_no_chart() -> None:
+    page = of_sweep(result(SweepAxis(PROVIDER, ("CPU", "CUDA"))), {})
+    assert page.result.plot is None
+
+
+def test_a_damaged_file_says_so(tmp_path: Path) -> None:
+    path = written(tmp_path / "m.sweep.json", *AXES)
+    path.write_text(path.read_text()[:-20])
+    with pytest.raises(InputError, match="not a result of dld sweep"):
+        open_sweep(path)
+    assert "not a result of dld sweep" in preview(str(path), "SWEEP", lambda: False).problem
+
+
+def test_charts_side_by_side_are_those_that_are_drawn_alone() -> None:
+    plot = of_sweep(result(*AXES), {}).result.plot
+    assert plot is not None
+    assert plot.beside is not None
+    both, left = draw(plot, 160, 20), draw(replace(plot, beside=None), 79, 20)
+    right = draw(replace(plot.beside, below=(), spots=()), 80, 18)
+    texts = ["".join(text for text, _ in line) for line in both.lines]
+    for at, line in enumerate(right.lines):
+        assert texts[at][80:].rstrip() == "".join(text for text, _ in line).rstrip()
+    assert (both.places, both.canvas) == (left.places, left.canvas)
+    assert len(both.lines) == len(left.lines) == 19  # one is for the cursor
+    assert all(cell_width(text) <= 160 for text in texts)
+
+
+@pytest.mark.broad
+async def test_c_compares_with_another_sweep(tmp_path: Path) -> None:
+    first = written(tmp_path / "a.sweep.json", *AXES)
+    written(tmp_path / "b.sweep.json", AXES[0], SweepAxis(BATCH, (1, 2, 16)))
+    async with running(DldApp([first]), size=(120, 35)) as run:
+        await until(
+            run.pilot,
+            lambda: isinstance(run.app.screen, TableResult) and run.app.screen.query("#plot"),
+        )
+        await run.press("c")
+        await run.front(PickDialog)
+        assert "b.sweep.json" in run.text
+        await run.press("enter")
+        await run.shows("B against A")
+        assert "4 times in both, 0 faster and 0 slower" in run.text
+        assert "only B" in run.text
+        assert "result_file" not in run.in_front(TableResult).conditions()
+
+
+def test_the_doctor_lists_what_does_not_work_first() -> None:
+    checks = [Check("A", "fine", GOOD, "1.0"), Check("B", "broken", BROKEN, "no", "mend it")]
+    assert [check.name for check in check_table(checks).rows] == ["broken", "fine"]
+    assert check_lines(checks) == ["2 components: 1 good, 1 broken.", "broken: mend it."]
+    page = of_doctor(Result(checks), {})
+    names = [check.name for check in page.result.rows.rows]
+    assert names[0] == "broken"
+    assert "TERM" in names, "and what only this process knows"

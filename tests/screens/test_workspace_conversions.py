@@ -1,0 +1,474 @@
+"""Conversions of an open model: their forms, and their results as one edit or as a file."""
+
+from __future__ import annotations
+
+import contextlib
+from contextlib import nullcontext
+from pathlib import Path
+
+import onnx
+import pytest
+
+from dld_tui.core.conversion.result import TensorLosses
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.model import edits
+from dld_tui.core.model.document import Document, Node
+from dld_tui.core.model.edits.model_swap import keep_model
+from dld_tui.core.model.tensors.payloads import reference
+from dld_tui.core.notes import plain_notes, texts
+from dld_tui.screens.activity.document_forms import WRITE, ConvertForm, lists_of
+from dld_tui.screens.model.functions import FunctionsScreen
+from dld_tui.screens.model.opset_dialogs import (
+    AppliedDialog,
+    ConversionDialog,
+    ListDialog,
+    PreviewDialog,
+    VersionDialog,
+)
+from dld_tui.screens.tensors.initializers import InitializersScreen
+from dld_tui.screens.workspace.conversion import Result, result_notes
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, QuestionDialog
+from dld_tui.widgets.dialogs.search import TickDialog
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
+from dld_tui.widgets.graph.state import GraphView
+from tests.core.checks.test_require_sound import CONV, NARROWED
+from tests.support import models
+from tests.support.conversions import FIRST, OLD, SECOND, WIDE, model_file
+from tests.support.transcript_files import GRID
+from tests.support.workspace import NARROW, Session, opened
+
+pytest.importorskip("onnxruntime")
+
+
+async def form(session: Session, key: str, *, write: bool = False) -> ParamForm:
+    """Show the form of a modification; `write` asks for a file instead of an edit."""
+    await session.press("f8")
+    await session.front(ChoiceDialog)
+    await session.press(key)
+    screen = await session.front(ConvertForm)
+    fields = screen.query_one(ParamForm)
+    if write:
+        screen.query_one("#target ChoiceField", ChoiceField).value = WRITE
+        await session.until(lambda: fields.rows["output"].why_not is None)
+    return fields
+
+
+async def tick(session: Session, fields: ParamForm, name: str) -> TickDialog:
+    """Open the list of a field."""
+    screen = await session.front(ConvertForm)
+    screen.set_focus(fields.rows[name].field)
+    await session.until(lambda: "tickable" in screen.conditions())
+    await session.press("f2")
+    return await session.front(TickDialog)
+
+
+@pytest.mark.broad
+async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    before = path.read_bytes()
+    async with opened(path, NARROW) as session:
+        session.edit(edits.renaming.rename_node(scope=[], node="second", name="plus"))
+        values = (await form(session, "f", write=True)).values()
+        offered = tmp_path / f"{path.stem}-fp16.onnx"
+        assert values["output"] == str(offered)
+        assert "dld convert fp16" in session.text
+        await session.press("f5")
+        await session.front(ConversionDialog)
+        assert "4 nodes in float16" in session.text
+        await session.press("enter")
+        await session.until(lambda: len(session.app.pages) == 2)
+    made = onnx.load(offered)
+    assert [node.name for node in made.graph.node][1] == "plus"
+    assert path.read_bytes() == before
+    assert sorted(entry.name for entry in tmp_path.iterdir() if entry.suffix == ".onnx") == [
+        "m1-fp16.onnx", "m1.onnx"
+    ]  # fmt: skip
+
+
+@pytest.mark.broad
+async def test_payloads_of_edits_are_seen(tmp_path: Path) -> None:
+    async with opened(model_file(tmp_path)) as session:
+        document = session.screen.document
+        payload = reference(document, b"\1" * 400_000)
+        session.edit(
+            edits.initializers.add_initializer(
+                scope=[],
+                name="new",
+                dtype="uint8",
+                dims=[400_000],
+                fill={"kind": "payload", "payload": payload},
+            )
+        )
+        await form(session, "e", write=True)
+        await session.press("f5")
+        await session.front(ConversionDialog)
+        await session.press("escape")
+    assert (tmp_path / "m1-external.onnx.data").stat().st_size >= 400_000
+    made = onnx.load(tmp_path / "m1-external.onnx")
+    assert made.graph.initializer[3].raw_data == b"\1" * 400_000
+
+
+async def test_a_failure_is_told_and_writes_nothing(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        rows = (await form(session, "f")).rows
+        rows["node_block"].text = "nowhere"
+        await session.press("f5")
+        await session.front(ErrorDialog)
+        assert "named 'nowhere'" in session.text
+    assert not list(tmp_path.glob("*fp16*"))
+
+
+@pytest.mark.broad
+async def test_a_wrong_result_is_written_only_when_that_is_asked_for(tmp_path: Path) -> None:
+    path = models.write(tmp_path, WIDE)
+    offered = tmp_path / f"{path.stem}-fp16.onnx"
+    async with opened(path, NARROW) as session:
+        await form(session, "f", write=True)
+        await session.press("f5")
+        await session.front(QuestionDialog)
+        assert "The result has wrong values" in session.text
+        assert not offered.exists()
+        await session.press("w")
+        await session.front(ConversionDialog)
+        assert offered.exists()
+
+
+@pytest.mark.broad
+async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
+    path = model_file(tmp_path)
+    (tmp_path / "link.onnx").symlink_to(path)
+    before = path.read_bytes()
+    async with opened(path, NARROW) as session:
+        fields = await form(session, "q")
+        rows, shown = fields.rows, session.app.screen
+        fields.set_values({"dynamic": False})
+        says = "static quantization needs Calibration. Or add dynamic or weights only"
+        await session.until(lambda: says in session.text)
+        await session.press("f5")
+        await session.front(ErrorDialog)
+        await session.press("escape")
+        await session.until(lambda: session.app.screen is shown)
+        rows["calibration"].text = str(tmp_path / "nowhere")
+        await session.shows("nowhere is not there")
+        rows["calibration"].text = str(tmp_path)
+        await session.shows("dld convert quantize")
+        shown.query_one("#target ChoiceField", ChoiceField).value = WRITE
+        await session.until(lambda: rows["output"].why_not is None)
+        rows["output"].text = str(tmp_path / "link.onnx")
+        await session.shows("the model that is open")
+        await session.press("f5")
+        await session.front(ErrorDialog)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.broad
+async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN)) as session:
+        session.edit(edits.metadata.set_precision(nodes=[[[], "second"]], precision="fp16"))
+        session.screen.conversion.preview_precisions()
+        await session.front(PreviewDialog)
+        assert "1 layer in another precision, 3 casts added" not in session.text
+        assert "1 layer in another precision" in session.text
+        await session.press("enter")
+        await session.front(ConvertForm)
+        assert session.app.screen.query_one(ParamForm).values()["preview"] is False
+
+
+@pytest.mark.broad
+async def test_tensors_are_ticked_in_a_list_and_what_they_would_lose_is_listed(
+    tmp_path: Path,
+) -> None:
+    assert texts(result_notes(TensorLosses("float16", []))) == ["nothing is lost"]
+    async with opened(model_file(tmp_path), NARROW) as session:
+        names = [one.name for one in session.screen.document.main.initializers]
+        fields = await form(session, "t")
+        listed = [str(item.key) for item in (await tick(session, fields, "filter")).items]
+        assert set(listed) <= set(names)
+        assert len(listed) > 1
+        await session.press("down", "enter", "f2")
+        await session.front(ConvertForm)
+        assert fields.values()["filter"] == listed[1:2]
+        assert (await tick(session, fields, "filter")).ticked == {listed[1]}
+        await session.press("f3", "f2")
+        await session.front(ConvertForm)
+        assert fields.values()["filter"] == listed
+        fields.rows["list_only"].text = "True"
+        await session.press("f5")
+        await session.front(ListDialog)
+        assert "large: 976 rounded" in session.text
+
+
+@pytest.mark.broad
+async def test_links_of_a_merge_are_ticked_in_a_list(tmp_path: Path) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    {0} (float[1, 4] {1}, float[2] {2}) => (float[1, 4] {3}, float[1, 4] {4})
+    {{ {3} = Relu({1})
+    {4} = Neg({1}) }}"""
+    first = models.write(tmp_path, text.format("one", "x", "n", "y", "z"))
+    others = [
+        str(models.write(tmp_path, text.format(name, "z", "m", "u", "v"), f"{name}.onnx"))
+        for name in ("next", "last")
+    ]
+    async with opened(first, NARROW) as session:
+        fields = await form(session, "m")
+        fields.set_values({"others": [*others]})
+        # To the next model first what a merge takes by itself; to the last also what that gives.
+        listed = [item.key for item in (await tick(session, fields, "map")).items]
+        assert listed == ["z=z", "y=z", "u=z", "v=z"]
+        assert "y f32[1,4] → z f32[1,4]  next.onnx, last.onnx" in session.text
+        await session.press("down", "enter", "f2")
+        await session.front(ConvertForm)
+        assert fields.values()["map"] == ["y=z"]
+
+
+QUANTIZABLE = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[1, 4] x) => (float[1, 4] y)
+<float[4, 4] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}>
+{
+    [mul] m = MatMul(x, w)
+    [bent] s = Sin(m)
+    [sum] y = Add(s, m)
+}
+"""
+
+
+@pytest.mark.broad
+async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, QUANTIZABLE)) as session:
+        fields = await form(session, "q")
+        fields.set_values({"dynamic": False, "list_only": True})
+        await session.until(lambda: bool(fields.values()["list_only"]))
+        await session.press("f5")
+        await session.front(ListDialog)
+        assert "quantized for 2 nodes" in session.text
+        assert "% in the graph colours them: quantized" in session.text
+        await session.press("escape")
+        counts, title = session.screen.model.quantized
+        assert {node.name: count for node, count in counts.items()} == {"mul": 3, "sum": 3}
+        graph = session.screen.panes.graph
+        await session.until(lambda: graph.model is not None)
+        (shown,) = [one for one in graph.colours.overlays() if one.name == "quantized"]
+        assert shown.legend == "2 nodes would be"
+        assert title == " would be"
+
+
+async def choose(session: Session, *keys: str) -> None:
+    """Choose a version, and run."""
+    session.screen.conversion.convert_opset()
+    await session.front(VersionDialog)
+    await session.press(*keys, "enter")
+    await session.front(ConvertForm)
+    await session.press("f5")
+
+
+@pytest.mark.broad
+async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, GRID)) as session:
+        await choose(session, "end")
+        await session.front(ErrorDialog)
+        assert "opset 1 is too old" in session.text.replace("\n", " ")
+        assert not session.screen.document.dirty
+        assert list(tmp_path.glob("*opset*")) == []
+
+
+def test_tensors_of_one_name_are_offered_once(tmp_path: Path) -> None:
+    branch = (
+        "{0} () => (float[2] t) <float[2] {1} = {{1, 2}}, float[2] {2} = {{1, 2}}>"
+        " {{ t = Add({1}, {2}) }}"
+    )
+    text = f"""<ir_version: 10, opset_import: ["" : 21]> g (bool c) => (float[2] y)
+        {{ y = If (c) <then_branch = {branch.format("yes", "a", "b")},
+                      else_branch = {branch.format("no", "a", "z")}> }}"""
+    with contextlib.closing(Document.open(models.write(tmp_path, text))) as document:
+        offered = lists_of(document, "convert_tensors")["filter"]({})
+        assert [item.key for item in offered] == ["a", "b", "z"]
+
+
+@pytest.mark.broad
+async def test_the_result_is_applied_as_one_edit(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, OLD), NARROW) as session:
+        document = session.screen.document
+        await choose(session, *["up"] * 6)
+        await session.front(AppliedDialog)
+        assert "opset 12 to 18: 3 changed, 3 added" in session.text
+        assert "Converted to opset 18" in session.text
+        await session.press("enter")
+        assert (document.opset_imports[""], len(document.history.done)) == (18, 1)
+    assert list(tmp_path.glob("*opset*")) == []
+
+
+async def test_a_model_without_the_operators(tmp_path: Path) -> None:
+    text = (
+        '<ir_version: 8, opset_import: ["acme" : 1]> g (float[2] x) => (float[2] y) {y=acme.F(x)}'
+    )
+    async with opened(models.write(tmp_path, text)) as session:
+        session.screen.conversion.convert_opset()
+        await session.until(lambda: "imports no ai.onnx operators" in " ".join(session.told))
+
+
+DONE = plain_notes(["done"])
+OTHER = models.CHAIN.replace("[second] b = Add(a, w)", "[more] m = Neg(a) [second] b = Add(m, w)")
+
+
+def result_of(session: Session, folder: Path, text: str = OTHER) -> Result:
+    document = session.screen.document
+    result = Result(document, "convert it", folder / "aside.onnx")
+    result.model = keep_model(document, models.write(folder, text, "made.onnx"))
+    return result
+
+
+async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
+        screen = session.screen
+        await session.go("third")
+        screen.explorer.list.set_marks({screen.document.main.nodes[0]})
+        screen.conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
+        await session.front(AppliedDialog)
+        assert "Converted it" in session.text
+        assert screen.tab_dirty
+        await session.until(lambda: not screen.explorer.list.marks)
+        assert screen.explorer.node is screen.document.main.find("third")
+        assert any("more" in row for row in session.rows)
+        await session.press("u")
+        await session.until(lambda: screen.document.history.undone and not screen.tab_dirty)
+        await session.until(lambda: not any("more" in row for row in session.rows))
+        await session.press("ctrl+r")
+        await session.front(AppliedDialog)
+        assert "Converted it" in session.text
+        await session.press("enter")
+        await session.until(lambda: any("more" in row for row in session.rows))
+        assert screen.parameters.summary is not None
+        assert screen.parameters.summary.nodes == 5
+        await session.press("u", "ctrl+r")
+        await session.front(AppliedDialog)
+        await session.press("ctrl+s")
+        await session.until(lambda: not screen.tab_dirty)
+        assert any(node.name == "more" for node in onnx.load(tmp_path / "model.onnx").graph.node)
+
+
+async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.FUNCTIONS), NARROW) as session:
+        screen = session.screen
+        session.app.push_screen(FunctionsScreen(screen.history))
+        session.app.push_screen(InitializersScreen(screen.history, screen.document.functions[0]))
+        await session.front(InitializersScreen)
+        screen.conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
+        await session.front(AppliedDialog)
+        await session.press("enter")
+        await session.shows("unused")  # the scope is gone: those of all
+        await session.press("escape")
+        await session.shows("Functions (0)")
+        await session.press("escape")
+        await session.until(lambda: session.app.screen is screen)
+        assert len(screen.document.main.nodes) == 5
+
+
+async def test_a_model_edited_meanwhile_keeps_its_edits_and_the_result_is_put_aside(
+    tmp_path: Path,
+) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
+        screen = session.screen
+        (tmp_path / "aside.onnx").write_text("mine")
+        result = result_of(session, tmp_path)
+        screen.history.edit(edits.renaming.rename_node(scope=[], node="first", name="one"))
+        screen.conversion.apply(result, DONE, is_current=False)
+        await session.front(ConversionDialog)
+        assert "The model was edited meanwhile" in session.text
+        assert len(screen.document.history.done) == 1
+        assert len(onnx.load(tmp_path / "aside-2.onnx").graph.node) == 5
+        assert (tmp_path / "aside.onnx").read_text() == "mine"
+        await session.press("enter")
+        await session.until(lambda: len(session.app.pages) == 2)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (models.CHAIN, OTHER, ""),
+        (models.CHAIN, OTHER.replace("Neg(a)", "Neg(none)"), "not valid: .*none"),
+        (CONV, NARROWED, "not valid: wide: MatMul: "),
+    ],
+)
+def test_a_result_that_is_not_valid_replaces_nothing(
+    tmp_path: Path, before: str, after: str, said: str
+) -> None:
+    path = models.write(tmp_path, before)
+    document = Document.open(path)
+    result = Result(document, "convert it", tmp_path / "aside.onnx")
+    with (
+        pytest.raises(ActivityError, match=said) if said else nullcontext(),
+        result.made(path, lambda: False) as output,
+    ):
+        models.write(output.parent, after, output.name)
+    assert (result.model is None) == bool(said)
+    assert document.history.done == []
+    assert not output.parent.exists()
+
+
+async def test_a_graph_that_has_the_keys_stays_where_it_was(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), NARROW, pane="") as session:
+        screen = session.screen
+
+        def at() -> tuple[str, ...]:
+            subject, node = screen.parameters.subject, screen.graph.node
+            return tuple(one.name for one in (subject, node) if isinstance(one, Node))
+
+        screen.navigation.go_to(screen.document.main.nodes[2])
+        await session.press("t")
+        assert screen.graph.model is not None
+        assert screen.graph.model.view is GraphView.FOCUS
+        assert at() == ("third", "third")
+        screen.conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
+        await session.front(AppliedDialog)
+        await session.until(lambda: at() == ("third", "third"))
+        assert len(screen.document.main.nodes) == 5
+        await session.press("u")
+        await session.until(lambda: screen.document.history.undone)
+        await session.settle()
+        await session.until(lambda: at() == ("third", "third"))
+        assert screen.graph.node in screen.document.main.nodes
+        assert screen.graph.has_focus_within
+
+
+@pytest.mark.broad
+@pytest.mark.parametrize(
+    ("text", "keys", "shown", "edit"),
+    [
+        # List the models, tick second.onnx, done, run.
+        (FIRST, "m f2 enter f2 f5", "linked  y_1 → data", "merge_models"),
+        (models.TOKENS, "n right f5", "Changed type or layout of 3 tensors", "convert_terminals"),
+        # ImageNet, uint8 as it is, then NHWC, BGR, and run.
+        (models.IMAGE, "x left tab tab right tab space f5", "→ uint8[batch, 4, 5, 3]",
+         "prepend_processing"),
+    ],
+    ids=["merge two models", "int64 inputs to int32", "process an image"],
+)  # fmt: skip
+async def test_conversions_by_a_few_keys(
+    tmp_path: Path, text: str, keys: str, shown: str, edit: str
+) -> None:
+    path = models.write(tmp_path, text)
+    models.write(tmp_path, SECOND, "second.onnx")
+    async with opened(path, NARROW) as session:
+        main = session.screen.document.main
+        first, *others = keys.split()
+        await form(session, first)
+        for key in others:
+            await session.press(key)
+        await session.front(AppliedDialog)
+        await session.shows(shown)
+        await session.press("enter")
+        [done] = session.screen.document.history.done
+        assert done.edit == edit
+        if edit == "merge_models":
+            assert main.outputs == ("z", "y", "data")
+            await session.press("u")
+            await session.until(lambda: main.outputs == ("y", "z"))
+        elif edit == "convert_terminals":
+            types = [main.value_type(name) for name in main.inputs]
+            assert [known and known.dtype for known in types] == ["int32"] * 3
+        else:
+            assert [node.name for node in main.nodes if node.name.startswith("x_")] == [
+                "x_transpose", "x_to_float32", "x_bgr", "x_scaled", "x_mean_out",
+                "x_deviation_out",
+            ]  # fmt: skip
