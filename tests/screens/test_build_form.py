@@ -15,6 +15,8 @@ from dld_tui.app import DldApp
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Event, Finished
+from dld_tui.core.settings import saved_targets
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.state import State
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON
@@ -23,7 +25,7 @@ from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.forms.param_form import ParamForm, SwitchField
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm, SwitchField
 from tests.support import models
 from tests.support.pages import running
 from tests.support.tui import until
@@ -123,6 +125,23 @@ async def test_another_library_greys_other_settings(target: FakeTarget) -> None:
         assert form.values()["fp16"] is True
         assert isinstance(form.rows["fp16"].field, SwitchField)
         assert not form.rows["fp16"].field.disabled
+
+
+async def test_another_target_is_asked_for_its_libraries_and_named_in_the_command(
+    target: FakeTarget,
+) -> None:
+    saved_targets.save(Connection("orin", "one"))
+    target.libraries = [WEAK]
+    async with running(size=(120, 30)) as run:
+        form = await opened(run.app, run.pilot, fp16=True)
+        field = run.app.screen.query_one("#target ChoiceField", ChoiceField)
+        assert field.choices == ("local", "orin")
+        assert "fp16" not in reasons(form)
+        target.libraries = [ABSENT, STRONG]
+        field.value = "orin"
+        await run.shows("--target orin")
+        await run.until(lambda: reasons(form).get("fp16") == "types come from the model")
+        assert "--fp16" not in run.text
 
 
 @pytest.mark.broad

@@ -300,7 +300,7 @@ async def test_a_file_that_cannot_be_read(pair: tuple[Path, Path], tmp_path: Pat
 async def test_reading_can_be_stopped(
     pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def endless(path: Path, progress: ProgressCallback, cancelled: CancelCheck) -> None:
+    def endless(path: Path, progress: ProgressCallback, cancelled: CancelCheck, *_: Any) -> None:
         while not cancelled():
             pass
         raise CancelledError("stopped")

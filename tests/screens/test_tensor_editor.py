@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
@@ -24,9 +25,17 @@ from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.shell import key_queue
 from dld_tui.widgets.tensors.grid import CellEditor
 from dld_tui.widgets.tensors.grid_layout import exact_text
-from tests.support import decoders
+from tests.support import decoders, models
 from tests.support.tensors import VOLUME, editor, write_tensors
 from tests.support.workspace import NARROW, WIDE, Session, opened
+
+
+async def shown(session: Session, name: str) -> TensorScreen:
+    """Show the editor of an initializer."""
+    session.screen.editing.show_tensor(TensorPlace(session.screen.document.main, name))
+    page = await session.front(TensorScreen)
+    await focused(session, page)
+    return page
 
 
 async def edit(session: Session, page: TensorScreen, text: str, key: str = "enter") -> None:
@@ -53,17 +62,16 @@ def waiting_for(event: Event) -> Callable[[ProgressCallback, CancelCheck], None]
 KEYS = {".": "full_stop", "-": "minus", " ": "space", "'": "apostrophe"}
 
 
-@pytest.mark.broad
-async def test_cells_are_edited_in_place_and_taken_back(tmp_path: Path) -> None:
-    async with editor(tmp_path, "w") as (session, page):
-        await session.press("right", "e")
-        await edit(session, page, "2.5")
-        assert page.tensor.read().tolist() == [1, 2.5, 3, 4]
-        assert "[1] = 2.5" in session.text
-        await session.press("u")
-        assert page.tensor.read().tolist() == [1, 2, 3, 4]
-        await session.press("ctrl+y")
-        assert page.tensor.read().tolist() == [1, 2.5, 3, 4]
+async def cells_are_edited_in_place_and_taken_back(session: Session) -> None:
+    page = await shown(session, "w")
+    await session.press("right", "e")
+    await edit(session, page, "2.5")
+    assert page.tensor.read().tolist() == [1, 2.5, 3, 4]
+    assert "[1] = 2.5" in session.text
+    await session.press("u")
+    assert page.tensor.read().tolist() == [1, 2, 3, 4]
+    await session.press("ctrl+y")
+    assert page.tensor.read().tolist() == [1, 2.5, 3, 4]
 
 
 @pytest.mark.broad
@@ -112,50 +120,48 @@ async def test_nothing_is_edited_while_the_model_is_saved(
         await session.until(lambda: not page.edits.is_working)
 
 
-@pytest.mark.broad
-async def test_tab_and_arrows_go_on_to_other_cells(tmp_path: Path) -> None:
-    async with editor(tmp_path, "matrix") as (session, page):
-        await session.press("enter")
-        await edit(session, page, "5", "tab")
-        await edit(session, page, "6", "down")
-        await edit(session, page, "7")
-        assert page.tensor.read().tolist() == [5, 6, 0, 7]
+async def tab_and_arrows_go_on_to_other_cells(session: Session) -> None:
+    page = await shown(session, "matrix")
+    await session.press("enter")
+    await edit(session, page, "5", "tab")
+    await edit(session, page, "6", "down")
+    await edit(session, page, "7")
+    assert page.tensor.read().tolist() == [5, 6, 0, 7]
 
 
-async def test_what_does_not_fit_is_said_and_nothing_is_lost(tmp_path: Path) -> None:
-    async with editor(tmp_path, "matrix") as (session, page):
-        await session.press("e")
-        await edit(session, page, "128")
-        assert "int8 holds -128 to 127" in session.text
-        assert page.tensor.read().tolist() == [1, -2, 0, 127]
-        await session.press("escape")
-        assert page.focused is page.grid
-        assert session.app.screen is page
+async def what_does_not_fit_is_said_and_nothing_is_lost(session: Session) -> None:
+    page = await shown(session, "matrix")
+    await session.press("e")
+    await edit(session, page, "128")
+    assert "int8 holds -128 to 127" in session.text
+    assert page.tensor.read().tolist() == [1, -2, 0, 127]
+    await session.press("escape")
+    assert page.focused is page.grid
+    assert session.app.screen is page
 
 
-async def test_going_to_an_index(tmp_path: Path) -> None:
-    async with editor(tmp_path, "volume") as (session, page):
-        await session.press(":", *"2", "space", "1", "space", "-", "1", "enter")
-        await session.until(lambda: session.app.screen is page)
-        await session.pilot.pause()
-        assert f"[2, 1, 4] = {VOLUME[2, 1, 4]:g}" in session.text
-        await session.press(":", "9", "9", "enter")
-        assert "flat index goes from 0 to 59" in session.text
+async def going_to_an_index(session: Session) -> None:
+    page = await shown(session, "volume")
+    await session.press(":", *"2", "space", "1", "space", "-", "1", "enter")
+    await session.until(lambda: session.app.screen is page)
+    await session.pilot.pause()
+    assert f"[2, 1, 4] = {VOLUME[2, 1, 4]:g}" in session.text
+    await session.press(":", "9", "9", "enter")
+    assert "flat index goes from 0 to 59" in session.text
 
 
-@pytest.mark.broad
-async def test_a_range_is_filled_added_to_and_multiplied(tmp_path: Path) -> None:
-    async with editor(tmp_path, "volume") as (session, page):
-        await session.press("]", "shift+down", "shift+right", "E")
-        await session.press("9", "enter")
-        wanted = VOLUME.copy()
-        wanted[1, :2, :2] = 9
-        assert np.array_equal(page.tensor.read().reshape(3, 4, 5), wanted)
-        assert len(session.screen.document.history.done) == 1
-        await session.press("+", "1", "enter")
-        await session.press("*", "2", "enter")
-        wanted[1, :2, :2] = 20
-        assert np.array_equal(page.tensor.read().reshape(3, 4, 5), wanted)
+async def a_range_is_filled_added_to_and_multiplied(session: Session) -> None:
+    page = await shown(session, "volume")
+    await session.press("]", "shift+down", "shift+right", "E")
+    await session.press("9", "enter")
+    wanted = VOLUME.copy()
+    wanted[1, :2, :2] = 9
+    assert np.array_equal(page.tensor.read().reshape(3, 4, 5), wanted)
+    assert len(session.screen.document.history.done) == 1
+    await session.press("+", "1", "enter")
+    await session.press("*", "2", "enter")
+    wanted[1, :2, :2] = 20
+    assert np.array_equal(page.tensor.read().reshape(3, 4, 5), wanted)
 
 
 @pytest.mark.broad
@@ -185,11 +191,11 @@ async def test_escape_stops_only_a_reading_that_was_asked_for(
         await session.until(lambda: session.app.screen is session.screen)
 
 
-async def test_a_tensor_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    async with editor(tmp_path, "gone") as (session, page):
-        assert "External data gone.bin not found" in session.text
-        await session.press("e", "E", "G", "space", ":")
-        assert session.app.screen is page
+async def a_tensor_that_cannot_be_read_says_why(session: Session) -> None:
+    page = await shown(session, "gone")
+    assert "External data gone.bin not found" in session.text
+    await session.press("e", "E", "G", "space", ":")
+    assert session.app.screen is page
 
 
 async def test_undoing_what_made_the_tensor_leaves_the_page(tmp_path: Path) -> None:
@@ -271,24 +277,23 @@ async def test_a_weight_in_few_bits_is_shown_by_what_it_stands_for(tmp_path: Pat
         assert page.grid.view.shape == (64, 2, 16)
 
 
-@pytest.mark.broad
-async def test_dimensions_are_changed(tmp_path: Path) -> None:
-    async with editor(tmp_path, "w") as (session, page):
-        for text, expected in (("2, 2", [[1, 2], [3, 4]]), ("3x2", [[1, 2], [3, 4], [0, 0]]),
-                               ("1 1", [[1]])):  # fmt: skip
-            page.action_dims()
-            await session.front(PromptDialog)
-            await session.press("ctrl+u", "ctrl+k")
-            await session.type(text, "enter")
-            await session.until(lambda: session.app.screen is page and not page.tasks.is_working)
-            assert page.tensor.read().reshape(page.tensor.shape).tolist() == expected
+async def dimensions_are_changed(session: Session) -> None:
+    page = await shown(session, "w")
+    for text, expected in (("2, 2", [[1, 2], [3, 4]]), ("3x2", [[1, 2], [3, 4], [0, 0]]),
+                           ("1 1", [[1]])):  # fmt: skip
         page.action_dims()
         await session.front(PromptDialog)
         await session.press("ctrl+u", "ctrl+k")
-        await session.type("5", "enter")
-        assert "5 elements; the tensor has 1" in session.text
-        await session.press("escape", "u", "u", "u")
-        await session.until(lambda: page.tensor.shape == (4,))
+        await session.type(text, "enter")
+        await session.until(lambda: session.app.screen is page and not page.tasks.is_working)
+        assert page.tensor.read().reshape(page.tensor.shape).tolist() == expected
+    page.action_dims()
+    await session.front(PromptDialog)
+    await session.press("ctrl+u", "ctrl+k")
+    await session.type("5", "enter")
+    assert "5 elements; the tensor has 1" in session.text
+    await session.press("escape", "u", "u", "u")
+    await session.until(lambda: page.tensor.shape == (4,))
 
 
 @pytest.mark.broad
@@ -334,64 +339,46 @@ async def test_a_list_of_an_attribute_is_edited_in_the_grid(tmp_path: Path) -> N
         await session.until(lambda: ints() == [1, 2, 3])
 
 
-async def test_rows_of_a_matrix_are_inserted_deleted_and_pasted(tmp_path: Path) -> None:
-    async with editor(tmp_path, "matrix") as (session, page):
-        start = page.tensor.read().reshape(page.tensor.shape)
+async def rows_of_a_matrix_are_inserted_deleted_and_pasted(session: Session) -> None:
+    page = await shown(session, "matrix")
+    start = page.tensor.read().reshape(page.tensor.shape)
 
-        def values() -> list[list[float]]:
-            rows: list[list[float]] = page.tensor.read().reshape(page.tensor.shape).tolist()
-            return rows
+    def values() -> list[list[float]]:
+        rows: list[list[float]] = page.tensor.read().reshape(page.tensor.shape).tolist()
+        return rows
 
-        await session.press("down", "a")
-        zeros = [0] * len(start[0])
-        expected = np.insert(start, 1, zeros, 0)
-        await session.until(lambda: values() == expected.tolist())
-        await session.until(lambda: not page.edits.is_working)
-        page.post_message(Paste("4\t5\n6\t7"))
-        expected[1:3] = [[4, 5], [6, 7]]
-        await session.until(lambda: values() == expected.tolist())
+    await session.press("down", "a")
+    zeros = [0] * len(start[0])
+    expected = np.insert(start, 1, zeros, 0)
+    await session.until(lambda: values() == expected.tolist())
+    await session.until(lambda: not page.edits.is_working)
+    page.post_message(Paste("4\t5\n6\t7"))
+    expected[1:3] = [[4, 5], [6, 7]]
+    await session.until(lambda: values() == expected.tolist())
 
-        def refused() -> int:
-            return sum("do not fit" in n.message for n in session.app._notifications)
+    def refused() -> int:
+        return sum("do not fit" in n.message for n in session.app._notifications)
 
-        page.post_message(Paste("1 2\n3 4\n5 6"))
-        await session.until(lambda: refused() == 1)
-        page.post_message(Paste("\t".join("1" * (len(start[0]) + 1))))
-        await session.until(lambda: refused() == 2)
-        await session.press("d")
-        await session.until(lambda: values() == np.delete(expected, 1, 0).tolist())
-
-
-async def test_slices_of_more_dimensions(tmp_path: Path) -> None:
-    async with editor(tmp_path, "volume") as (session, page):
-        view = page.grid.view
-        assert (view.rows, view.columns, view.fixed) == (4, 5, (0, 0, 0))
-        for keys, shown in (
-            (("]", "down", "right"), "[1, 1, 1] = 26"),
-            (("[", "["), "[2, 1, 1] = 46"),
-            (("\\",), "[2, 1, 1] = 46"),  # rows and columns change places
-            (("_",), "[2, 1, 1] = 46"),  # another dimension has the rows
-        ):
-            await session.press(*keys)
-            assert shown in session.text
-            if keys == ("\\",):
-                assert (page.grid.view.rows, page.grid.view.columns) == (5, 4)
-        assert page.grid.view.row_axis == 0
+    page.post_message(Paste("1 2\n3 4\n5 6"))
+    await session.until(lambda: refused() == 1)
+    page.post_message(Paste("\t".join("1" * (len(start[0]) + 1))))
+    await session.until(lambda: refused() == 2)
+    await session.press("d")
+    await session.until(lambda: values() == np.delete(expected, 1, 0).tolist())
 
 
-@pytest.mark.broad
-async def test_converting_shows_the_loss_first(tmp_path: Path) -> None:
-    async with editor(tmp_path, "volume") as (session, page):
-        await session.press("T")
-        await session.until(lambda: session.app.screen is not page)
-        await session.type("int4")
-        await session.until(lambda: "2 bytes" not in session.text)
-        await session.press("enter")
-        await session.shows("out of range")
-        assert page.tensor.dtype == "float32"
-        await session.press("enter")
-        await session.until(lambda: page.tensor.dtype == "int4")
-        assert "int4[3, 4, 5]" in session.text
+async def converting_shows_the_loss_first(session: Session) -> None:
+    page = await shown(session, "volume")
+    await session.press("T")
+    await session.until(lambda: session.app.screen is not page)
+    await session.type("int4")
+    await session.until(lambda: "2 bytes" not in session.text)
+    await session.press("enter")
+    await session.shows("out of range")
+    assert page.tensor.dtype == "float32"
+    await session.press("enter")
+    await session.until(lambda: page.tensor.dtype == "int4")
+    assert "int4[3, 4, 5]" in session.text
 
 
 async def test_statistics_are_beside_when_wide_and_asked_for_when_narrow_or_large(
@@ -408,3 +395,45 @@ async def test_statistics_are_beside_when_wide_and_asked_for_when_narrow_or_larg
         for is_shown in (True, False):
             await session.press("i")
             await session.until(lambda: ("at most 1 a bar" in session.text) is is_shown)  # noqa: B023
+
+
+async def test_slices_of_more_dimensions(tmp_path: Path) -> None:
+    """Each cell has the element of its index, whichever dimensions are rows and columns."""
+    array = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
+    model = models.parse(models.CHAIN)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(array, "four"))
+    path = tmp_path / "four.onnx"
+    path.write_bytes(model.SerializeToString())
+    async with opened(path, NARROW) as session:
+        page = await shown(session, "four")
+        view = page.grid.view
+        assert (view.rows, view.columns, view.fixed) == (4, 5, (0, 0, 0, 0))
+        for keys, index in (
+            ("]", (0, 1, 0, 0)), ("jl", (0, 1, 1, 1)), (";]", (1, 1, 1, 1)), ("]", (0, 1, 1, 1)),
+            (";]]", (0, 0, 1, 1)), ("[", (0, 2, 1, 1)), ("\\", (0, 2, 1, 1)), ("_", None),
+            ("jj]", None), ("|", None), ("ll;]", None), ("_|\\j[", None),
+        ):  # fmt: skip
+            await session.press(*keys)
+            found = re.search(r"\[([\d, ]+)\] = (\S+)", session.text)
+            assert found is not None
+            at = tuple(int(text) for text in found[1].split(","))
+            assert float(found[2]) == array[at]
+            assert at == index or index is None, keys
+            if keys == "\\":
+                assert (page.grid.view.rows, page.grid.view.columns) == (5, 4)
+
+
+@pytest.mark.broad
+async def test_the_editor_of_tensors(tmp_path: Path) -> None:
+    async with opened(write_tensors(tmp_path), NARROW) as session:
+        await session.in_turn(
+            cells_are_edited_in_place_and_taken_back,
+            tab_and_arrows_go_on_to_other_cells,
+            what_does_not_fit_is_said_and_nothing_is_lost,
+            going_to_an_index,
+            a_range_is_filled_added_to_and_multiplied,
+            a_tensor_that_cannot_be_read_says_why,
+            dimensions_are_changed,
+            rows_of_a_matrix_are_inserted_deleted_and_pasted,
+            converting_shows_the_loss_first,
+        )

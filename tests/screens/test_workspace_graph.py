@@ -714,7 +714,7 @@ async def test_the_picture_of_each_view_is_saved(chain: Path) -> None:
         )
         await session.until(lambda: target.exists() and target.stat().st_size)
         text = target.read_text(encoding="utf-8")
-        for part in ("url(#grid)", ">Sigmoid</text>", "f32[N,4]"):
+        for part in ("url(#grid)", ">Sigmoid</text>", "f32[N,4]", style.SCHEMES["light"].ink):
             assert part in text
         assert f'fill="{style.SCHEMES["light"].background}"' not in text
         found = {}

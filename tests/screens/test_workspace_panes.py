@@ -73,6 +73,18 @@ async def layouts_are_saved_and_chosen_by_name(session: Session) -> None:
     await session.pilot.pause()
     await session.press("1")
     assert session.screen.explorer.outer_size == before
+    await session.press("_")  # a layout without the pane that has the keys when it is chosen
+    session.screen.panes.save_layout()
+    await session.pilot.pause()
+    await session.type("small", "enter", "1")
+    assert session.screen.panes.focused() == "explorer"
+    session.screen.panes.choose_layout()
+    await session.pilot.pause()
+    await session.press("2")
+    assert not session.screen.explorer.display
+    assert session.screen.graph.has_focus_within
+    session.screen.panes.show_all()
+    await session.pilot.pause()
 
 
 @pytest.mark.broad
@@ -133,6 +145,7 @@ async def the_border_between_panes_can_be_dragged(session: Session) -> None:
     await session.pilot.hover(session.screen.panes.area, offset=(60, 20))
     await session.pilot.mouse_up(session.screen.panes.area, offset=(60, 20))
     assert abs(session.screen.explorer.region.right - 60) <= 1
+    assert session.app.mouse_captured is None
 
 
 async def tab_reaches_every_pane(session: Session) -> None:

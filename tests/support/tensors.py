@@ -75,9 +75,7 @@ async def editor(
     """Open the editor of an initializer and wait until it is there."""
     async with opened(write_tensors(folder), size) as session:
         session.screen.editing.show_tensor(TensorPlace(session.screen.document.main, name))
-        await session.until(lambda: isinstance(session.app.screen, TensorScreen))
-        page = session.app.screen
-        assert isinstance(page, TensorScreen)
+        page = await session.front(TensorScreen)
         await session.until(lambda: page.focused is page.grid)
         await session.pilot.pause()
         yield session, page
@@ -89,9 +87,7 @@ async def listed(
 ) -> AsyncIterator[tuple[Session, InitializersScreen]]:
     """Open the list of initializers and wait until it is there."""
     async with opened(write_tensors(folder), size) as session:
-        await session.pilot.press("i")
-        await session.until(lambda: isinstance(session.app.screen, InitializersScreen))
-        page = session.app.screen
-        assert isinstance(page, InitializersScreen)
+        await session.press("i")
+        page = await session.front(InitializersScreen)
         await session.until(lambda: page.pane.rows)
         yield session, page

@@ -141,5 +141,5 @@ async def front(pilot: Pilot[Any], kind: type[P]) -> P:
     """Wait until a screen of a kind is in front."""
     await until(pilot, lambda: isinstance(pilot.app.screen, kind))
     screen = pilot.app.screen
-    assert isinstance(screen, kind)
+    assert isinstance(screen, kind), screen_text(pilot.app)
     return screen
