@@ -132,8 +132,8 @@ async def test_enter_goes_to_the_node_in_the_model_that_has_it(
 async def test_a_node_that_moved_says_where_to(tmp_path: Path) -> None:
     old = models.BRANCHES.replace("[pre] a = Relu(x)", "[pre] a = Relu(x)\n[moved] q = Tanh(x)")
     new = models.BRANCHES.replace("[inner] h", "[moved] q = Tanh(x)\n[inner] h")
-    paths = [models.write(tmp_path, text, f"{at}.onnx") for at, text in enumerate((old, new))]
-    async with opened(*paths) as (pilot, screen):
+    before, after = models.write(tmp_path, old, "old.onnx"), models.write(tmp_path, new, "new.onnx")
+    async with opened(before, after) as (pilot, screen):
         await pilot.press("]")
         lines = screen.query_one(DiffDetail).lines
         assert [lines.text(0), lines.text(1)] == ["moved node moved", "to choose:then_branch"]
