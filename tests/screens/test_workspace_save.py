@@ -87,21 +87,19 @@ async def test_save_as_takes_a_free_name_and_asks_before_it_replaces(chain: Path
     assert chain.read_bytes() == before[0]
 
 
-async def changed_on_disk(session: Session, path: Path) -> None:
-    """Let another program change the file, and wait until that is asked about."""
+def change_on_disk(session: Session, path: Path) -> None:
+    """Let another program change the file, and the terminal get the focus."""
     models.write(path.parent, models.BRANCHES)
     session.app.app_focus = False
-    session.app.app_focus = True  # the terminal gets the focus
-    await session.front(ChoiceDialog)
+    session.app.app_focus = True
 
 
 @pytest.mark.broad
 async def test_a_file_that_another_program_changed_is_asked_about(chain: Path) -> None:
     async with opened(chain) as session:
         rename(session)
-        await changed_on_disk(session, chain)
-        await session.press("k")  # keep what is open
-        await session.until(lambda: session.app.screen is session.screen)
+        change_on_disk(session, chain)
+        await session.until(lambda: any("Saving will ask" in text for text in session.told))
         for key in ("escape", "o"):
             assert len(names(chain)) == 2
             await session.press("ctrl+s")
@@ -111,7 +109,17 @@ async def test_a_file_that_another_program_changed_is_asked_about(chain: Path) -
         await session.until(lambda: not session.screen.tab_dirty)
         assert names(chain)[1] == "renamed"
     async with opened(chain) as session:
-        await changed_on_disk(session, chain)
+        change_on_disk(session, chain)
+        await session.front(ChoiceDialog)
+        await session.press("k")  # keep what is open
+        await session.until(lambda: session.app.screen is session.screen)
+        await session.press("ctrl+s")
+        await session.front(ChoiceDialog)
+        await session.press("o")
+        await session.until(lambda: len(names(chain)) > 2)
+    async with opened(chain) as session:
+        change_on_disk(session, chain)
+        await session.front(ChoiceDialog)
         await session.press("r")  # read it again
         await session.until(lambda: session.app.screen is not session.screen)
         screen = await session.front(WorkspaceScreen)
