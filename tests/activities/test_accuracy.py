@@ -19,10 +19,10 @@ from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.events import Finished, Progress
 from dld_tui.core.model.document import Document
 from dld_tui.core.params import problem_of_form
 from tests.support import models
+from tests.support.activities import finished
 from tests.support.conversions import OTHER
 
 pytest.importorskip("onnxruntime")
@@ -57,12 +57,8 @@ half (float16[N, 4] x) => (float16[N, 4] z)
 
 
 def compare(request: Request) -> tuple[dict[str, Any], Result]:
-    *steps, last = run(request)
-    compared = [one for one in steps if isinstance(one, Progress) and one.unit == "tensors"]
-    assert all(isinstance(step, Progress) for step in steps)
-    assert not compared or compared[-1].done == compared[-1].total
-    assert isinstance(last, Finished)
-    return encode(last.result), last.result.found
+    result = finished(run(request))
+    return encode(result), result.found
 
 
 def test_the_first_divergence_is_where_the_models_differ(tmp_path: Path) -> None:

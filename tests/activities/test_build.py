@@ -5,10 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.build import Request, run
 from dld_tui.backends.tensorrt.library import probe
@@ -32,26 +30,14 @@ def _cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def weighted(folder: Path, blocks: int = 2, size: int = 64) -> Path:
     """Write a model of matrix products with weights."""
-    nodes, weights, value = [], [], "x"
-    random = np.random.default_rng(0)
-    for block in range(blocks):
-        weight = random.standard_normal((size, size), dtype=np.float32)
-        weights.append(numpy_helper.from_array(weight, f"w{block}"))
-        nodes.append(helper.make_node("MatMul", [value, f"w{block}"], [f"m{block}"], f"mm{block}"))
-        nodes.append(helper.make_node("Tanh", [f"m{block}"], [f"t{block}"], f"tanh{block}"))
-        value = f"t{block}"
-    kind = TensorProto.FLOAT
-    graph = helper.make_graph(
-        nodes,
-        "weighted",
-        [helper.make_tensor_value_info("x", kind, [4, size])],
-        [helper.make_tensor_value_info(value, kind, [4, size])],
-        weights,
+    weights = ", ".join(f"float[{size}, {size}] w{at}" for at in range(blocks))
+    nodes = " ".join(
+        f"[mm{at}] m{at} = MatMul (t{at}, w{at}) [tanh{at}] t{at + 1} = Tanh (m{at})"
+        for at in range(blocks)
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    path = folder / "weighted.onnx"
-    path.write_bytes(model.SerializeToString())
-    return path
+    text = f"""<ir_version: 10, opset_import: ["" : 18]>
+    weighted (float[4, {size}] t0) => (float[4, {size}] t{blocks}) <{weights}> {{ {nodes} }}"""
+    return models.write_weighted(folder, text, "weighted.onnx")
 
 
 def test_a_fixed_model(tmp_path: Path) -> None:
@@ -84,12 +70,8 @@ def test_a_fixed_model(tmp_path: Path) -> None:
 def test_profiles_of_the_command_and_of_the_model(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     engine = tmp_path / "m.engine"
-    two = {
-        "min_shapes": ("x:1x4", "x:16x4"),
-        "opt_shapes": ("x:2x4", "x:24x4"),
-        "max_shapes": ("x:8x4", "x:32x4"),
-    }
-    build(path, engine, **two)
+    shapes = {"min": ("x:1x4", "x:16x4"), "opt": ("x:2x4", "x:24x4"), "max": ("x:8x4", "x:32x4")}
+    build(path, engine, **{f"{name}_shapes": given for name, given in shapes.items()})
     record = json.loads((tmp_path / "m.build.json").read_bytes())
     assert [profile["x"]["max"] for profile in record["profiles"]] == [[8, 4], [32, 4]]
 

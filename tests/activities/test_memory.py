@@ -7,19 +7,18 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.activities.memory import Request, run
 from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.backends.onnxruntime.arena import measured_memory, peaks_of_runs
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.core.events import Finished
 from dld_tui.core.model.cost.memory import MeasuredMemory, MemoryPlan, memory_lines
 from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.report import Report
 from dld_tui.widgets.timeline.lanes import memory_rows
-from tests.support.models import write
+from tests.support.activities import finished
+from tests.support.models import write, write_weighted
 from tests.support.runtime import needs_onnxruntime
 from tests.support.tiers import first
 
@@ -29,25 +28,12 @@ told = needs_onnxruntime(31)
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 HEAD = '<ir_version: 9, opset_import: ["" : 18]>\n'
 MEBIBYTE = 1 << 20
-CHAIN = (
-    HEAD
-    + """
-m (float[N, 1024] x) => (float[N, 1024] y)
-{
-    [a] a = Exp(x)
-    [b] b = Sin(a)
-    [c] c = Cos(a)
-    [sum] d = Add(b, c)
-    [y] y = Cos(d)
-}
-"""
-)
+CHAIN = f"""{HEAD} m (float[N, 1024] x) => (float[N, 1024] y)
+{{ [a] a = Exp(x) [b] b = Sin(a) [c] c = Cos(a) [sum] d = Add(b, c) [y] y = Cos(d) }}"""
 
 
 def planned(path: Path, *shapes: str) -> tuple[MemoryPlan, MeasuredMemory]:
-    *_, last = run(Request(path, shape=shapes, threads=1))
-    assert isinstance(last, Finished)
-    plan: MemoryPlan = last.result
+    plan: MemoryPlan = finished(run(Request(path, shape=shapes, threads=1)))
     assert plan.measured is not None, plan.not_measured
     return plan, plan.measured
 
@@ -79,20 +65,10 @@ def test_a_run_has_in_use_what_can_be_counted_by_hand(tmp_path: Path, rows: int)
 def test_what_kernels_ask_for_is_in_use(tmp_path: Path) -> None:
     """An LSTM first multiplies its whole input by the weights of its four gates."""
     length, batch, size, hidden = 64, 32, 16, 64
-    weights = [
-        numpy_helper.from_array(np.full((1, 4 * hidden, width), 0.01, np.float32), name)
-        for name, width in (("w", size), ("r", hidden))
-    ]
-    shapes = {"x": [length, batch, size], "y": [length, 1, batch, hidden]}
-    ends = {
-        name: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-        for name, shape in shapes.items()
-    }
-    node = helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=hidden)
-    graph = helper.make_graph([node], "m", [ends["x"]], [ends["y"]], weights)
-    path = tmp_path / "m.onnx"
-    opsets = [helper.make_opsetid("", 18)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=9), path)
+    text = f"""m (float[{length}, {batch}, {size}] x) => (float[{length}, 1, {batch}, {hidden}] y)
+    <float[1, {4 * hidden}, {size}] w, float[1, {4 * hidden}, {hidden}] r>
+    {{ y = LSTM <hidden_size = {hidden}> (x, w, r) }}"""
+    path = write_weighted(tmp_path, HEAD + text)
     plan, measured = planned(path)
     assert measured.peak == plan.peak == 4 * length * batch * hidden
     assert measured.in_use >= measured.peak + 4 * (4 * length * batch * hidden)
@@ -100,24 +76,10 @@ def test_what_kernels_ask_for_is_in_use(tmp_path: Path) -> None:
 
 @told
 def test_the_setting_that_lowers_the_peak_is_measured(tmp_path: Path) -> None:
-    text = (
-        HEAD
-        + """
-m (float[256, 1024] x) => (float[256, 1024] y)
-<int64[1] zero = {0}, int64[1] one = {1}, int64[1] axis = {0}>
-{
-    a = Exp(x)
-    r = ReduceSum<keepdims = 0>(a)
-    c = Concat<axis = 0>(x, x)
-    d = Exp(c)
-    e = ReduceSum<keepdims = 0>(d)
-    f = Add(e, r)
-    g = Mul(x, f)
-    y = Add(g, f)
-}
-"""
-    )
-    path = write(tmp_path, text)
+    text = """m (float[256, 1024] x) => (float[256, 1024] y) {
+    a = Exp(x) r = ReduceSum<keepdims = 0>(a) c = Concat<axis = 0>(x, x) d = Exp(c)
+    e = ReduceSum<keepdims = 0>(d) f = Add(e, r) g = Mul(x, f) y = Add(g, f) }"""
+    path = write(tmp_path, HEAD + text)
     _, measured = planned(path)
     feed = {"x": np.ones((256, 1024), np.float32)}
     again = measured_memory(path, SessionSettings(threads=1, reuse_memory=False), feed)
@@ -128,15 +90,12 @@ m (float[256, 1024] x) => (float[256, 1024] y)
 def test_what_cannot_be_measured_is_said(tmp_path: Path) -> None:
     text = "m (float[4] x) => (float[1] y) <int64[1] i = {9}> { [pick] y = Gather(x, i) }"
     path = write(tmp_path, HEAD + text)
-    *_, last = run(Request(path))
-    assert isinstance(last, Finished)
-    plan: MemoryPlan = last.result
+    plan: MemoryPlan = finished(run(Request(path)))
     assert plan.measured is None
     assert "pick" in plan.not_measured
     assert any(line.startswith("measured     not: ") for line in memory_lines(plan))
-    *_, last = run(Request(path, measure=False))
-    assert isinstance(last, Finished)
-    assert (last.result.measured, last.result.not_measured) == (None, "")
+    plan = finished(run(Request(path, measure=False)))
+    assert (plan.measured, plan.not_measured) == (None, "")
 
 
 @told

@@ -103,6 +103,8 @@ def test_a_search_that_was_cut_goes_on_where_it_was(path: Path) -> None:
 
     models.write(path.parent, OVERFLOWS.replace("{300}", "{2}"))  # another model
     assert search(Request(path))[0]["kept"] == []
+    journals = [*(path.parent / "cache" / "trials").glob("search-*.jsonl")]
+    assert len(journals) == 3, "that of another seed, and of another model"
 
 
 def test_a_search_of_unsaved_edits_goes_on_where_it_was(path: Path) -> None:

@@ -39,6 +39,9 @@ PICKY = f"""{HEAD} picky (float[batch, length] x, int64[1] k) => (float[K] y) <i
 IMPOSSIBLE = f"""{HEAD} impossible (float[batch, length] x) => (float[K] y) <int64[1] s = {{7}}>
 {{ a = Concat <axis = 0> (x, x) [shaper] y = Reshape(a, s) }}"""
 
+WITH_A_DEFAULT = """<ir_version: 3, opset_import: ["" : 9]> old (float[N, 4] x, float[1] w) =>
+    (float[N, 4] y) <float[1] w = {2}> { y = Mul(x, w) }"""
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -186,6 +189,10 @@ def test_a_free_dimension_is_what_the_graph_demands_or_what_is_asked_for(
             " 128",
         )
     profile(picky, shape=("x:2x4",), layer_passes=0)
+    old = models.write(folder, WITH_A_DEFAULT, "old.onnx")
+    report, _ = profile(old, shape=("x:5x4",), layer_passes=0)
+    with report:
+        assert report.settings["input_shapes"] == {"x": [5, 4]}, "an initializer is not fed"
     report, _ = profile(model, dim=("N=6",))
     with report:
         assert report.layers[0].input_dims[0] == (6, 4)
@@ -229,9 +236,7 @@ def test_a_model_that_no_guess_can_run_says_what_was_tried(folder: Path) -> None
 def test_what_does_not_fit_is_refused_and_leaves_nothing(
     folder: Path, model: Path, more: dict[str, Any], kind: type[DldError], says: str
 ) -> None:
-    text = """<ir_version: 3, opset_import: ["" : 9]> old (float[N, 4] x, float[1] w) =>
-        (float[N, 4] y) <float[1] w = {2}> { y = Mul(x, w) }"""
-    model = models.write(folder, text)  # whose weights are listed among the inputs
+    model = models.write(folder, WITH_A_DEFAULT)
     (folder / "page.html").write_text("<html>")
     error = refused(kind, **{"model": model, **more})
     assert says in f"{error} {error.hint}"

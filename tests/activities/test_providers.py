@@ -11,7 +11,6 @@ from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.activities.providers import Request, run
 from dld_tui.core.errors import UsageError
-from dld_tui.core.events import Finished
 from dld_tui.core.model.operators.provider_tables import Cause, Support, tables
 from dld_tui.core.report.provider_support import (
     Basis,
@@ -20,6 +19,7 @@ from dld_tui.core.report.provider_support import (
     support_lines,
     support_table,
 )
+from tests.support.activities import finished
 from tests.support.cli import Dld
 from tests.support.models import PLAIN_BRANCHES, write
 
@@ -45,10 +45,9 @@ m (float[2, 2] x) => (float y) { a = Relu(x)  y = Det(a) }
 
 
 def found(request: Request) -> ProvidersResult:
-    *_, last = run(request)
-    assert isinstance(last, Finished)
-    assert isinstance(last.result, ProvidersResult)
-    return last.result
+    result = finished(run(request))
+    assert isinstance(result, ProvidersResult)
+    return result
 
 
 def of(result: ProvidersResult, name: str) -> ProviderSupport:
@@ -102,13 +101,6 @@ def test_a_report_beside_the_model_gives_shares_of_the_time(tmp_path: Path) -> N
     assert sum(node.share or 0.0 for node in of(result, "QNN").nodes) == pytest.approx(1.0)
 
 
-def test_an_unknown_provider_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as raised:
-        found(Request(write(tmp_path, MODEL), provider="Banana"))
-    assert raised.value.hint is not None
-    assert "OpenVINO GPU" in raised.value.hint
-
-
 @pytest.mark.skipif(importlib.util.find_spec("tensorrt_rtx") is None, reason="no TensorRT-RTX")
 def test_the_parser_of_an_installed_library_is_asked(tmp_path: Path) -> None:
     rtx = of(found(Request(write(tmp_path, DET), provider="TensorRT-RTX")), "NvTensorRTRTX")
@@ -130,3 +122,6 @@ def test_the_command_prints_lines_nodes_and_json(
     (provider,) = dld("providers", path, "--provider", "QNN", "--json").json["providers"]
     assert provider["basis"] == "table"
     assert provider["nodes"][0]["support"] == "not"
+    with pytest.raises(UsageError) as raised:
+        found(Request(path, provider="Banana"))
+    assert "OpenVINO GPU" in (raised.value.hint or "")

@@ -8,23 +8,17 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.refit import Request, run
-from dld_tui.backends.tensorrt import cuda, library
-from dld_tui.backends.tensorrt.library import use
-from dld_tui.core.codec import encode
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.events import Finished
+from tests.support.activities import finished
 from tests.support.engines import FIXED, built, write_model
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.fake_machine import install
 
 OTHER = FIXED.replace("0.6", "0.7")
 
 
 @pytest.fixture
 def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
-    fake = fake_tensorrt()
-    monkeypatch.setattr(library, "find_library", lambda choice: use(fake))
-    monkeypatch.setattr(cuda, "Cuda", lambda device: fake.fake.cuda)
-    return fake
+    return install(monkeypatch)
 
 
 @pytest.fixture
@@ -37,11 +31,8 @@ def engine(trt: Any, tmp_path: Path) -> Path:
 def test_a_new_engine_has_the_weights_of_the_model(trt: Any, engine: Path, tmp_path: Path) -> None:
     before = engine.read_bytes()
     model = write_model(tmp_path / "other.onnx", OTHER)
-    last = list(run(Request(engine, model, trust=True)))[-1]
-
-    assert isinstance(last, Finished)
-    assert encode(last.result)["engine"] == str(tmp_path / "small-refit.engine")
-    assert encode(last.result)["weights"] == 1
+    result = finished(run(Request(engine, model, trust=True)))
+    assert (result.engine, result.weights) == (tmp_path / "small-refit.engine", 1)
     assert (tmp_path / "small-refit.engine").read_bytes() == built(trt, OTHER, flags=("REFIT",))
     assert engine.read_bytes() == before
 

@@ -10,23 +10,19 @@ import onnx
 import onnxruntime
 import pytest
 from click.testing import CliRunner
-from onnx import helper, numpy_helper
+from onnx import numpy_helper
 
 from dld_tui.cli.jobs.accuracy import command
 from dld_tui.core.errors import InputError, UsageError
-
-Arrays = tuple[np.ndarray, np.ndarray]
+from tests.support.models import parse
 
 
 def write_classifier(path: Path, weights: np.ndarray, batch: str | int = "n") -> Path:
-    float32 = onnx.TensorProto.FLOAT
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", "w"], ["p"])], "g",
-        [helper.make_tensor_value_info("x", float32, [batch, 8])],
-        [helper.make_tensor_value_info("p", float32, [batch, 5])],
-        [numpy_helper.from_array(weights, "w")],
-    )  # fmt: skip
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
+    model = parse(
+        f"""<ir_version: 8, opset_import: ["" : 17]>
+        g (float[{batch}, 8] x) => (float[{batch}, 5] p) {{ p = MatMul (x, w) }}"""
+    )
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
     onnx.save(model, path)
     return path
 

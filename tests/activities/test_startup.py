@@ -10,8 +10,8 @@ import pytest
 from dld_tui.activities.startup import Request, run
 from dld_tui.backends.onnxruntime.startup import release_memory, why_elsewhere
 from dld_tui.core.errors import TimeLimitError
-from dld_tui.core.events import Finished
 from dld_tui.core.report.startup import SessionStartup
+from tests.support.activities import finished
 from tests.support.models import PLAIN_BRANCHES, write
 
 pytest.importorskip("onnxruntime")
@@ -23,9 +23,7 @@ LOG = """
 
 def test_the_stages_add_up_and_each_node_has_a_provider(tmp_path: Path) -> None:
     path = write(tmp_path, PLAIN_BRANCHES)
-    *_, last = run(Request(path, repeats=2, shape=("x:3x4",)))
-    assert isinstance(last, Finished)
-    found = last.result
+    found = finished(run(Request(path, repeats=2, shape=("x:3x4",))))
     assert isinstance(found, SessionStartup)
     assert sum(stage.ms for stage in found.stages) == pytest.approx(found.session_ms)
     assert [len(stage.repeats_ms) for stage in found.stages] == [2] * 6

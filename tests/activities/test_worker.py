@@ -1,3 +1,5 @@
+"""The worker refuses bad requests in one event, and says how an activity failed."""
+
 from __future__ import annotations
 
 import json
@@ -8,12 +10,12 @@ from typing import Any
 import pytest
 
 from dld_tui.core.events import Event, Failed, Finished, Log, event_from_line
-from tests.support.jobs import start
+from tests.support.jobs import fake_target, start
 
 pytestmark = pytest.mark.real_workers
 
 
-def serve(first_line: bytes, *, close: bool = True) -> tuple[list[Event | None], str, int]:
+def serve(first_line: bytes) -> tuple[list[Event | None], str, int]:
     """Run ``python -m dld_tui.activities.worker``; return its events, narration and status."""
     done = subprocess.run(
         [sys.executable, "-m", "dld_tui.activities.worker"],
@@ -76,58 +78,45 @@ def test_settings_are_checked_before_anything_runs() -> None:
 def test_limits_of_settings_are_checked() -> None:
     with start(["finish"], times=0) as job:
         event = job.wait()
-
     assert isinstance(event, Failed)
     assert (event.status, event.message) == (2, "--times is 0; the least is 1")
 
 
 def test_an_activity_that_cannot_be_imported_is_unavailable() -> None:
-    from tests.support.jobs import fake_target
-
     with fake_target().start("broken", {}) as job:
         event = job.wait()
-
     assert isinstance(event, Failed)
     assert event.status == 4
     assert "absent" in event.message
 
 
-def test_an_error_of_the_activity_keeps_its_status() -> None:
-    failure = last_of(["raise", "input", "the file is torn"])
-
-    assert (failure.message, failure.status) == ("the file is torn", 3)
-    assert failure.details is None
+@pytest.mark.parametrize(
+    ("steps", "status", "message"),
+    [
+        ([["raise", "input", "the file is torn"]], 3, "the file is torn"),
+        ([["raise", "space", "No space left on device"]], 5, "the disk is full"),
+        ([], 5, "the activity ended without a result"),
+        ([["finish_badly"]], 5, "not JSON"),
+    ],
+    ids=["an error of the activity", "a full disk", "no end", "a result that is not JSON"],
+)
+def test_a_failure_is_told_in_a_line(steps: list[Any], status: int, message: str) -> None:
+    failure = last_of(*steps)
+    assert message in failure.message
+    assert (failure.status, failure.details) == (status, None)
 
 
 def test_an_unexpected_error_is_reported_with_its_traceback() -> None:
     failure = last_of(["raise", "value", "surprise " * 1000])
-
-    assert failure.status == 5
-    assert failure.where == "fake"
+    assert (failure.status, failure.where) == (5, "fake")
     assert failure.message.startswith("unexpected ValueError: surprise")
     assert len(failure.message) <= 500
     assert "Traceback" in (failure.details or "")
     assert "fake_activity.py" in (failure.details or "")
 
 
-def test_a_full_disk_is_told_in_a_line() -> None:
-    failure = last_of(["raise", "space", "No space left on device"])
-
-    assert (failure.message, failure.status) == ("the disk is full", 5)
-    assert failure.details is None
-
-
-def test_a_script_without_an_end_is_a_failure() -> None:
-    assert last_of().message == "the activity ended without a result"
-
-
-def test_a_result_that_is_not_json_is_a_failure() -> None:
-    assert "not JSON" in last_of(["finish_badly"]).message
-
-
 def test_nothing_comes_after_the_terminal_event() -> None:
     with start(["finish", {"first": 1}], ["event", '{"event": "log", "text": "late"}']) as job:
         events = list(job.events())
-
     assert events[-1] == Finished({"first": 1})
     assert not any(isinstance(event, Log) for event in events)

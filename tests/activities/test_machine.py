@@ -1,4 +1,4 @@
-"""The self-test: its steps on the CPU and on the fake of TensorRT, and what a bad machine says."""
+"""What is told of a machine: the looks of the doctor, TensorRT's libraries, the self-test."""
 
 from __future__ import annotations
 
@@ -13,32 +13,35 @@ import pytest
 
 from dld_tui.activities import registry
 from dld_tui.activities import separate_process as apart
-from dld_tui.activities.machine import selftest
+from dld_tui.activities.machine import doctor, selftest, tensorrt_libraries
 from dld_tui.activities.machine.selftest import Request, run
-from dld_tui.backends.tensorrt import cuda, library, outputs, profiling
-from dld_tui.backends.tensorrt.library import use
+from dld_tui.backends.machine import probe
 from dld_tui.cli.jobs.results import show_selftest
+from dld_tui.core.codec import decode, encode
+from dld_tui.core.conversion.result import ComparedValues
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
-from dld_tui.core.events import Finished, Progress
+from dld_tui.core.events import Progress, result_of
 from dld_tui.core.machine.health import (
     FAILED,
+    GOOD,
     PASSED,
     SKIPPED,
     UNAVAILABLE,
+    Check,
     SelfTest,
     selftest_lines,
 )
 from dld_tui.core.params import from_json
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.activities import finished
+from tests.support.fake_machine import install
 
 pytest.importorskip("onnxruntime")
 
 
 def tried(**settings: Any) -> SelfTest:
-    *_, last = run(Request(**settings))
-    assert isinstance(last, Finished)
-    assert isinstance(last.result, SelfTest)
-    return last.result
+    result = finished(run(Request(**settings)))
+    assert isinstance(result, SelfTest)
+    return result
 
 
 def here(
@@ -47,22 +50,15 @@ def here(
     loaded = registry.load(activity)
     if activity.startswith("profile_"):  # neither is faster when it is warm
         settings = {"duration": 0.05, "warm_up_ms": 5.0, **settings}
-    *_, last = loaded.run(from_json(loaded.request, settings))
+    result = finished(loaded.run(from_json(loaded.request, settings)))
     yield Progress(0)
-    assert isinstance(last, Finished)
-    return last.result
+    return result
 
 
 @pytest.fixture
 def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
-    fake = fake_tensorrt()
-    fake.fake.values = lambda name, value: value
     monkeypatch.setattr(selftest._Bench, "ask", here)
-    monkeypatch.setattr(library, "find_library", lambda choice: use(fake))
-    for module in (cuda, outputs):
-        monkeypatch.setattr(module, "Cuda", lambda device: fake.fake.cuda)
-    monkeypatch.setattr(profiling, "Cuda", lambda device, spin=False: fake.fake.cuda)
-    return fake
+    return install(monkeypatch)
 
 
 @pytest.mark.slow
@@ -81,22 +77,22 @@ def test_steps_on_the_cpu(tmp_path: Path) -> None:
     assert "onnxruntime" in [check["name"] for check in written["checks"]]
 
 
-@pytest.mark.broad
+@pytest.mark.parametrize(("after", "said"), [(2, "3 nodes to 2, the same values"), (3, "")])
 def test_a_simplifier_that_folds_nothing_is_missing(
-    trt: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int, said: str
 ) -> None:
     def ask(self: Any, activity: str, **settings: Any) -> Generator[Progress, None, Any]:
-        if activity == "convert_sanitize":
-            return SimpleNamespace(before=SimpleNamespace(nodes=3), after=SimpleNamespace(nodes=3))
-        return (yield from here(self, activity, **settings))
+        yield Progress(0)
+        before, made = SimpleNamespace(nodes=3), SimpleNamespace(nodes=after)
+        return SimpleNamespace(before=before, after=made, values=ComparedValues({}, True))
 
     monkeypatch.setattr(selftest._Bench, "ask", ask)
-    states = {step.step: (step.status, step.detail) for step in tried(backend="cpu").rows}
-    missing = [detail for status, detail in states.values() if status == UNAVAILABLE]
-    assert [detail.split(" of")[0] for detail in missing] == [
-        "no simplifier that is installed folds anything"
-    ]
-    assert {status for status, _ in states.values()} == {PASSED, UNAVAILABLE}
+    bench = selftest._Bench(Request(), tmp_path, tmp_path / "m.onnx")
+    if said:
+        assert result_of(bench._simplified()) == said
+        return
+    with pytest.raises(UnavailableError, match="no simplifier that is installed folds anything"):
+        result_of(bench._simplified())
 
 
 @pytest.mark.broad
@@ -145,14 +141,8 @@ def test_a_result_that_is_none_is_a_failure_with_its_traceback(
 
 
 def asked(folder: Path, activity: str, limit: float = 60, **settings: Any) -> Any:
-    work = selftest._Bench(Request(limit=limit), folder, folder / "m.onnx").ask(
-        activity, **settings
-    )
-    while True:
-        try:
-            next(work)
-        except StopIteration as stop:
-            return stop.value
+    bench = selftest._Bench(Request(limit=limit), folder, folder / "m.onnx")
+    return result_of(bench.ask(activity, **settings))
 
 
 @pytest.mark.broad
@@ -168,3 +158,34 @@ def test_an_activity_in_a_process_of_its_own(
     monkeypatch.setattr(apart, "__name__", "tests.support.crash")
     with pytest.raises(ActivityError, match="crashed: SIGABRT"):
         asked(tmp_path, "doctor")
+
+
+def test_every_look_of_the_doctor_is_told_before_and_its_checks_are_in_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    check = Check("GPU", "GPU 0", GOOD, "fast")
+    monkeypatch.setattr(probe, "steps", lambda: [("one", list), ("two", lambda: [check])])
+    events = list(doctor.run(doctor.Request()))
+    told = [(event.done, event.stage) for event in events if isinstance(event, Progress)]
+    assert told == [(0, "one"), (1, "two")]
+    checks = finished(events).checks
+    assert checks[-1] == check
+    assert {one.group for one in checks} == {"Python", "Folders", "GPU"}
+
+
+def test_all_libraries_of_tensorrt_are_told_with_reasons(tmp_path: Path) -> None:
+    module = tmp_path / "good" / "tensorrt_rtx"
+    module.mkdir(parents=True)
+    (module / "__init__.py").write_text(
+        "__version__ = '9.9'\nclass Builder: pass\nclass BuilderFlag: TF32 = 1\n",
+        encoding="utf-8",
+    )
+    folders = (str(module.parent), str(tmp_path / "gone"))
+    *steps, last = tensorrt_libraries.run(tensorrt_libraries.Request(folders))
+    assert all(isinstance(step, Progress) and step.total == 4 for step in steps)
+    result = json.loads(json.dumps(encode(finished([last]))))
+    found = decode(tensorrt_libraries.Result, result).libraries
+    assert [facts.name for facts in found][:2] == ["tensorrt", "tensorrt_rtx"]
+    assert (found[2].version, found[2].world, found[2].why) == ("9.9", "strong", "")
+    assert found[2].flags == {"TF32"}
+    assert found[3].why == "the folder does not exist"
