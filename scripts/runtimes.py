@@ -18,7 +18,7 @@ from packaging.requirements import Requirement
 from scripts.resolve import ROOT, declared
 
 TESTED = (
-    "tests/backends/test_converted.py",
+    "tests/backends/test_value_check.py",
     "tests/backends/test_onnxruntime.py",
     "tests/backends/test_onnxruntime_errors.py",
     "tests/backends/test_onnxruntime_options.py",
