@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import ClassVar
 
 import pytest
 from textual.binding import Binding
@@ -21,17 +20,24 @@ from tests.support.tui import HostApp
 
 
 class Pane(Commands, Static, can_focus=True):
+    """Notes what ran, how often it was asked for its conditions, and of which actions."""
+
     SCOPE = WorkspaceScreen.SCOPE
-    now: ClassVar[set[str]] = {"document"}
-    ran: ClassVar[list[str]] = []
 
-    def conditions(self) -> set[str]:
-        return self.now
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
+    def __init__(self) -> None:
+        self.now, self.ran, self.asked = {"document"}, list[str](), 0
+        self.of: list[str] = []
+        super().__init__("x")
         self.history = SimpleNamespace(undo=lambda: self.ran.append("undo"))
         self.navigation = SimpleNamespace(go_to_pane=self.ran.append)
+
+    def conditions(self) -> set[str]:
+        self.asked += 1
+        return self.now
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        self.of.append(str(parameters[0]) if parameters else action)
+        return super().check_action(action, parameters)
 
 
 def test_bindings_have_ids_help_and_the_shown_key() -> None:
@@ -43,58 +49,33 @@ def test_bindings_have_ids_help_and_the_shown_key() -> None:
         assert (binding.id, binding.tooltip, binding.show) == (row.id, row.help, row.footer)
 
 
-async def test_a_command_runs_only_while_its_facts_hold() -> None:
-    app = HostApp(lambda: Pane("x"))
+async def test_a_command_runs_while_its_conditions_hold_which_are_asked_for_once() -> None:
+    app = HostApp(Pane)
     async with app.run_test() as pilot:
         pane = app.query_one(Pane)
+        pane.focus()
         await pilot.press("u", "3")
         assert pane.ran == ["3"]
         enabled = {b.binding.id: b.enabled for b in app.screen.active_bindings.values()}
-        assert enabled["edit.undo"] is False
-        assert enabled["model.save_as"] is True
+        assert (enabled["edit.undo"], enabled["model.save_as"]) == (False, True)
         pane.now.add("can_undo")
         await pilot.press("u")
         assert pane.ran == ["3", "undo"]
-
-
-async def test_facts_are_asked_for_once_in_a_look_at_all_bindings() -> None:
-    class Counting(Pane):
-        asked: ClassVar[int] = 0
-
-        def conditions(self) -> set[str]:
-            type(self).asked += 1
-            return self.now
-
-    app = HostApp(lambda: Counting("x"))
-    async with app.run_test():
-        pane = app.query_one(Counting)
-        pane.focus()
-        Counting.asked = 0
-        assert len(app.screen.active_bindings) > 10
-        many = Counting.asked
-        with same_conditions():
-            assert len(app.screen.active_bindings) > 10
-        assert many > 10
-        assert Counting.asked == many + 1
-
-
-async def test_one_key_is_looked_up_without_asking_of_the_others() -> None:
-    class Asked(Pane):
-        of: ClassVar[list[str]] = []
-
-        def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-            self.of.append(str(parameters[0]) if parameters else action)
-            return super().check_action(action, parameters)
-
-    app = HostApp(lambda: Asked("x"))
-    async with app.run_test():
-        app.query_one(Asked).focus()
+        # One key is looked up without asking of the others.
         active = app.screen.active_bindings
         assert {key: binding_of(app.screen, key) for key in active} == active
         assert binding_of(app.screen, "f24") is None
-        Asked.of.clear()
+        pane.of.clear()
         binding_of(app.screen, "u")
-        assert Asked.of == ["history.undo"]
+        assert pane.of == ["history.undo"]
+        # In a look at all bindings conditions are asked for once.
+        pane.asked = 0
+        assert len(app.screen.active_bindings) > 10
+        alone = pane.asked
+        with same_conditions():
+            assert len(app.screen.active_bindings) > 10
+        assert alone > 10
+        assert pane.asked == alone + 1
 
 
 def test_a_hint_has_the_keys_that_were_told_last() -> None:
