@@ -39,16 +39,13 @@ def test_sentinels_lead_back_to_their_payload(source: Source) -> None:
         assert sentinel.startswith(blobs.nonce)
 
 
-def test_other_bytes_are_no_sentinel(source: Source) -> None:
+def test_other_bytes_and_what_was_forgotten_are_no_sentinel(source: Source) -> None:
     blobs, other = BlobTable(), BlobTable()
     sentinel = blobs.add(Blob(source, 0, 1, "raw_data"))
     assert other.get(sentinel) is None
     assert other.get(other.nonce + sentinel[len(other.nonce) :]) is None  # no such number
     for wrong in (b"", sentinel[:-1], sentinel + b"0", bytes(32), sentinel[:-1] + b"x"):
         assert blobs.get(wrong) is None
-
-
-def test_forgetting_takes_back_the_last_ones(source: Source) -> None:
     blobs = BlobTable()
     kept = blobs.add(Blob(source, 0, 1, "raw_data"))
     dropped = blobs.add(Blob(source, 1, 1, "raw_data"))

@@ -235,16 +235,13 @@ def test_allowing_links_allows_nothing_else(folder: Path) -> None:
             resolve_external(model, location, allow_linked=True)
 
 
-def test_payloads_are_ranges_of_one_shared_file(folder: Path) -> None:
+def test_entries_name_ranges_of_one_shared_file(folder: Path) -> None:
     files = ExternalFiles(folder / "m.onnx")
     first = files.blob({"location": "w.bin", "offset": "10", "length": "5"})
     second = files.blob({"location": "w.bin", "offset": " 20 ", "length": "180", "evil": "x"})
     assert first.read() == bytes(range(10, 15))
     assert second.read(0, 1) == b"\x14"
     assert first.source is second.source
-
-
-def test_entries_without_a_length_take_what_the_tensor_needs(folder: Path) -> None:
     files = ExternalFiles(folder / "m.onnx")
     assert files.blob({"location": "w.bin"}).length == 200
     assert files.blob({"location": "w.bin", "offset": "150"}).length == 50

@@ -28,7 +28,7 @@ def test_varints(value: int, encoded: bytes) -> None:
     assert read_varint(b"x" + encoded + b"y", 1) == (value, 1 + len(encoded))
 
 
-def test_varint_limits() -> None:
+def test_varints_and_tags() -> None:
     assert read_varint(b"\xff" * 9 + b"\x01", 0) == (2**64 - 1, 10)
     assert read_varint(b"\x81\x80\x00", 0) == (1, 3)  # longer than needed, but legal
     with pytest.raises(ValueError, match="more than 10 bytes"):
@@ -37,6 +37,11 @@ def test_varint_limits() -> None:
         read_varint(b"\xff" * 11, 0, 5)
     with pytest.raises(IndexError):
         read_varint(b"\xff\xff", 0)
+    expected = {
+        field.number: tag_of(field.number, 2 if field.cpp_type in (9, 10) else 0)
+        for field in onnx.ModelProto.DESCRIPTOR.fields
+    }
+    assert expected == MODEL_TAGS
 
 
 PAYLOADS = {"raw_data", "float_data", "int32_data", "int64_data", "uint64_data", "double_data", "s"}
@@ -94,14 +99,6 @@ def test_tables_are_those_of_the_onnx_package(kind: Kind, message: type) -> None
     }
     assert kind.keys() == expected.keys()
     assert all(kind[tag] is target or kind[tag] == target for tag, target in expected.items())
-
-
-def test_model_tags_are_those_of_the_onnx_package() -> None:
-    expected = {
-        field.number: tag_of(field.number, 2 if field.cpp_type in (9, 10) else 0)
-        for field in onnx.ModelProto.DESCRIPTOR.fields
-    }
-    assert expected == MODEL_TAGS
 
 
 @given(

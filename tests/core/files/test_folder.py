@@ -48,7 +48,7 @@ def test_the_nearest_folder_comes_first(tmp_path: Path) -> None:
     assert steps == [1, 1]
 
 
-def test_loops_pipes_broken_links_and_closed_folders_do_no_harm(tmp_path: Path) -> None:
+def test_what_cannot_be_read_does_no_harm(tmp_path: Path) -> None:
     touch(tmp_path / "m.onnx")
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "gone.onnx").symlink_to(tmp_path / "nowhere")
@@ -56,9 +56,6 @@ def test_loops_pipes_broken_links_and_closed_folders_do_no_harm(tmp_path: Path) 
     os.mkfifo(tmp_path / "pipe.onnx")
     (tmp_path / "folder.onnx").mkdir()
     assert sorted(names(scan(tmp_path), tmp_path)) == ["linked.onnx", "m.onnx"]
-
-
-def test_a_folder_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert scan(tmp_path / "nowhere").note == "1 folder cannot be read"
 
 

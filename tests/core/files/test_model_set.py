@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.core.errors import SaveError
 from dld_tui.core.files.blobs import Blob, BlobTable
 from dld_tui.core.files.external import ExternalFiles, named_data_files, remove_unused
-from dld_tui.core.files.model_set import DataFile, ModelSet, plan_model, unused_data_name
+from dld_tui.core.files.model_set import ModelSet, plan_model, unused_data_name
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from tests.support.payloads import raw_tensor, typed_tensors, weights, write_model
@@ -273,16 +273,6 @@ def test_a_failed_save_leaves_nothing_new(
         Opened(external).save(target)
     assert names(tmp_path / "to") == ["m.onnx"]
     assert target.read_bytes() == b"old"
-
-
-def test_data_file_pads_to_pages(tmp_path: Path) -> None:
-    opened = Opened(weights(tmp_path / "m.onnx", [5000, 6000]))
-    model = onnx.ModelProto.FromString(opened.skeleton)
-    blobs = [opened.blobs.get(tensor.raw_data) for tensor in model.graph.initializer]
-    data = DataFile("d")
-    offsets = [data.add(blob) for blob in blobs if blob is not None]
-    assert offsets == [0, 8192]
-    assert data.length == 8192 + 6000
 
 
 def test_progress_covers_both_files(tmp_path: Path) -> None:

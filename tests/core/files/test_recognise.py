@@ -167,9 +167,14 @@ def test_any_content_comes_to_an_end(tmp_path: Path) -> None:
             kind_of(tmp_path, text)
 
 
-def test_titles_fit_a_sentence() -> None:
+def test_titles_and_words_fit_a_sentence() -> None:
     assert FileKind.ORT_PROFILE.title == "an ONNX Runtime profile"
     assert len({kind.title for kind in FileKind}) == len(FileKind)
+    rtx = known(engine_header(head(b"vtrt", 1, 7, 1, 116, mask=10)))
+    assert rtx.text == "TensorRT-RTX 1.7.1.116 for compute capability 8.0, 8.9"
+    assert EngineHeader("TensorRT", "").text == (
+        "an unknown version of TensorRT: its header does not tell"
+    )
 
 
 def test_real_files(real_files: Path) -> None:
@@ -235,14 +240,6 @@ def head(magic: bytes, *version: int, serialization: int = 0, mask: int = 0) -> 
 )
 def test_header(data: bytes, expected: EngineHeader | None) -> None:
     assert engine_header(data) == expected
-
-
-def test_words() -> None:
-    rtx = known(engine_header(head(b"vtrt", 1, 7, 1, 116, mask=10)))
-    assert rtx.text == "TensorRT-RTX 1.7.1.116 for compute capability 8.0, 8.9"
-    assert EngineHeader("TensorRT", "").text == (
-        "an unknown version of TensorRT: its header does not tell"
-    )
 
 
 def test_recognise_says_who_wrote_it(tmp_path: Path) -> None:

@@ -19,12 +19,17 @@ def message_of(path: Path | str) -> str:
     return raised.value.message
 
 
-def test_reads_ranges(tmp_path: Path) -> None:
+def test_ranges_are_read_and_links_followed_where_wanted(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(bytes(range(100)))
     source = Source.open(tmp_path / "f")
     assert source.size == 100
     assert source.read(10, 5) == bytes(range(10, 15))
     assert source.read(100, 0) == b""
+    (tmp_path / "f").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("f")
+    assert Source.open(tmp_path / "link").read(0, 7) == b"content"
+    with pytest.raises(InputError):
+        Source.open(tmp_path / "link", follow_link=False)
 
 
 @pytest.mark.parametrize("huge", [1 << 30, 1])
@@ -78,14 +83,6 @@ def test_never_waits_for_what_is_no_regular_file(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(os.path.relpath(tmp_path / "socket"))
         assert message_of(tmp_path / "socket") == "Not a regular file"
-
-
-def test_link_is_followed_only_where_wanted(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"content")
-    (tmp_path / "link").symlink_to("f")
-    assert Source.open(tmp_path / "link").read(0, 7) == b"content"
-    with pytest.raises(InputError):
-        Source.open(tmp_path / "link", follow_link=False)
 
 
 def test_a_file_that_shrinks_is_an_error_not_a_crash(tmp_path: Path) -> None:

@@ -18,13 +18,10 @@ def source(tmp_path: Path) -> Source:
     return Source.open(tmp_path / "f")
 
 
-def test_a_skeleton_without_sentinels_is_one_piece() -> None:
+def test_a_skeleton_is_one_piece_and_payloads_stay_references(tmp_path: Path) -> None:
     model = helper.make_model(helper.make_graph([], "g", [], [])).SerializeToString()
     assert splice(model, BlobTable()) == [model]
     assert splice(b"", BlobTable()) == [b""]
-
-
-def test_payloads_stay_references(tmp_path: Path) -> None:
     path = weights(tmp_path / "m.onnx", [5000, 300_000, 7000])
     skeleton, blobs = cut_file(path, 4096)
     pieces = splice(skeleton, blobs)

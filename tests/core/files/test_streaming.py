@@ -36,9 +36,19 @@ def written(path: Path, pieces: list[bytes | Blob], count: ByteCount | None = No
     return path.read_bytes()
 
 
-def test_writes_pieces_of_all_sizes(tmp_path: Path, source: Source) -> None:
+def test_pieces_of_all_sizes_are_written_and_every_byte_counted(
+    tmp_path: Path, source: Source
+) -> None:
     pieces = pieces_of(source)
     assert written(tmp_path / "out", pieces) == expected(pieces)
+    pieces = pieces_of(source)
+    total = len(expected(pieces))
+    seen: list[tuple[int, int]] = []
+    count = ByteCount(total, lambda done, of: seen.append((done, of)))
+    written(tmp_path / "out", pieces, count)
+    assert seen[0] == (0, total)
+    assert seen[-1] == (total, total)
+    assert seen == sorted(seen)
 
 
 def test_holes_of_large_payloads_take_no_room(tmp_path: Path, source: Source) -> None:
@@ -100,17 +110,6 @@ def test_other_errors_of_the_kernel_are_passed_on(
     monkeypatch.setattr(os, "copy_file_range", refuse)
     with pytest.raises(OSError, match="No space left"):
         written(tmp_path / "out", pieces_of(source))
-
-
-def test_counts_every_byte(tmp_path: Path, source: Source) -> None:
-    pieces = pieces_of(source)
-    total = len(expected(pieces))
-    seen: list[tuple[int, int]] = []
-    count = ByteCount(total, lambda done, of: seen.append((done, of)))
-    written(tmp_path / "out", pieces, count)
-    assert seen[0] == (0, total)
-    assert seen[-1] == (total, total)
-    assert seen == sorted(seen)
 
 
 def test_stops_between_parts(tmp_path: Path, source: Source) -> None:

@@ -69,11 +69,8 @@ def test_what_is_no_size(text: str) -> None:
         mebibytes(text)
 
 
-def test_lists_keep_what_brackets_and_quotes_hold() -> None:
+def test_lists_and_names_keep_what_brackets_quotes_and_colons_hold() -> None:
     assert split_items("a:[1,2],'b,c':fp16, d,,") == ["a:[1,2]", "'b,c':fp16", "d"]
-
-
-def test_names_may_hold_colons() -> None:
     assert named_value("'a,b':fp16") == ("a,b", "fp16")
     assert named_value("scope::x:0:fp16") == ("scope::x:0", "fp16")
     for text in ("fp16", ":fp16"):

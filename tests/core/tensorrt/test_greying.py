@@ -42,23 +42,17 @@ def settings(**values: object) -> BuildSettings:
     return BuildSettings(Path("m.onnx"), **values)  # type: ignore[arg-type]
 
 
-def test_what_a_library_lacks_is_greyed() -> None:
+def test_what_a_library_lacks_is_greyed_with_the_reason() -> None:
     found = reasons(WEAK)
     assert not {"fp16", "int8", "tf32", "optimization_level", "typing"} & set(found)
     assert found["bf16"] == "TensorRT 10.13.0 has no such flag"
     assert found["tiling_level"] == "TensorRT 10.13.0 cannot do this"
-
-
-def test_strong_typing_greys_types_with_another_reason() -> None:
     found = reasons(STRONG)
     assert found["fp16"] == found["int8"] == "types come from the model"
     assert found["calibration_cache"] == "nothing is calibrated"
     assert found["typing"] == "always strongly typed"
     assert "layer_precision" not in found
     assert "tf32" not in found
-
-
-def test_an_unusable_library_greys_nothing() -> None:
     assert reasons(LibraryCapabilities("tensorrt", "tensorrt", why="not installed")) == {}
 
 
@@ -68,10 +62,11 @@ def test_every_reason_is_of_a_setting() -> None:
     assert set(reasons(LibraryCapabilities("t", "tensorrt"))) <= names
 
 
-def test_defaults_are_never_refused() -> None:
+def test_defaults_are_never_refused_and_all_that_is_wrong_at_once() -> None:
     assert refused(settings(), WEAK) == []
     assert refused(settings(), STRONG) == []
     assert refused(settings(), LibraryCapabilities("t", "tensorrt")) == []
+    assert len(refused(settings(bf16=True, tiling_level=3, gpu_fallback=True), WEAK)) == 3
 
 
 @pytest.mark.parametrize("typing", ["strong", "obey"])
@@ -101,10 +96,6 @@ def test_what_cannot_be_done_is_refused(
     problems = refused(settings(**values), facts)
     assert len(problems) == 1
     assert reason in problems[0]
-
-
-def test_all_that_is_wrong_is_said_at_once() -> None:
-    assert len(refused(settings(bf16=True, tiling_level=3, gpu_fallback=True), WEAK)) == 3
 
 
 def test_what_rtx_takes_and_does_not_heed_is_refused() -> None:

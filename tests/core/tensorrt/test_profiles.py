@@ -68,12 +68,11 @@ def test_ranges_by_trtexec_and_polygraphy_spellings(tmp_path: Path) -> None:
     ]
 
 
-def test_usual_shapes_alone_stand_for_all_and_names_tell_the_others(tmp_path: Path) -> None:
+def test_usual_shapes_stand_for_all_that_their_names_tell(tmp_path: Path) -> None:
     found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=("image:2x3x8x8",)))
     assert found == [{"image": same(2, 3, 8, 8), "other": same(2, 4)}]
-
-
-def test_an_input_that_comes_again_begins_the_next_profile(tmp_path: Path) -> None:
+    found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=("im*e:1x3x8x8",)))
+    assert found[0]["image"] == same(1, 3, 8, 8)
     texts = ("image:1x3x8x8", "image:2x3x9x9")
     found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
     assert [profile["image"] for profile in found] == [same(1, 3, 8, 8), same(2, 3, 9, 9)]
@@ -89,11 +88,6 @@ def test_profiles_by_number(tmp_path: Path) -> None:
     )
     assert found[0]["image"] == same(1, 3, 4, 4)
     assert found[1]["image"] == Range((1, 3, 8, 8), (2, 3, 8, 8), (2, 3, 8, 8))
-
-
-def test_wildcards(tmp_path: Path) -> None:
-    found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=("im*e:1x3x8x8",)))
-    assert found[0]["image"] == same(1, 3, 8, 8)
 
 
 def test_profiles_of_the_model(tmp_path: Path) -> None:

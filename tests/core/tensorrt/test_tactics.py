@@ -44,6 +44,12 @@ def test_a_replay_file_holds_the_choices() -> None:
     assert json.loads(text)["polygraphy_class"] == "TacticReplayData"
     stored = decode(Tactic, json.loads(json.dumps(encode(TACTIC))))
     assert (stored, stored.name, stored.ms) == (TACTIC, "kernel", 0.25)
+    assert replace(TACTIC, name="other", ms=9.0) == TACTIC
+    assert by_time([Tactic(1), Tactic(2, ms=2.0), Tactic(3, ms=1.0), Tactic(2)]) == (
+        Tactic(3), Tactic(2), Tactic(1),
+    )  # fmt: skip
+    assert TACTIC.shown == "kernel (0x7:0xfffffffffffffffb)"
+    assert replace(TACTIC, name="").shown == "0x7:0xfffffffffffffffb half→half+half"
 
 
 def test_polygraphy_reads_what_is_written() -> None:
@@ -62,15 +68,6 @@ def test_polygraphy_reads_what_is_written() -> None:
 def test_other_files_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="not a tactic replay file"):
         parse_replay(text, "x")
-
-
-def test_names_and_times_do_not_count() -> None:
-    assert replace(TACTIC, name="other", ms=9.0) == TACTIC
-    assert by_time([Tactic(1), Tactic(2, ms=2.0), Tactic(3, ms=1.0), Tactic(2)]) == (
-        Tactic(3), Tactic(2), Tactic(1),
-    )  # fmt: skip
-    assert TACTIC.shown == "kernel (0x7:0xfffffffffffffffb)"
-    assert replace(TACTIC, name="").shown == "0x7:0xfffffffffffffffb half→half+half"
 
 
 def test_what_was_measured_is_in_the_log() -> None:

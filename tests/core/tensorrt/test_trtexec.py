@@ -129,17 +129,11 @@ def test_printed_for_10() -> None:
     )
 
 
-def test_printed_for_11_without_what_is_gone() -> None:
+def test_printed_for_11() -> None:
     text = print_command(BuildRequest(Path("m.onnx"), fp16=True, typing="strong"), "11")
     assert text.endswith("--stronglyTyped --skipInference # trtexec 11 has no: --fp16")
-
-
-def test_names_with_colons_are_quoted_for_trtexec_and_for_the_shell() -> None:
     text = print_command(BuildRequest(Path("m.onnx"), opt_shapes=("x:0:1x3",)))
     assert """ "--optShapes='x:0':1x3" """ in text
-
-
-def test_defaults_of_11_are_turned_off() -> None:
     text = print_command(ProfileRequest(Path("m.onnx")), "11.1")
     assert "--noCudaGraph --noSpinWait --includeDataTransfers" in text
     text = print_command(ProfileRequest(Path("m.onnx"), use_cuda_graph=True), "10.3")
@@ -304,15 +298,12 @@ def test_commands_of_collected_logs(real_files: Path) -> None:
     assert found > 5
 
 
-def test_the_same_spelling_is_declared_once() -> None:
+def test_what_a_command_declares() -> None:
     for request in (BuildRequest, ProfileRequest):
         spellings = [s for setting in settings_of(request) for s in setting.param.spellings]
         assert len(spellings) == len(set(spellings))
         flags = {flag for setting in settings_of(request) for flag, _ in setting.param.flags}
         assert not flags & set(spellings)
-
-
-def test_all_fields_are_settings() -> None:
     for request in (BuildRequest, ProfileRequest):
         assert {f.name for f in dataclasses.fields(request)} == {
             s.name for s in settings_of(request)

@@ -37,17 +37,18 @@ def test_readers_of_a_no_op_read_what_it_reads() -> None:
     assert ends(folded[1]) == (["t", "t"], ["y"])
 
 
-def test_a_no_op_at_the_end_names_the_output() -> None:
+def test_no_ops_at_ends_of_several_inputs_and_in_circles() -> None:
     chain = layers(("a", "kgen", ["x"], ["t"]), ("n", "NoOp", ["t"], ["y"]))
     assert ends(fold(chain, frozenset({"x", "y"}))[0]) == (["x"], ["y"])
-
-
-def test_a_no_op_of_several_inputs() -> None:
     chain = layers(("n", "NoOp", ["s", "t"], ["u"]), ("b", "kgen", ["u"], ["y"]))
     [reader] = fold(chain, frozenset())
     # It reads one tensor of its own dimensions, which is written in two parts.
     assert ends(reader) == (["u"], ["y"])
     assert reader.inputs[0].source_names == ("s", "t")
+    chain = layers(
+        ("n", "NoOp", ["u"], ["t"]), ("m", "NoOp", ["t"], ["u"]), ("b", "kgen", ["t"], ["y"])
+    )
+    assert len(fold(chain, frozenset())) == 1
 
 
 def test_a_view_keeps_the_dimensions_format_and_bytes_of_its_reader() -> None:
@@ -73,13 +74,6 @@ def test_a_view_keeps_the_dimensions_format_and_bytes_of_its_reader() -> None:
 
 def _of(name: str, dims: list[int], form: str) -> JSON:
     return {"Name": name, "Dimensions": list(dims), "Format/Datatype": form}
-
-
-def test_no_ops_in_a_circle_end() -> None:
-    chain = layers(
-        ("n", "NoOp", ["u"], ["t"]), ("m", "NoOp", ["t"], ["u"]), ("b", "kgen", ["t"], ["y"])
-    )
-    assert len(fold(chain, frozenset())) == 1
 
 
 def test_constants_belong_to_their_readers() -> None:

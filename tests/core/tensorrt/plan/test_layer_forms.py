@@ -153,20 +153,14 @@ def test_damage_is_one_line(text: str, message: str) -> None:
     assert str(caught.value) == f"f.json: {message}"
 
 
-def test_what_is_no_number_is_unknown() -> None:
-    assert parsed('{"a": NaN, "b": "x\x1ey"}', "f") == {"a": None, "b": "x\x1ey"}
-
-
 def test_layers_one_after_another() -> None:
     divided = '--- Layer 0 ---\n{"Name": "a"}\n--- Layer 1 ---\n{"Name": "b"}\n'
     assert documents(divided, "f") == ([{"Name": "a"}, {"Name": "b"}], [])
     assert documents('{"Name": "a"}\n{"Name": "b"}', "f")[0] == [{"Name": "a"}, {"Name": "b"}]
-
-
-def test_a_damaged_layer_is_left_out() -> None:
     found, notes = documents('--- Layer 0 ---\n{"Name": "a"}\n--- Layer 1 ---\n{"Na', "f")
     assert found == [{"Name": "a"}]
     assert notes == ["1 of the layers are not complete JSON and left out"]
+    assert parsed('{"a": NaN, "b": "x\x1ey"}', "f") == {"a": None, "b": "x\x1ey"}
 
 
 def test_encodings(tmp_path: Path) -> None:

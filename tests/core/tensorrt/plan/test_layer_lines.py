@@ -36,10 +36,13 @@ def test_the_inspectors_line() -> None:
     assert layer["Metadata"] == "[ONNX Layer: conv]\x1e[ONNX Layer: relu]"
 
 
-def test_layers_without_tensors() -> None:
+def test_layers_without_tensors_and_lines_of_others() -> None:
     line = "Name: __mye1_myl0_0, LayerType: shape_call, Inputs: [], Outputs: [], TacticName: ,"
     layer = known(layer_of_line(line + " StreamId: 0, Metadata:"))
     assert (layer["Inputs"], layer["Outputs"], layer["StreamId"]) == ([], [], 0)
+    assert layer_of_line("Bindings:") is None
+    assert layer_of_line("Name: only") is None
+    assert layer_of_line("Layer(x): " + "a, " * 50_000) is None
 
 
 def test_verbose_lines_of_8_4_and_10() -> None:
@@ -68,12 +71,6 @@ def test_verbose_lines_of_8_4_and_10() -> None:
         {"Name": "y", "Dimensions": [-1, 10], "Format/Datatype": "Float"},
         {"Name": "z", "Dimensions": [-1], "Format/Datatype": "Int64"},
     ]
-
-
-def test_other_lines_are_no_layers() -> None:
-    assert layer_of_line("Bindings:") is None
-    assert layer_of_line("Name: only") is None
-    assert layer_of_line("Layer(x): " + "a, " * 50_000) is None
 
 
 def test_a_file_of_lines() -> None:

@@ -59,16 +59,34 @@ def test_a_layer_of_one_node(abcd: Document) -> None:
 
 
 @pytest.mark.parametrize(
-    "name",
-    ["a + b + c", "PWN(a, b) + c", "PWN(PWN(a, PWN(b)), c)", "a + b || c", "a + PWN(b) || PWN(c)"],
-)
-def test_joins(abcd: Document, name: str) -> None:
-    found = mapped(abcd, name)
-    assert (names_of(found), found.how, found.confidence) == (["a", "b", "c"], "join", "exact")
-
-
-def test_profile_suffix_is_no_part_of_the_name(abcd: Document) -> None:
-    assert names_of(mapped(abcd, "a + b [profile 1]")) == ["a", "b"]
+    ("name", "metadata", "nodes", "how", "confidence", "missing"),
+    [
+        ("a + b + c", "", "abc", "join", "exact", ()),
+        ("PWN(a, b) + c", "", "abc", "join", "exact", ()),
+        ("PWN(PWN(a, PWN(b)), c)", "", "abc", "join", "exact", ()),
+        ("a + b || c", "", "abc", "join", "exact", ()),
+        ("a + PWN(b) || PWN(c)", "", "abc", "join", "exact", ()),
+        ("a + b [profile 1]", "", "ab", "join", "exact", ()),
+        ("__myl_MulSum_myl4_1", "", "", "myelin", "none", ()),
+        ("b_myl0_2", "", "b", "name", "likely", ()),
+        ("c_1", "", "c", "name", "likely", ()),
+        ("b + elsewhere", "", "b", "join", "likely", ("elsewhere",)),
+        # Metadata count before the name, also of another model, and with other properties.
+        ("__myl_Fused_myl0_1",
+         "[ONNX Layer: b]\x1e[ONNX Layer: c]\x1f[ONNX Layer: a][ONNX Layer: b]", "bca",
+         "metadata", "exact", ()),
+        ("x", "[ONNX Layer: b]\x1f[ONNX Layer: elsewhere]", "b", "metadata", "likely",
+         ("elsewhere",)),
+        ("x", "[ONNX Layer: b | File net.py, line 3 | x = relu(x)]", "b", "metadata", "exact", ()),
+    ],
+)  # fmt: skip
+def test_names_and_metadata_tell_the_nodes(
+    abcd: Document, name: str, metadata: str, nodes: str, how: str, confidence: str,
+    missing: tuple[str, ...],
+) -> None:  # fmt: skip
+    found = mapped(abcd, name, metadata)
+    assert (names_of(found), found.how, found.confidence) == ([*nodes], how, confidence)
+    assert (found.missing, found.truncated) == (missing, False)
 
 
 @pytest.mark.parametrize(
@@ -94,24 +112,6 @@ def test_copies_of_bindings_belong_to_the_nodes_there(abcd: Document) -> None:
     assert names_of(mapped(abcd, "Reformatting CopyNode for Network Output v4")) == ["d"]
 
 
-def test_metadata_counts_before_the_name(abcd: Document) -> None:
-    text = "[ONNX Layer: b]\x1e[ONNX Layer: c]\x1f[ONNX Layer: a][ONNX Layer: b]"
-    found = mapped(abcd, "__myl_Fused_myl0_1", text)
-    assert names_of(found) == ["b", "c", "a"]
-    assert (found.how, found.confidence, found.truncated) == ("metadata", "exact", False)
-
-
-def test_metadata_that_names_a_node_of_another_model(abcd: Document) -> None:
-    found = mapped(abcd, "x", "[ONNX Layer: b]\x1f[ONNX Layer: elsewhere]")
-    assert names_of(found) == ["b"]
-    assert (found.confidence, found.missing) == ("likely", ("elsewhere",))
-
-
-def test_metadata_with_other_properties_of_the_node(abcd: Document) -> None:
-    text = "[ONNX Layer: b | File net.py, line 3 | x = relu(x)]"
-    assert names_of(mapped(abcd, "x", text)) == ["b"]
-
-
 @pytest.mark.parametrize("middle", [False, True])
 def test_cut_metadata_is_flagged(abcd: Document, middle: bool) -> None:
     text = "\x1f".join(["[ONNX Layer: a]", *["[ONNX Layer: b]"] * 400, "[ONNX Layer: d]"])
@@ -121,24 +121,6 @@ def test_cut_metadata_is_flagged(abcd: Document, middle: bool) -> None:
     assert found.confidence == "likely"
     assert names_of(found) == (["a", "b", "d"] if middle else ["a", "b"])
     assert "was cut" in mapping_notes({0: found})[0]
-
-
-def test_myelin_names_name_no_node(abcd: Document) -> None:
-    found = mapped(abcd, "__myl_MulSum_myl4_1")
-    assert (found.nodes, found.how, found.confidence) == ((), "myelin", "none")
-    of_a_node = mapped(abcd, "b_myl0_2")
-    assert (names_of(of_a_node), of_a_node.confidence) == (["b"], "likely")
-
-
-def test_layers_with_a_number_behind_the_name(abcd: Document) -> None:
-    found = mapped(abcd, "c_1")
-    assert (names_of(found), found.confidence) == (["c"], "likely")
-
-
-def test_names_that_the_model_lacks_are_told(abcd: Document) -> None:
-    found = mapped(abcd, "b + elsewhere")
-    assert (names_of(found), found.missing) == (["b"], ("elsewhere",))
-    assert found.confidence == "likely"
 
 
 def test_helpers_and_weights_are_no_nodes(tmp_path: Path) -> None:
@@ -346,29 +328,26 @@ def test_what_lies_on_paths_between_the_ends(document: Document) -> None:
     assert (mapping[0].how, mapping[0].confidence) == ("range", "likely")
 
 
-def test_nodes_that_other_layers_are_named_after_are_theirs(document: Document) -> None:
-    assert found_in(document, "left", "{ForeignNode[first...mix]}") == [
-        ["left"],
-        ["first", "right", "join", "mix"],
-    ]
+@pytest.mark.parametrize(
+    ("layers", "nodes"),
+    [
+        # Nodes that other layers are named after are theirs.
+        (["left", "{ForeignNode[first...mix]}"], [["left"], ["first", "right", "join", "mix"]]),
+        # An end may be weights or a join.
+        (["{ForeignNode[w...join]}"], [["right", "join"]]),
+        (["{ForeignNode[w + ONNXTRT_Broadcast_4...join]}"], [["right", "join"]]),
+        (["{ForeignNode[mix]}"], [["mix"]]),
+        (["{ForeignNode[left...join]} + last_1"], [["last", "left", "join"]]),
+    ],
+)
+def test_the_nodes_of_ranges(document: Document, layers: list[str], nodes: list[list[str]]) -> None:
+    assert found_in(document, *layers) == nodes
 
 
 def test_ends_without_a_path_between_them_are_a_guess(document: Document) -> None:
     mapping = map_plan(named("{ForeignNode[left...right]}"), document)
     assert [ref.name for ref in mapping[0].nodes] == ["left", "aside", "right"]
     assert mapping[0].confidence == "guess"
-
-
-def test_an_end_may_be_weights_or_a_join(document: Document) -> None:
-    assert found_in(document, "{ForeignNode[w...join]}") == [["right", "join"]]
-    assert found_in(document, "{ForeignNode[w + ONNXTRT_Broadcast_4...join]}") == [
-        ["right", "join"]
-    ]
-
-
-def test_a_range_of_one_layer_and_beside_others(document: Document) -> None:
-    assert found_in(document, "{ForeignNode[mix]}") == [["mix"]]
-    assert found_in(document, "{ForeignNode[left...join]} + last_1") == [["last", "left", "join"]]
 
 
 def test_ends_that_the_model_lacks(document: Document) -> None:

@@ -56,12 +56,9 @@ def test_every_view_has_a_value_for_every_column() -> None:
         assert {len(row) for row in rows} == {len(table.columns)}
 
 
-def test_layers() -> None:
+def test_columns_of_layers() -> None:
     assert column("layers", "precision") == ["int8", "fp32", "fp32"]
     assert column("layers", "footprint") == [1024 + 2048 + 100, 4096 + 2048, 0]
-
-
-def test_convolutions_and_products() -> None:
     assert column("convolutions", "macs") == [64 * 16 * 16 * 9]
     assert column("convolutions", "kernel") == ["3x3"]
     assert column("gemm", "k") == [144]
@@ -70,9 +67,6 @@ def test_convolutions_and_products() -> None:
     assert 0 < efficiency < 1
     without_roof = make_table(replace(PLAN, device={}), "gemm")
     assert column_of(without_roof, "efficiency_percent") == [None]
-
-
-def test_reformats_and_pointwise() -> None:
     assert column("reformats", "origin") == ["QDQ"]
     assert column("reformats", "converts") == ["type"]
     assert column("pointwise", "operations") == ["Mul, Sum"]
