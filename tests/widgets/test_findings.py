@@ -10,7 +10,8 @@ import pytest
 from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.model.document import Document
-from dld_tui.core.tensorrt.plan.lint import findings
+from dld_tui.core.tensorrt.plan.gains import GainRange, gain_text
+from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.report_charts import distribution_plot
@@ -19,6 +20,7 @@ from dld_tui.widgets.results import plan_summary
 from dld_tui.widgets.results.plan import FindingRows, detail_lines
 from dld_tui.widgets.results.plan_summary import PlanCharts
 from tests.support import models
+from tests.support.known import known
 from tests.support.plans import layer, tensor, write_layers, write_profile
 from tests.support.tui import HostApp, screen_text
 
@@ -123,6 +125,21 @@ def test_details_of_a_layer_name_it_its_tensors_and_forms_that_differ() -> None:
         at = next(n for n, line in enumerate(lines) if line.startswith("in "))
         forms = [line.strip() == "Linear" for line in lines[at : at + 4]]
         assert forms == [False, False, True, False]  # the type is not told again
+
+
+def test_details_of_a_layer_tell_what_is_slow_what_to_do_and_what_it_brings() -> None:
+    found = PlanFinding(0, "r", "warning", "a hazard of two lines", "do this", 5.0)
+    gain = replace(found, mitigation="", gain=GainRange((0.0, 5.0), "its share"))
+    pieces = [line for line, _ in detail_lines(layer(), None, [found, gain], 14)]
+    at = next(n for n, line in enumerate(pieces) if line[-1][0] == "a hazard of")
+    style = pieces[at][0][1]
+    mark = pieces[at][0][0]
+    hazard = [[(mark, style), ("a hazard of", style)], [("  ", style), ("two lines", style)]]
+    assert mark.strip()
+    assert pieces[at : at + 5] == [*hazard, [("  ", ""), ("do this", "")], *hazard]
+    told = [line[-1] for line in pieces[at + 5 :]]
+    words = " ".join(text for text, form in told if form == "info")
+    assert words == gain_text(known(gain.gain))
 
 
 def test_passes_of_a_plan_are_counted() -> None:
