@@ -1,4 +1,4 @@
-"""Looking at a model: explorer, parameters, jumps, panes."""
+"""Looking at a model: parameters, jumps, filters; what keys show is in the transcripts."""
 
 from __future__ import annotations
 
@@ -16,20 +16,7 @@ from dld_tui.widgets.explorer.state import matching_nodes
 from dld_tui.widgets.parameters.pane import Nearest
 from tests.support import models
 from tests.support.pages import running
-from tests.support.workspace import NARROW, SIZES, WIDE, Session, opened
-
-
-@SIZES
-async def test_opening_shows_nodes_and_what_is_known_of_the_model(
-    chain: Path, size: tuple[int, int]
-) -> None:
-    async with opened(chain, size) as session:
-        assert session.rows == ["main", "Relu  first", "Add  second", "Mul  third", "Sigmoid  last"]
-        assert any("ai.onnx 18" in row for row in session.details)
-        await session.press("down", "down")
-        assert session.details[0] == "Add second"
-        assert any("Relu  first" in row for row in session.details)
-        assert "second" in session.text
+from tests.support.workspace import NARROW, WIDE, Session, opened
 
 
 async def parameters_tell_links_values_and_defaults(session: Session) -> None:
@@ -58,16 +45,6 @@ async def several_destinations_are_asked_for(session: Session) -> None:
     assert session.at == "shadow"
 
 
-async def a_subgraph_is_opened_and_left(session: Session) -> None:
-    holder = await session.go("choose", "s", "1")
-    assert session.screen.explorer.model.root is holder.subgraphs()[0]
-    assert session.rows == ["then_branch", "Neg  inner", "Add  t"]
-    assert "› then_branch" in session.text
-    await session.press("backspace")
-    assert session.screen.explorer.model.root is session.screen.document.main
-    assert session.screen.explorer.node is holder
-
-
 async def captured_values_are_marked(session: Session) -> None:
     await session.go("inner")
     assert any(row.startswith("X Relu  pre from main") for row in session.details)
@@ -75,21 +52,6 @@ async def captured_values_are_marked(session: Session) -> None:
     session.screen.navigation.open_scope(scope)
     await session.press("g")
     assert any(row.startswith("a from main") for row in session.details)
-
-
-async def filter_as_you_type_keeps_and_clears(session: Session) -> None:
-    await session.press("/")
-    await session.type("ir")
-    assert session.rows == ["main", "Relu  first", "Mul  third"]
-    assert "▽ 1 filter  2 of 4" in session.text
-    await session.press("enter")
-    assert session.screen.explorer.list.has_focus
-    assert len(session.rows) == 3
-    await session.press("escape", "g")
-    assert len(session.rows) == 5
-    for key, name in (("n", "first"), ("n", "third"), ("N", "first")):
-        await session.press(key)
-        assert session.at == name
 
 
 @pytest.mark.slow
@@ -161,19 +123,6 @@ async def jumping_to_a_node_that_is_filtered_out_clears_the_filter(session: Sess
     assert not session.screen.explorer.model.filtering
 
 
-async def advanced_filter_by_type_and_condition(session: Session) -> None:
-    await session.press("f", "space", "tab")
-    await session.type("name contains first", "enter")
-    await session.until(lambda: session.screen.explorer.model.filtering)
-    assert "▽ 2 filters" in session.text
-    await session.press("f", "ctrl+x", "enter")
-    await session.until(lambda: not session.screen.explorer.model.filtering)
-    await session.press("f", "space", "enter")
-    await session.until(lambda: session.screen.explorer.model.filtering)
-    await session.press("escape")
-    await session.until(lambda: not session.screen.explorer.model.filtering)
-
-
 async def a_malformed_condition_stays_in_the_dialog(session: Session) -> None:
     await session.press("f", "tab")
     await session.type("group", "enter")
@@ -214,10 +163,8 @@ async def test_looking_at_a_chain(chain: Path) -> None:
         await session.in_turn(
             parameters_tell_links_values_and_defaults,
             keys_follow_links_there_and_back,
-            filter_as_you_type_keeps_and_clears,
             escape_in_the_filter_line_clears_it,
             jumping_to_a_node_that_is_filtered_out_clears_the_filter,
-            advanced_filter_by_type_and_condition,
             a_malformed_condition_stays_in_the_dialog,
             documentation_unfolds,
             tensor_statistics_are_read,
@@ -329,7 +276,6 @@ async def test_looking_at_branches(branches: Path) -> None:
     async with opened(branches) as session:
         await session.in_turn(
             several_destinations_are_asked_for,
-            a_subgraph_is_opened_and_left,
             marks_on_a_branch_mark_its_nodes,
             captured_values_are_marked,
             everything_is_unfolded_and_folded,

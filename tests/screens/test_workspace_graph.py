@@ -319,17 +319,6 @@ async def test_views_folds_and_cursors_of_layers(layers: Path) -> None:
         )
 
 
-async def every_zoom_draws_boxes(session: Session) -> None:
-    await to_graph(session, "second")
-    assert view(session) is GraphView.CANVAS
-    assert "┏" in session.text
-    await session.press("-", "-")
-    assert "▐Add▌" in session.text
-    await session.press("0", "+")
-    assert "second" in session.text
-    assert at(session) == "second"
-
-
 async def edits_and_undo_draw_the_graph_again(session: Session) -> None:
     await to_graph(session, "second")
     third = named(session, "third")
@@ -364,7 +353,6 @@ async def a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next(
 async def test_boxes_of_a_chain(chain: Path) -> None:
     async with opened(chain) as session:
         for check in (
-            every_zoom_draws_boxes,
             edits_and_undo_draw_the_graph_again,
             a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next,
         ):
