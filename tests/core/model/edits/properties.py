@@ -269,8 +269,7 @@ def _names(d: Drawing) -> Arguments:
 
 def _renamed(d: Drawing) -> Arguments:
     scope = d.scope()
-    value = d.one(name for name in defined(scope) if name not in d.main.inputs)
-    return {"scope": path(scope), "value": value, "name": d.fresh()}
+    return {"scope": path(scope), "value": d.one(defined(scope)), "name": d.fresh()}
 
 
 def _positions(d: Drawing) -> Arguments:

@@ -31,29 +31,6 @@ def test_rename_node(tmp_path: Path) -> None:
     assert len(document.history.done) == 1
 
 
-def test_rename_value_follows_captured_uses_and_records(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.BRANCHES)
-    graph = document.main
-    document.apply("rename_value", scope=["choose:then_branch"], value="a", name="renamed")
-    assert graph.nodes[0].outputs == ("renamed",)
-    then, other = graph.children()
-    assert then.nodes[0].inputs == ("renamed",)
-    assert then.nodes[1].inputs == ("h", "renamed")
-    assert other.nodes[0].inputs == ("renamed",)
-    assert [use.node.op_type for use in graph.users("renamed")] == ["Neg", "Add", "Abs"]
-    assert graph.users("a") == []
-
-
-def test_rename_of_graph_input_output_and_initializer(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    for old, new in (("x", "image"), ("y", "score"), ("w", "weight")):
-        document.apply("rename_value", scope=[], value=old, name=new)
-    model = reloaded(document)
-    assert (model.graph.input[0].name, model.graph.output[0].name) == ("image", "score")
-    assert [t.name for t in model.graph.initializer] == ["weight", "unused"]
-    onnx.checker.check_model(model)
-
-
 @pytest.mark.parametrize(
     ("kind", "value", "read"),
     [
@@ -91,13 +68,6 @@ def test_set_tensor_attribute(tmp_path: Path) -> None:
     attribute = document.main.nodes[0].attribute("value")
     assert attribute is not None
     np.testing.assert_array_equal(attribute.value.read(), [1, 2])
-
-
-def test_delete_leaves_users_without_a_source(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    document.apply("delete_nodes", scope=[], nodes=["second"])
-    assert [node.name for node in document.main.nodes] == ["first", "third", "last"]
-    assert document.main.resolve("b") is None
 
 
 def test_delete_and_reconnect_inside_and_at_an_output(tmp_path: Path) -> None:

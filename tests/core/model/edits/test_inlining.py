@@ -11,7 +11,6 @@ import pytest
 
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.local_functions import instances
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
 from tests.support.sessions import bytes_of, opened, run, type_in
@@ -20,55 +19,9 @@ FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.flo
 HEAD = '<ir_version: 10, opset_import: ["" : 18, "local" : 1]>'
 
 
-def inline_all(document: Document) -> int:
-    """Inline instances until there are none, and return how many there were."""
-    count = 0
-    while calls := [node for nodes in instances(document).values() for node in nodes]:
-        graph_calls = [
-            node for node in calls if not node.scope.path or "f" not in node.scope.path[0]
-        ]
-        node = (graph_calls or calls)[0]
-        document.apply("inline_function", nodes=[[list(node.scope.path), node.ref]])
-        count += 1
-    return count
-
-
 def same(first: list[np.ndarray], second: list[np.ndarray]) -> None:
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_every_instance_inlined_computes_the_same(tmp_path: Path) -> None:
-    # The inliner of onnx knows no defaults, so that the values must all be given.
-    text = body_models.SHAPES.replace("local.leaky (z", "local.leaky <slope: float = 0.25> (z")
-    document = opened(tmp_path, text)
-    expected = run(document, **FEEDS)
-    states = [bytes_of(document)]
-    assert inline_all(document) == 5
-    model = onnx.ModelProto.FromString(bytes_of(document))
-    onnx.checker.check_model(model, full_check=True)
-    assert {node.op_type for node in model.graph.node} >= {"LeakyRelu", "If"}
-    same(run(document, **FEEDS), expected)
-    oracle = onnx.inliner.inline_local_functions(onnx.ModelProto.FromString(states[0]))
-    same(run(oracle.SerializeToString(), **FEEDS), expected)
-    while document.history.done:
-        document.undo()
-    assert bytes_of(document) == states[0]
-
-
-def test_values_and_defaults_take_the_place_of_references(tmp_path: Path) -> None:
-    document = opened(tmp_path, body_models.SHAPES)
-    expected = run(document, **FEEDS)
-    document.apply("inline_function", nodes=[[[], "first"], [[], "second"]])
-    same(run(document, **FEEDS), expected)
-    alphas = [
-        node.attribute("alpha").value  # type: ignore[union-attr]
-        for node in document.main.nodes
-        if node.op_type == "LeakyRelu"
-    ]
-    assert alphas == [0.5, 0.25]
-    names = [node.name for node in document.main.nodes]
-    assert len(set(names)) == len(names)
 
 
 def test_a_call_inside_a_function_hands_references_on(tmp_path: Path) -> None:

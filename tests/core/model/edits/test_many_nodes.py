@@ -9,7 +9,6 @@ import pytest
 from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import node_in
 
 THEN: list[JSON] = ["choose:then_branch"]
 ELSE: list[JSON] = ["choose:else_branch"]
@@ -31,13 +30,6 @@ def test_delete_in_several_scopes_is_one_step(document: Document) -> None:
 def test_node_inside_a_deleted_one_goes_with_it(document: Document) -> None:
     document.apply("delete_many", nodes=[[THEN, "inner"], [[], "choose"]])
     assert [node.name for node in document.main.nodes] == ["pre"]
-
-
-def test_delete_and_reconnect_a_chain(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    document.apply("delete_many", nodes=[[[], "third"], [[], "second"]], reconnect=True)
-    last = node_in(document, "last")
-    assert last.inputs == ("a",)
 
 
 def test_types_of_deleted_values_go_and_others_stay(tmp_path: Path) -> None:

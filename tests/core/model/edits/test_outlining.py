@@ -52,18 +52,6 @@ def test_nodes_between_them_come_after_the_instance(tmp_path: Path) -> None:
     check(document)
 
 
-def test_a_body_that_captures_goes_in_and_comes_out_again(tmp_path: Path) -> None:
-    document = opened(tmp_path, BRANCHES)
-    feeds = {"choice": np.array(True), "x": np.array([[1, -2, 3, -4]], np.float32)}
-    expected = run(document, **feeds)[0]
-    document.apply("make_function", scope=[], nodes=["choose"], name="Choose")
-    function = document.scope_at(["function local:Choose"])
-    assert function.inputs == ("choice", "a")
-    np.testing.assert_array_equal(run(document, **feeds)[0], expected)
-    document.apply("inline_function", nodes=[[[], "Choose"]])
-    np.testing.assert_array_equal(run(document, **feeds)[0], expected)
-
-
 def test_nodes_of_a_branch_take_what_they_capture_as_inputs(tmp_path: Path) -> None:
     document = opened(tmp_path, BRANCHES)
     document.apply(
@@ -74,18 +62,6 @@ def test_nodes_of_a_branch_take_what_they_capture_as_inputs(tmp_path: Path) -> N
         ("Twice", ("a",), ("t",))
     ]
     check(document)
-
-
-def test_references_of_an_enclosing_function_are_handed_on(tmp_path: Path) -> None:
-    document = opened(tmp_path, body_models.SHAPES)
-    expected = run(document, **FEEDS)
-    outer: list[JSON] = ["function local:outer"]
-    document.apply("make_function", scope=outer, nodes=["factor", "inner"], name="Part")
-    part = document.scope_at(["function local:Part"])
-    assert list(part.proto.attribute) == ["scale"]  # type: ignore[union-attr]
-    check(document)
-    for value, wanted in zip(run(document, **FEEDS), expected, strict=True):
-        np.testing.assert_array_equal(value, wanted)
 
 
 def test_annotations_of_values_that_are_inside_now_go(tmp_path: Path) -> None:

@@ -121,18 +121,6 @@ def test_smoothing_needs_a_size_and_an_opset(tmp_path: Path) -> None:
             )  # fmt: skip
 
 
-def test_the_shorter_side_and_numbers(tmp_path: Path) -> None:
-    result = changed(
-        tmp_path, IMAGE.replace("OPSET", "18"), "prepend_processing", input="x", resize=[10],
-        crop=[8, 6], scale=0.5, mean=[1], deviation=[2, 4, 8],
-    )  # fmt: skip
-    image = np.random.default_rng(0).random((1, 3, 30, 20)).astype(np.float32)
-    found = run(result, x=image, other=np.zeros(3, np.float32))["y"]
-    expected = centre(resized(image, 15, 10), 8, 6) * 0.5 - 1
-    expected = -expected / np.array([2, 4, 8]).reshape(3, 1, 1)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-
-
 SCALES = {"keep": (1, 0, 1), "unit": (1 / 255, 0, 1), "signed": (1 / 127.5, 1, 1),
           "imagenet": (1 / 255, [0.485, 0.456, 0.406], [0.229, 0.224, 0.225])}  # fmt: skip
 """Scale, mean and deviation of 0 to 255."""
@@ -235,22 +223,6 @@ def test_real_models_on_images(tmp_path: Path, real_models: Path, name: str) -> 
     found = session_of(tmp_path / "out.onnx").run(None, {value: image})
     for one, other in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3 * np.abs(other).max() + 1e-6)
-
-
-def test_softmax_argmax_and_the_largest(tmp_path: Path) -> None:
-    x = np.random.default_rng(1).standard_normal((2, 4, 3)).astype(np.float32)
-    powers = np.exp(-x.astype(np.float64))
-    found = run(changed(tmp_path, SCORES, "append_processing", step="softmax", axis=1), x=x)
-    assert found.keys() == {"y"}
-    np.testing.assert_allclose(found["y"], powers / powers.sum(1, keepdims=True), rtol=1e-5)
-    found = run(changed(tmp_path, SCORES, "append_processing", step="argmax", keep=True), x=x)
-    np.testing.assert_array_equal(found["y"], -x)
-    np.testing.assert_array_equal(found["y_argmax"], np.argmax(-x, -1))
-    found = run(changed(tmp_path, SCORES, "append_processing", step="top-k", axis=-2, k=3), x=x)
-    assert found.keys() == {"y_values", "y_indices"}
-    order = np.argsort(x, 1)[:, :3]
-    np.testing.assert_array_equal(found["y_indices"], order)
-    np.testing.assert_array_equal(found["y_values"], np.take_along_axis(-x, order, 1))
 
 
 def overlap(first: Any, second: Any) -> float:

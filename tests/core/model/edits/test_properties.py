@@ -198,7 +198,7 @@ def test_steps_that_do_not_fit_are_refused_and_leave_no_trace() -> None:
     assert bytes_of(document) == before
 
 
-ONCE, SELECTING = 4, 10
+ONCE, SELECTING = 3, 6
 """Draws of an edit in the plain tier; more of those that take any number of nodes."""
 
 

@@ -109,13 +109,6 @@ def test_lines_of_one_tensor_part_where_that_saves_crossings(count: int, left: i
     assert -1 in numbers
 
 
-@pytest.mark.parametrize("graph", [random_graph(11), random_graph(29), experts(4)])
-def test_the_same_graph_gets_the_same_orders(graph: Graph) -> None:
-    first, second = order_lines(layers_of(graph)), order_lines(layers_of(graph))
-    assert first[0].ranks == second[0].ranks
-    assert first[1:] == second[1:]
-
-
 def test_lines_that_go_the_same_way_turn_without_crossing() -> None:
     left, right = Wire(0, 2, (20,), (20,)), Wire(1, 6, (30,), (30,))
     assert assign_tracks([left, right]) == 2

@@ -21,6 +21,7 @@ from dld_tui.core.model.shapes.value import NOTHING, Value
 from dld_tui.core.model.tensors.value_types import value_type_of
 from dld_tui.core.types import plain_domain
 from tests.support.backend_cases import Case, backend_cases, claims, fits, known, less_known
+from tests.support.tiers import first
 
 _MOST_UNKNOWN = 0.03
 _ON_THE_WAY = {"If", "Loop", "Scan", "SequenceMap"}
@@ -106,11 +107,14 @@ def calls() -> list[_Call]:
 
 
 @pytest.mark.broad
-def test_an_operand_that_is_not_known_makes_no_rule_fail_or_lie(calls: list[_Call]) -> None:
-    assert len({call.node.op_type for call in calls}) > 180
+@pytest.mark.parametrize("part", first(1, range(2)))
+def test_an_operand_that_is_not_known_makes_no_rule_fail_or_lie(
+    calls: list[_Call], part: int
+) -> None:
+    assert len({call.node.op_type for call in calls[part::2]}) > 170
     wrong = [
         problem
-        for call in calls
+        for call in calls[part::2]
         for at, value in enumerate(call.inputs)
         for less in less_known(value)
         for problem in call.wrong([*call.inputs[:at], less, *call.inputs[at + 1 :]])
