@@ -648,3 +648,21 @@ def test_a_cache_that_the_file_says_nothing_of_is_the_past_and_what_is_new(tmp_p
     text = CACHED.replace("float[1, 2, LAST, 8] n", "n").replace("float[1, S, 32] y", "y")
     costs = counted(parse(text), tmp_path)
     assert str(by_name(costs)["gqa"].macs) == "64·P·S + 64·S²"
+
+
+def test_sizes_of_values_are_those_of_the_run(tmp_path: Path) -> None:
+    costs = costs_of(CHAIN, tmp_path, x=(5, 4))
+    main = costs.document.main
+    assert (costs.elements_of(main, "a"), costs.bytes_of(main, "a")) == (40, 160)
+    text = """<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+    net (float[4] x) => (float[4] y) { y = Neg (x) }
+    <domain: "local", opset_import: ["" : 18]> unused (u) => (v) { v = Abs (u) }"""
+    costs = ModelCosts(Document(parse(text)))
+    (unused,) = costs.document.functions
+    assert (costs.elements_of(unused, "v"), costs.bytes_of(unused, "v")) == (None, None)
+
+
+def test_what_a_custom_operator_makes_has_the_declared_size() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+    net (float[2] x) => (float[N] y) <float[2] h> { h = own.Magic (x)  [last] y = Relu (h) }"""
+    assert by_name(ModelCosts(Document(parse(text))))["last"].read == 8

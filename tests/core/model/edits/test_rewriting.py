@@ -268,3 +268,15 @@ def test_a_search_that_gives_up_is_not_made_again(monkeypatch: pytest.MonkeyPatc
     done = preview(document, "(x) => (a, b) { a = Neg(x) b = Neg(x) } => { a = Abs(x) b = Exp(x) }")
     assert 0 < sum(done.counts.values()) < 20
     assert any("too many ways" in reason for reason in done.refused)
+
+
+def test_one_place_that_is_refused_does_not_end_a_round() -> None:
+    after = rewritten(small("{ r = Neg(x) y = Neg(x) }"), "Neg(x) => delete")
+    assert operators(after) == ["Neg"], "the output is used, the other one is not"
+
+
+def test_the_copy_that_an_output_becomes_stands_before_its_users() -> None:
+    model = small("{ y = Relu(x) z = Neg(y) }", out="float[2, 3] y, float[2, 3] z")
+    after = rewritten(model, "Relu(x) => x")
+    onnx.checker.check_model(after)
+    assert operators(after) == ["Identity", "Neg"]

@@ -353,3 +353,9 @@ def test_roles_by_the_place_of_a_dimension(
 ) -> None:
     found, _ = placed_role(InputSpec(name, dtype, dims), axis, traits)
     assert (found.name, found.sizes[0]) == (role, size)
+
+
+@pytest.mark.parametrize(("shape", "is_image"), [((1, 3, 8, 8), True), ((3, 8, 8), False)])
+def test_an_image_is_known_by_its_four_dimensions(shape: Shape, is_image: bool) -> None:
+    fill = fill_for(InputSpec("x", "float32", shape), Surroundings({"x": shape}))
+    assert ("image" in fill.reason) is is_image

@@ -448,3 +448,9 @@ def test_sizes_that_are_computed_as_floats(
         follow_shapes(document, {"x": (1, 1, 11, 9)})
         known = document.main.inferred.get("y")
         assert (known.dims if known is not None else None) == made
+
+
+def test_a_given_shape_tells_the_rank_of_an_input_without_one(tmp_path: Path) -> None:
+    guess = first_guess(written(NO_RANK, tmp_path), given={"x": (4, 6)})
+    assert guess.shapes["x"] == (4, 6)
+    assert guess.shapes["z"][0] == 6

@@ -305,3 +305,11 @@ def test_runtimes_that_take_a_version() -> None:
 )
 def test_same_meaning(op_type: str, there: int, here: int, same: bool) -> None:
     assert same_meaning(op_type, "", there, here) is same
+
+
+def test_an_operator_outside_of_the_standard_is_there_from_its_version_on() -> None:
+    for name in ("SimplifiedLayerNormalization", "Affine", "ScaledTanh"):
+        first = standard_schema(name, None)
+        assert first is not None
+        assert standard_schema(name, first.since_version) is not None
+        assert standard_schema(name, first.since_version - 1) is None

@@ -122,3 +122,8 @@ def test_all_documentation_fits_the_width_but_for_code() -> None:
         lines = schema.doc_lines(60)
         assert [line for line in lines if len(line) > 60 and not line.startswith("  ")] == []
         assert "<br" not in schema.doc
+
+
+def test_a_line_has_room_for_a_word_whatever_the_width() -> None:
+    assert wrapped("one two three four", 2) == ["one two", "three", "four"]
+    assert wrapped("* one two three", 2) == ["• one two", "  three"]
