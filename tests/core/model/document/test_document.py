@@ -80,14 +80,12 @@ def test_functions_are_scopes_of_their_own(tmp_path: Path) -> None:
     assert document.scope_at(function.path) is function
 
 
-def test_refs_name_nodes_without_or_with_shared_names(tmp_path: Path) -> None:
+def test_refs_name_nodes_without_or_with_shared_names() -> None:
     model = models.parse(models.CHAIN)
     model.graph.node[0].name = ""
     model.graph.node[1].name = model.graph.node[2].name = "same"
     model.graph.node[2].output[0] = "b"
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    nodes = Document.open(path).main.nodes
+    nodes = Document(model).main.nodes
     assert [node.ref for node in nodes] == [">a", "#1", "#2", "last"]
     assert all(node.scope.find(node.ref) is node for node in nodes)
 

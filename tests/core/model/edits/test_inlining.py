@@ -97,13 +97,11 @@ def test_names_inside_bodies_do_not_hide_what_the_call_passes(tmp_path: Path) ->
     same(run(document, t=t, c=np.array(False)), [t])
 
 
-def test_types_come_along_without_their_symbols(tmp_path: Path) -> None:
+def test_types_come_along_without_their_symbols() -> None:
     model = models.parse(body_models.SHAPES)
     info = onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, ["M", 3])
     model.functions[0].value_info.append(info)
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    document = Document.open(path)
+    document = Document(model)
     document.apply("inline_function", nodes=[[[], "second"]])
     made = next(node for node in document.main.nodes if node.op_type == "LeakyRelu").outputs[0]
     assert type_in(document, made).text == "float32[?, 3]"

@@ -64,15 +64,13 @@ def test_nodes_of_a_branch_take_what_they_capture_as_inputs(tmp_path: Path) -> N
     check(document)
 
 
-def test_annotations_of_values_that_are_inside_now_go(tmp_path: Path) -> None:
+def test_annotations_of_values_that_are_inside_now_go() -> None:
     model = models.parse(models.CHAIN)
     for name in ("b", "c"):
         info = onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None)
         model.graph.value_info.append(info)
         model.graph.quantization_annotation.add(tensor_name=name)
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    document = Document.open(path)
+    document = Document(model)
     document.apply("make_function", scope=[], nodes=["second", "third"], name="F")
     for list_name in ("value_info", "quantization_annotation"):
         assert list(document.main.named(list_name)) == ["c"]

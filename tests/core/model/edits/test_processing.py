@@ -194,37 +194,6 @@ def test_drawn_images_as_numpy_prepares_them(tmp_path: Path, seed: int) -> None:
     np.testing.assert_allclose(found, -expected, rtol=room, atol=room * np.abs(expected).max())
 
 
-REAL: dict[str, tuple[str, dict[str, Any], tuple[int, ...]]] = {
-    "light_resnet50": ("gpu_0/data_0", {"normalize": "imagenet"}, (1, 224, 224, 3)),
-    "light_densenet121": ("data_0", {"normalize": "signed", "reverse": True}, (1, 224, 224, 3)),
-    "light_shufflenet": ("gpu_0/data_0", {"scale": 0.25, "mean": [1, 2, 3]}, (1, 224, 224, 3)),
-    "ppocrv2_cls": ("x", {"normalize": "signed", "resize": [48, 192]}, (2, 31, 77, 3)),
-    "ppocrv4_det": (
-        "x", {"normalize": "imagenet", "resize": [192, 128], "crop": [160, 96]}, (1, 90, 80, 3)
-    ),
-    "opennsfw_fp16_op9": ("input:0", {"mean": [104, 117, 123], "reverse": True}, (1, 224, 224, 3)),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", REAL)
-def test_real_models_on_images(tmp_path: Path, real_models: Path, name: str) -> None:
-    value, chosen, shape = REAL[name]
-    path = real_models / "onnx" / f"{name}.onnx"
-    wanted = {
-        "layout": "nhwc", "resize": [], "crop": [], "reverse": False, "normalize": "keep",
-        "scale": None, "mean": [], "deviation": [], **chosen,
-    }  # fmt: skip
-    with contextlib.closing(Document.open(path)) as document:
-        document.apply("prepend_processing", input=value, dtype="uint8", **wanted)
-        save(document, tmp_path / "out.onnx")
-    image = np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8)
-    ready = prepared(image, wanted, model_last=name == "opennsfw_fp16_op9").astype(np.float32)
-    expected = session_of(path).run(None, {value: ready})
-    found = session_of(tmp_path / "out.onnx").run(None, {value: image})
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3 * np.abs(other).max() + 1e-6)
-
-
 def overlap(first: Any, second: Any) -> float:
     """Return intersection over union of boxes of centre, width and height."""
     sides = []

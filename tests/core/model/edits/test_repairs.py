@@ -86,12 +86,10 @@ def test_steps_that_do_not_fit_are_left_out_of_a_repair(shady: Document) -> None
     assert shady.history.done[-1].title == "repair 1 place"
 
 
-def test_a_graph_gets_a_name(tmp_path: Path) -> None:
+def test_a_graph_gets_a_name() -> None:
     model = models.parse(models.CHAIN)
     model.graph.ClearField("name")
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    document = Document.open(path)
+    document = Document(model)
     document.apply("name_graph")
     assert document.main.proto.name == "main_graph"
     assert isinstance(document.main.proto, onnx.GraphProto)

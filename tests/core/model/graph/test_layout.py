@@ -50,29 +50,16 @@ def picture(graph: Graph) -> list[str]:
 def test_a_diamond() -> None:
     graph = graph_of_links([("a", "bb"), ("a", "cc"), ("bb", "d"), ("cc", "d")])
     assert picture(graph) == [
-        "    a",
-        " ╭──┴───╮",
-        " ▼      ▼",
-        " bb     cc",
-        " ╰─╮ ╭──╯",
-        "   ▼ ▼",
-        "    d",
-    ]
+        "    a", " ╭──┴───╮", " ▼      ▼", " bb     cc", " ╰─╮ ╭──╯", "   ▼ ▼", "    d",
+    ]  # fmt: skip
 
 
 def test_a_skip_beside_its_block() -> None:
     graph = graph_of_links([("x", "conv"), ("conv", "add"), ("x", "add"), ("add", "y")])
     assert picture(graph) == [
-        "      x",
-        "╭─────┤",
-        "│     ▼",
-        "│    conv",
-        "╰────╮│",
-        "     ▼▼",
-        "     add",
-        "      ▼",
+        "      x", "╭─────┤", "│     ▼", "│    conv", "╰────╮│", "     ▼▼", "     add", "      ▼",
         "      y",
-    ]
+    ]  # fmt: skip
 
 
 def overlapping(layout: Layout) -> list[tuple[int, int]]:

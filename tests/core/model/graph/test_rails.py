@@ -29,12 +29,8 @@ def test_a_residual_block() -> None:
         [("x", "conv"), ("conv", "relu"), ("relu", "add"), ("x", "add"), ("add", "y")]
     )
     assert drawn(graph) == [
-        "● x",
-        "├─● conv",
-        "│ ● relu",
-        "●─╯ add",
-        "● y",
-    ]
+        "● x", "├─● conv", "│ ● relu", "●─╯ add", "● y",
+    ]  # fmt: skip
 
 
 def test_a_line_that_is_crossed_and_one_that_ends_in_the_middle() -> None:

@@ -16,23 +16,9 @@ from dld_tui.core.model.inputs.roles import ModelTraits, named_role, placed_role
 from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape
 from tests.support import models
 
-RANGES = {
-    "float16": (0, 1),
-    "float32": (0, 1),
-    "float64": (0, 1),
-    "bfloat16": (0, 1),
-    "float8e4m3fn": (0, 1),
-    "float8e5m2": (0, 1),
-    "int8": (0, 127),
-    "uint8": (0, 127),
-    "int16": (0, 1),
-    "uint16": (0, 1),
-    "int32": (0, 1),
-    "uint32": (0, 1),
-    "int64": (0, 1),
-    "uint64": (0, 1),
-    "bool": (0, 1),
-}
+RANGES = dict.fromkeys(("int8", "uint8"), (0, 127)) | dict.fromkeys(
+    ("float16", "float32", "float64", "bfloat16", "float8e4m3fn", "float8e5m2", "int16", "uint16",
+     "int32", "uint32", "int64", "uint64", "bool"), (0, 1))  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", RANGES)

@@ -132,13 +132,8 @@ def test_required_attributes_come_first() -> None:
     names = [(item.name, item.required) for item in known("Concat").attributes]
     assert names == [("axis", True)]
     assert [item.required for item in known("Scan").attributes] == [
-        True,
-        True,
-        False,
-        False,
-        False,
-        False,
-    ]
+        True, True, False, False, False, False,
+    ]  # fmt: skip
 
 
 def test_a_variadic_formal_repeats() -> None:

@@ -36,13 +36,8 @@ def test_paragraphs_are_joined_and_wrapped() -> None:
 def test_list_items_hang() -> None:
     text = "List:\n* first item\n  goes on\n* second\n\n1) numbered\n"
     assert wrapped(text, 14) == [
-        "List:",
-        "• first item",
-        "  goes on",
-        "• second",
-        "",
-        "1) numbered",
-    ]
+        "List:", "• first item", "  goes on", "• second", "", "1) numbered",
+    ]  # fmt: skip
 
 
 def test_a_sentence_at_the_margin_ends_a_list() -> None:
@@ -56,23 +51,11 @@ def test_a_sentence_at_the_margin_ends_a_list() -> None:
 def test_code_is_never_wrapped() -> None:
     code = "Example:\n```\ndata = [\n    [1, 2, 3, 4, 5, 6, 7, 8],\n]\n```\nDone."
     assert wrapped(code, 12) == [
-        "Example:",
-        "",
-        "  data = [",
-        "      [1, 2, 3, 4, 5, 6, 7, 8],",
-        "  ]",
-        "",
-        "Done.",
-    ]
+        "Example:", "", "  data = [", "      [1, 2, 3, 4, 5, 6, 7, 8],", "  ]", "", "Done.",
+    ]  # fmt: skip
     assert wrapped("Text:\n\n    x = *a*\n\n    y\n\nEnd.", 40) == [
-        "Text:",
-        "",
-        "  x = *a*",
-        "",
-        "  y",
-        "",
-        "End.",
-    ]
+        "Text:", "", "  x = *a*", "", "  y", "", "End.",
+    ]  # fmt: skip
 
 
 def test_code_under_a_list_item_is_indented_below_it() -> None:

@@ -279,19 +279,9 @@ def test_a_wrong_line_is_named(kind: str, text: str) -> None:
 
 
 SMALL_TYPES = (
-    "int2",
-    "int4",
-    "uint2",
-    "uint4",
-    "float4_e2m1fn",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-)
+    "int2", "int4", "uint2", "uint4", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn",
+    "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
 
 
 def parse(text: str, dtype: str | None = None) -> np.ndarray[Any, Any]:
@@ -356,20 +346,11 @@ def test_a_malformed_tensor_is_refused(text: str, column: int, message: str) -> 
 @pytest.mark.parametrize(
     "text",
     [
-        "uint8 [256]",
-        "uint8 [-1]",
-        "int4 [8]",
-        "bool [2]",
-        "float16 [65536]",
-        "float16 [1e-10]",
-        "float4_e2m1fn [8]",
-        "float4_e2m1fn [nan]",
-        "float8_e4m3fn [inf]",
-        "float8_e8m0fnu [-1]",
-        "complex64 [1e39]",
-        "float32 [1e39]",
+        "uint8 [256]", "uint8 [-1]", "int4 [8]", "bool [2]", "float16 [65536]", "float16 [1e-10]",
+        "float4_e2m1fn [8]", "float4_e2m1fn [nan]", "float8_e4m3fn [inf]", "float8_e8m0fnu [-1]",
+        "complex64 [1e39]", "float32 [1e39]",
     ],
-)
+)  # fmt: skip
 def test_a_value_that_the_type_cannot_hold_is_refused(text: str) -> None:
     with pytest.raises(LiteralRangeError):
         parse(text)

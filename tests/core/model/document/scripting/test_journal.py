@@ -53,15 +53,11 @@ os.kill(os.getpid(), signal.SIGKILL)
 @pytest.mark.parametrize(
     "steps",
     [
-        "one",
-        "one,undo,two,delete",
-        "one,delete,undo,undo,redo",
-        "one,delete,save,undo",
-        "one,drop,save,undo,undo,redo",
-        "one,drop,save,undo,delete,undo,redo",
+        "one", "one,undo,two,delete", "one,delete,undo,undo,redo", "one,delete,save,undo",
+        "one,drop,save,undo,undo,redo", "one,drop,save,undo,delete,undo,redo",
         "drop,save,undo,redo,undo",
     ],
-)
+)  # fmt: skip
 def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
     tmp_path: Path, steps: str
 ) -> None:
