@@ -19,12 +19,6 @@ from tests.support import models
 from tests.support.sessions import bytes_of, tensor_in
 
 
-@pytest.mark.parametrize("text", [models.CHAIN, models.BRANCHES, models.FUNCTIONS])
-def test_unedited_document_is_the_same_bytes(tmp_path: Path, text: str) -> None:
-    path = models.write(tmp_path, text)
-    assert bytes_of(Document.open(path)) == path.read_bytes()
-
-
 def test_every_field_of_a_rich_model_comes_back(tmp_path: Path) -> None:
     model = models.parse(models.BRANCHES)
     graph = model.graph

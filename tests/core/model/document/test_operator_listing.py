@@ -20,7 +20,7 @@ from dld_tui.core.model.document.operator_listing import (
     used_operators,
 )
 from dld_tui.core.model.operators.categories import CATEGORIES
-from dld_tui.core.model.operators.registry import history_of, schema_for, versions_of
+from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.operators.schema import Formal, OperatorSchema
 from tests.support import models
 
@@ -274,22 +274,3 @@ def test_a_deprecated_operator_and_a_hostile_one() -> None:
         name, name, 1, False, (Formal(name, name, (), ""),), (), (), (), name
     )  # fmt: skip
     assert all("\x1b" not in text for _, text in operator_page(hostile, 76))
-
-
-def test_the_history_says_what_changed() -> None:
-    history = dict(history_of("Reshape"))
-    assert "new attribute allowzero" in history[14]
-    assert history[1] == ["first"]
-    assert "new input shape" in history[5]
-    assert "takes bfloat16" in history[13]
-    assert list(history) == sorted(history, reverse=True)
-    assert dict(history_of("Upsample"))[10] == ["deprecated"]
-    assert dict(history_of("Gemm"))[11] == ["input C is optional, was single"]
-    assert dict(history_of("GRU"))[3] == [
-        "output Y_h is optional, was single", "new attribute linear_before_reset",
-        "attribute direction has another default",
-    ]  # fmt: skip
-    assert "no attribute axes any more" in dict(history_of("ReduceSum"))[13]
-    assert history_of("Gelu", "com.microsoft") == [(1, ["first"])]
-    assert history_of("Nobody") == []
-    assert versions_of("Nobody", "com.microsoft") == ()

@@ -108,23 +108,6 @@ def test_dependence_goes_through_subgraphs(tmp_path: Path, value: str, depends: 
     assert depends_on(document.main.nodes[0], value) == depends
 
 
-def test_places_are_right_however_far_nodes_have_moved() -> None:
-    document = graph_of([(at + 1000, at + 1000) for at in range(400)])
-    main = document.main
-    nodes = list(main.nodes)
-
-    def check() -> None:
-        assert [main.index_of(node) for node in main.nodes] == list(range(len(main.nodes)))
-
-    check()
-    document.apply("delete_many", nodes=[[[], f"n{at}"] for at in range(250)])
-    check()
-    with pytest.raises(ValueError, match="not in list"):
-        main.index_of(nodes[0])
-    document.undo()
-    check()
-
-
 DIAMOND = """
 <ir_version: 10, opset_import: ["" : 18]>
 diamond (float[4] x, bool choice) => (float[4] y)
