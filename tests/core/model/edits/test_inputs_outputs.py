@@ -95,7 +95,7 @@ def test_repairs_make_the_findings_go() -> None:
     del model.graph.node[:]
     model.graph.node.extend([nodes[2], nodes[0], nodes[1], nodes[3]])
     model.graph.node.append(onnx.helper.make_node("Abs", ["x"], ["dead"], "dead"))
-    document = Document(model)
+    document = Document(onnx.ModelProto.FromString(model.SerializeToString()))
     assert {f.rule for f in check(document)} >= {"unsorted-nodes", "unused-node"}
     document.apply("sort_nodes", scope=[])
     document.apply("remove_unused", scope=[])

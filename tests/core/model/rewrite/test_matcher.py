@@ -292,7 +292,7 @@ def expected(scope: Scope, text: str) -> set[frozenset[str]]:
 @pytest.mark.parametrize("text", PATTERNS)
 def test_hits_are_those_of_networkx(text: str) -> None:
     total = 0
-    for seed in range(4):
+    for seed in range(8):
         document, planted = drawn(seed)
         hits = [frozenset(node.name for node in hit.nodes)
                 for hit in find_hits(document, parse_pattern(text))]  # fmt: skip

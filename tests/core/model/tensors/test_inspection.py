@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ FIELDS = [
 @pytest.mark.parametrize(("field", "kind", "stored", "expected"), FIELDS)
 @pytest.mark.parametrize("times", [1, 5001])
 def test_whatever_field_holds_the_values(
-    field: str, kind: int, stored: list[float], expected: list[float], times: int
+    tmp_path: Path, field: str, kind: int, stored: list[float], expected: list[float], times: int
 ) -> None:
     """Large ones are cut out of the file, and decoded once."""
     count = len(expected) * times
@@ -106,7 +107,8 @@ def test_whatever_field_holds_the_values(
     getattr(proto, field).extend(stored * times)
     model = models.parse(models.CHAIN)
     model.graph.initializer.append(proto)
-    document = Document(model)
+    onnx.save(model, tmp_path / "m.onnx")
+    document = Document.open(tmp_path / "m.onnx")
     tensor = tensor_in(document, "t")
     window = TensorWindow(tensor)
     last = len(expected) * (times - 1)
