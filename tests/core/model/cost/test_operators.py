@@ -62,13 +62,10 @@ def slow_convolution(
 ) -> tuple[int, tuple[int, ...]]:
     """Count a convolution's products, those with padding, too, and return its shape."""
     sides = [(size + 2 * pad - k) // strides + 1 for size, k in zip(x[2:], w[2:], strict=True)]
-    count = 0
-    for _ in range(x[0]):
-        for _ in range(w[0]):
-            for _ in itertools.product(*map(range, sides)):
-                for _ in range(x[1] // groups):
-                    for _ in itertools.product(*map(range, w[2:])):
-                        count += 1
+    every = itertools.product(
+        range(x[0]), range(w[0]), *map(range, sides), range(x[1] // groups), *map(range, w[2:])
+    )
+    count = sum(1 for _ in every)
     return count, (x[0], w[0], *sides)
 
 

@@ -14,7 +14,6 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.inputs.guess import Guess, candidate_guesses, guess_inputs, input_specs
 from dld_tui.core.model.inputs.shapes import InputSpec, parse_shapes
-from dld_tui.core.model.shapes.noting import follow_shapes
 from tests.support import models
 
 ort = pytest.importorskip("onnxruntime")
@@ -394,38 +393,6 @@ def test_shapes_given_that_the_graph_refuses_are_taken_as_given(tmp_path: Path) 
     assert not guess.guessed
 
 
-MULTI_HEAD = {
-    "other-width": "float[2, 3, 8] q, float[2, 5, 8] k, float[2, 5, 12] v",
-    "of-heads": "float[2, 3, 8] q, float[2, 4, 5, 2] k, float[2, 4, 5, 2] v",
-    "past": "float[2, 3, 8] q, float[2, 3, 8] k, float[2, 3, 8] v, float[2, 4, 6, 2] old_k,"
-    " float[2, 4, 6, 2] old_v",
-}
-
-
-@pytest.mark.parametrize("inputs", MULTI_HEAD.values(), ids=MULTI_HEAD)
-def test_shapes_of_multi_head_attention_are_those_of_a_run(inputs: str, tmp_path: Path) -> None:
-    has_past = "old_k" in inputs
-    made, more = ("y, new_k, new_v", ", , , , old_k, old_v") if has_past else ("y", "")
-    outputs = ", ".join(f"float[{name}0] {name}" for name in made.split(", "))
-    text = f"""g ({inputs}) => ({outputs})
-        {{ {made} = com.microsoft.MultiHeadAttention <num_heads = 4> (q, k, v{more}) }}"""
-    path = models.write(tmp_path, HEAD + text)
-    model = onnx.load(path)
-    for info in model.graph.output:
-        info.type.tensor_type.ClearField("shape")
-    path.write_bytes(model.SerializeToString())
-    shapes = {
-        info.name: tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim)
-        for info in model.graph.input
-    }
-    feeds = {name: np.ones(shape, np.float32) for name, shape in shapes.items()}
-    ran = session(path).run(None, feeds)
-    with closing(Document.open(path)) as document:
-        follow_shapes(document, shapes)
-        found = [document.main.inferred[info.name].dims for info in model.graph.output]
-    assert found == [one.shape for one in ran]
-
-
 @pytest.mark.broad
 def test_a_resize_to_given_sizes_decides_what_it_is_joined_with(tmp_path: Path) -> None:
     text = f"""{HEAD} g (float[1, 3, 32, 24] x, float[1, 3, H, W] z) => (float[a, b, c, d] y) {{
@@ -433,21 +400,6 @@ def test_a_resize_to_given_sizes_decides_what_it_is_joined_with(tmp_path: Path) 
         r = Resize <mode = "nearest"> (x, , , s) y = Concat <axis = 1> (r, z) }}"""
     with closing(Document.open(models.write(tmp_path, text))) as document:
         assert guess_inputs(input_specs(document), document).shapes["z"] == (1, 3, 64, 48)
-
-
-@pytest.mark.parametrize(("divisor", "made"), [("2.0", (1, 1, 5, 4)), ("0.0", None)])
-def test_sizes_that_are_computed_as_floats(
-    tmp_path: Path, divisor: str, made: tuple[int, ...] | None
-) -> None:
-    text = f"""{HEAD} g (float[1, 1, 11, 9] x) => (float[a, b, c, d] y) {{
-        h = Shape <start = 2> (x) f = Cast <to = 1> (h)
-        two = Constant <value_float = {divisor}> () q = Div (f, two) w = Floor (q)
-        i = Cast <to = 7> (w) head = Constant <value_ints = [1, 1]> ()
-        n = Concat <axis = 0> (head, i) y = Resize <mode = "nearest"> (x, , , n) }}"""
-    with closing(Document.open(models.write(tmp_path, text))) as document:
-        follow_shapes(document, {"x": (1, 1, 11, 9)})
-        known = document.main.inferred.get("y")
-        assert (known.dims if known is not None else None) == made
 
 
 def test_a_given_shape_tells_the_rank_of_an_input_without_one(tmp_path: Path) -> None:

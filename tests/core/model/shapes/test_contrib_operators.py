@@ -265,6 +265,11 @@ CALLS: dict[str, Call] = {
         "MultiHeadAttention", {"q": floats(2, 3, 8), "k": floats(2, 5, 8), "v": floats(2, 5, 12)},
         1, {"num_heads": 2},
     ),
+    "MultiHeadAttention of heads": (
+        "MultiHeadAttention",
+        {"q": floats(2, 3, 8), "k": floats(2, 4, 5, 2), "v": floats(2, 4, 5, 2)}, 1,
+        {"num_heads": 4},
+    ),
     "MultiHeadAttention, past": (
         "MultiHeadAttention",
         {"q": floats(2, 3, 8), "k": floats(2, 3, 8), "v": floats(2, 3, 8), "b": None, "m": None,
