@@ -12,7 +12,6 @@ from dld_tui.backends.machine import cupti
 from dld_tui.backends.machine.capture import HardwareSampler
 from dld_tui.backends.machine.cupti import ActivityTracer, demangled
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.report.gpu_kernels import Activity
 from tests.support import gpu
 
 
@@ -56,23 +55,6 @@ def test_kernels_alone_record_no_calls() -> None:
     assert not fake.enabled
 
 
-def test_streams_of_another_device_name_it() -> None:
-    log = trace(gpu.kernel("k", 1, 2, 1, device_id=3)).stop()
-
-    assert [work.stream for work in log.work] == ["GPU 3 stream 7"]
-
-
-def test_what_is_flushed_between_passes_is_kept() -> None:
-    fake = gpu.FakeCupti([gpu.kernel("a", 1, 2, 1)])
-    tracer = ActivityTracer(module=fake)
-    tracer.start()
-    tracer.flush()
-    fake.records = [gpu.kernel("b", 3, 4, 2)]
-
-    assert [work.name for work in tracer.stop().work] == ["a", "b"]
-    assert not fake.enabled
-
-
 def test_records_without_times_or_fields_are_counted_not_shown() -> None:
     broken = gpu.kernel("no stream", 1, 2, 1)
     del broken.stream_id
@@ -80,59 +62,6 @@ def test_records_without_times_or_fields_are_counted_not_shown() -> None:
 
     assert [work.name for work in log.work] == ["good"]
     assert log.dropped == 2
-
-
-def test_a_refusal_switches_everything_off_again() -> None:
-    fake = gpu.FakeCupti([], refuses=RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"))
-    with pytest.raises(
-        UnavailableError, match="recording the activity of the GPU is not permitted"
-    ):
-        ActivityTracer(module=fake).start()
-    assert not fake.enabled
-
-
-def test_no_permission_says_what_would_give_it() -> None:
-    with pytest.raises(UnavailableError) as caught, cupti.cupti_errors("counting"):
-        raise PermissionError("see the web")
-    assert "NVreg_RestrictProfilingToAdminUsers=0" in str(caught.value.hint)
-    assert "group debug" in str(caught.value.hint)
-
-
-def test_names_are_demangled() -> None:
-    assert demangled("_Z4gemmPfi") == "gemm(float*, int)"
-    assert demangled("gemm") == "gemm"
-    assert demangled("_Z is no name") == "_Z is no name"
-
-
-def test_without_cupti_python_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "cupti", None)
-    monkeypatch.setitem(sys.modules, "cupti.cupti", None)
-    cupti.load.cache_clear()
-    try:
-        with pytest.raises(UnavailableError, match=r"install 'cupti-python") as caught:
-            ActivityTracer()
-        assert caught.value.status == 4
-    finally:
-        cupti.load.cache_clear()
-
-
-def test_a_broken_installation_says_what_is_wrong(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "cupti.py").write_text("raise RuntimeError('CUDA driver is not found')")
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in [name for name in sys.modules if name.split(".")[0] == "cupti"]:
-        monkeypatch.delitem(sys.modules, name)
-    cupti.load.cache_clear()
-    try:
-        with pytest.raises(UnavailableError, match="cannot be loaded: CUDA driver is not found"):
-            cupti.load()
-    finally:
-        cupti.load.cache_clear()
-
-
-def test_work_is_plain_data() -> None:
-    assert Activity("memset", "memset", 1, 2, 3, "stream 0").details is None
 
 
 def test_named_ranges_are_paired_by_their_numbers() -> None:
@@ -197,22 +126,6 @@ def test_samples_of_all_rows() -> None:
     assert collector.alive == 0
 
 
-def test_only_what_comes_in_one_go_is_kept() -> None:
-    """A second call gives samples without times and values (CUPTI 13.4, H200)."""
-    found, _ = sampler(NAMES, rounds=(3, 2))
-    found.start()
-
-    assert {len(one.samples) for one in found.stop()} == {3}
-
-
-def test_a_sample_without_a_start_is_left_out() -> None:
-    found, collector = sampler(NAMES)
-    collector.first_start = 0
-    found.start()
-
-    assert {len(one.samples) for one in found.stop()} == {2}
-
-
 def test_rows_that_a_chip_cannot_count_together_are_given_up_and_named() -> None:
     found, collector = sampler(NAMES[:2])
     assert [spec.title for spec in found.specs] == ["SM active", "DRAM"]
@@ -227,28 +140,88 @@ def test_rows_that_a_chip_cannot_count_together_are_given_up_and_named() -> None
     assert collector.alive == 0
 
 
-def test_a_counter_that_the_chip_has_not_is_named() -> None:
-    found, _ = sampler(NAMES, base=[name for name in NAMES if "pcie" not in name])
+def test_what_is_flushed_between_passes_and_of_which_device(tmp_path: Path) -> None:
+    fake = gpu.FakeCupti([gpu.kernel("a", 1, 2, 1)])
+    tracer = ActivityTracer(module=fake)
+    tracer.start()
+    tracer.flush()
+    fake.records = [gpu.kernel("b", 3, 4, 2, device_id=3)]
+    work = tracer.stop().work
+    assert [(one.name, one.stream) for one in work] == [("a", "stream 7"), ("b", "GPU 3 stream 7")]
+    assert not fake.enabled
 
+
+def test_a_refusal_switches_everything_off_again_and_says_what_gives_permission() -> None:
+    fake = gpu.FakeCupti([], refuses=RuntimeError("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES"))
+    with pytest.raises(UnavailableError, match="recording the activity of the GPU is not perm"):
+        ActivityTracer(module=fake).start()
+    assert not fake.enabled
+    with pytest.raises(UnavailableError) as caught, cupti.cupti_errors("counting"):
+        raise PermissionError("see the web")
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in str(caught.value.hint)
+    assert "group debug" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [("_Z4gemmPfi", "gemm(float*, int)"), ("gemm", "gemm"), ("_Z is no name", "_Z is no name")],
+)
+def test_names_are_demangled(name: str, shown: str) -> None:
+    assert demangled(name) == shown
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [(None, "install 'cupti-python"),
+     ("raise RuntimeError('CUDA driver is not found')", "cannot be loaded: CUDA driver is not")],
+)  # fmt: skip
+def test_a_missing_and_a_broken_installation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str | None, said: str
+) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "cupti"]:
+        monkeypatch.delitem(sys.modules, name)
+    if source is None:
+        monkeypatch.setitem(sys.modules, "cupti", None)
+    else:
+        (tmp_path / "cupti.py").write_text(source)
+        monkeypatch.syspath_prepend(tmp_path)
+    cupti.load.cache_clear()
+    try:
+        with pytest.raises(UnavailableError, match=said) as caught:
+            ActivityTracer()
+        assert caught.value.status == 4
+    finally:
+        cupti.load.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("rounds", "first_start", "samples", "absent"),
+    [
+        ((3, 2), 1000, {3}, {None}),  # a second call gives no times and values (CUPTI 13.4, H200)
+        ((3,), 0, {2}, {None}),
+        ((0,), 1000, {0}, {"the GPU returned no sample"}),
+    ],
+    ids=["in one go", "a sample without a start", "none"],
+)
+def test_samples_that_count(
+    rounds: tuple[int, ...], first_start: int, samples: set[int], absent: set[str | None]
+) -> None:
+    found, collector = sampler(NAMES, rounds=rounds)
+    collector.first_start = first_start
+    found.start()
+    series = found.stop()
+    assert {len(one.samples) for one in series} == samples
+    assert {one.absent for one in series} == absent
+
+
+def test_what_cannot_be_counted_is_said() -> None:
+    found, _ = sampler(NAMES, base=[name for name in NAMES if "pcie" not in name])
     assert [(one.spec.title, one.absent) for one in found.absent] == [
         ("PCIe", "this GPU has no such counter")
     ]
     assert len(found.specs) == 3
-
-
-def test_no_sample_is_said_and_not_drawn() -> None:
-    found, _ = sampler(NAMES, rounds=(0,))
-    found.start()
-
-    assert {one.absent for one in found.stop()} == {"the GPU returned no sample"}
-
-
-def test_nothing_that_can_be_counted() -> None:
     with pytest.raises(UnavailableError, match="cannot sample its counters: not in one pass"):
         sampler([])
-
-
-def test_no_permission_to_count_says_what_would_give_it() -> None:
     with pytest.raises(UnavailableError, match="not permitted") as caught:
         sampler(NAMES, refuses=PermissionError("no"))
     assert "root" in str(caught.value.hint)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.engines import FIXED, FREE, built, model_of
-from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt, install
+from tests.support.engines import model_of
+from tests.support.fake_tensorrt import fake_tensorrt
 
 
 @pytest.fixture
@@ -49,34 +49,6 @@ def test_a_class_of_the_program_must_fit_and_be_initialised(trt: Any) -> None:
         trt.Builder(Lazy())
 
 
-def test_it_parses_real_models_and_records_wishes(trt: Any) -> None:
-    logger = trt.Logger()
-    network = trt.Builder(logger).create_network(0)
-    assert trt.OnnxParser(network, logger).parse(model_of(FREE).SerializeToString())
-
-    layers = [network.get_layer(index) for index in range(network.num_layers)]
-    assert [(layer.name, layer.type.name) for layer in layers] == [
-        ("kernel", "CONSTANT"),
-        ("first", "CONVOLUTION"),
-        ("last", "ACTIVATION"),
-    ]
-    layers[1].precision = trt.float16
-    layers[1].set_output_type(0, trt.float16)
-    assert layers[1].precision_is_set
-    assert layers[1].get_output_type(0) == trt.DataType.HALF
-    assert tuple(network.get_input(0).shape) == (-1, 3, 4, 4)
-
-
-def test_what_it_cannot_parse_is_an_error_of_a_node(trt: Any) -> None:
-    trt.fake.unsupported = {"Relu"}
-    logger = trt.Logger()
-    parser = trt.OnnxParser(trt.Builder(logger).create_network(0), logger)
-
-    assert not parser.parse(model_of(FIXED).SerializeToString())
-    assert (parser.num_errors, parser.get_error(0).node_name()) == (1, "last")
-    assert not parser.parse(b"no model")
-
-
 def test_constraints_count_only_where_flags_say_so(trt: Any) -> None:
     def precision(*flags: str) -> str:
         logger = trt.Logger()
@@ -97,20 +69,3 @@ def test_constraints_count_only_where_flags_say_so(trt: Any) -> None:
 
     assert precision("FP16", "OBEY_PRECISION_CONSTRAINTS") == "Half"
     assert precision("TF32") == "Float"
-
-
-def test_the_strong_library_lacks_what_11_removed() -> None:
-    strong = fake_tensorrt(STRONGLY_TYPED)
-
-    assert not hasattr(strong.BuilderFlag, "FP16")
-    assert not hasattr(strong.ILayer, "precision")
-    assert not hasattr(strong, "IInt8EntropyCalibrator2")
-    assert built(strong)[24:28] == bytes([11, 4, 0, 106])
-
-
-def test_it_is_what_import_finds(trt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    install(monkeypatch, trt)
-
-    import tensorrt
-
-    assert tensorrt.__version__ == "10.13.0.35"

@@ -21,7 +21,7 @@ from dld_tui.backends.processes import (
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Log, Progress, result_of
 from dld_tui.core.process import child
-from tests.support.jobs import wait_until
+from tests.support.jobs import is_running, wait_until
 
 TOOL = """
 import os, signal, sys, time
@@ -61,39 +61,6 @@ def run(request: pytest.FixtureRequest, tool: None) -> Iterator[Run]:
             yield server.run
 
 
-def test_status_and_what_it_said(run: Run) -> None:
-    end = result_of(run(["fail"], None))
-    assert (end.status, end.output, end.timed_out, end.crashed) == (3, "said fail\n", False, None)
-    assert result_of(run(["well"], 60)).status == 0
-
-
-def test_a_crash_is_named(run: Run) -> None:
-    assert result_of(run(["crash"], None)).crashed == "SIGSEGV"
-
-
-def test_the_time_limit(run: Run) -> None:
-    end = result_of(run(["wait", os.devnull], 0.2))
-    assert end.timed_out
-    assert end.crashed is None
-
-
-def test_closing_ends_the_process(run: Run, tmp_path: Path) -> None:
-    note = tmp_path / "pid"
-    running = run(["wait", str(note)], None)
-    while not (note.exists() and note.read_text()):
-        next(running)
-    running.close()
-    with pytest.raises(ProcessLookupError):
-        os.kill(int(note.read_text()), 0)
-
-
-def test_an_error_is_in_the_output(run: Run) -> None:
-    end = result_of(run(["raise"], None))
-    assert end.status == 1
-    assert end.output.startswith("said raise\n")
-    assert "ValueError: no" in end.output
-
-
 def test_a_fork_server_imports_once(tmp_path: Path) -> None:
     note, seen = tmp_path / "who", []
     with contextlib.closing(ForkServer("a_tool:main", ["json"])) as server:
@@ -109,26 +76,11 @@ def test_a_fork_server_imports_once(tmp_path: Path) -> None:
         os.kill(server_pid, 0)
 
 
-def test_a_crash_of_a_fork_leaves_the_server(tmp_path: Path) -> None:
-    with contextlib.closing(ForkServer("a_tool", [])) as server:
-        assert result_of(server.run(["crash"], None)).crashed == "SIGSEGV"
-        assert result_of(server.run(["well"], None)).status == 0
-
-
 def test_a_fork_server_that_cannot_start(tmp_path: Path) -> None:
     with contextlib.closing(ForkServer("a_tool", ["no_such_module"])) as server:
         end = result_of(server.run(["well"], 60))
     assert end.status == 1
     assert "No module named 'no_such_module'" in end.output
-
-
-def test_a_time_limit_ends_a_fork(tmp_path: Path) -> None:
-    note = tmp_path / "pid"
-    with contextlib.closing(ForkServer("a_tool", [])) as server:
-        assert result_of(server.run(["well"], None)).status == 0
-        assert result_of(server.run(["wait", str(note)], 0.5)).timed_out
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(note.read_text()), 0)
 
 
 def python(program: str) -> list[str]:
@@ -157,12 +109,6 @@ def test_both_outputs_are_heard_in_order_and_the_folder_is_right(tmp_path: Path)
     assert end.crashed is None
 
 
-def test_it_reads_nothing(tmp_path: Path) -> None:
-    events, end = played("print(repr(input()))", tmp_path)
-    assert end.status == 1
-    assert texts(events)[-1].startswith("EOFError")
-
-
 @pytest.mark.broad
 def test_a_flood_is_left_out_but_for_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -180,12 +126,6 @@ def test_a_flood_is_left_out_but_for_its_end(
     assert end.left_out == end.lines - len(shown)
 
 
-def test_a_line_without_an_end_is_cut(tmp_path: Path) -> None:
-    events, end = played("import sys; sys.stdout.write('x' * 50_000_000)", tmp_path)
-    assert [len(text) for text in texts(events)] == [2000]
-    assert end.lines == 1
-
-
 def test_a_progress_bar_is_the_stage_and_its_last_state_the_line(tmp_path: Path) -> None:
     program = (
         "import sys, time\n"
@@ -195,12 +135,6 @@ def test_a_progress_bar_is_the_stage_and_its_last_state_the_line(tmp_path: Path)
     events, _ = played(program, tmp_path)
     assert texts(events) == ["done"]
     assert {"1 of 3", "2 of 3", "3 of 3"} & {e.stage for e in events if isinstance(e, Progress)}
-
-
-def test_what_hangs_is_stopped_at_its_limit(tmp_path: Path) -> None:
-    _, end = played("import time; time.sleep(36_000)", tmp_path, 0.3)  # so long, but for the limit
-    assert end.timed_out
-    assert end.crashed is None
 
 
 def test_what_ignores_sigterm_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,11 +180,6 @@ def test_a_child_that_keeps_the_pipe_open_holds_nothing_up(tmp_path: Path) -> No
     wait_until(lambda: not stat.exists() or stat.read_text().split()[2] == "Z", "its end")
 
 
-def test_a_crash_has_the_name_of_its_signal(tmp_path: Path) -> None:
-    _, end = played("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", tmp_path)
-    assert end.crashed == "SIGSEGV"
-
-
 def test_programs_are_found_by_name_and_by_path(tmp_path: Path) -> None:
     program = tmp_path / "a tool"
     program.write_text("#!/bin/sh\n")
@@ -271,3 +200,53 @@ def test_what_cannot_be_started_is_said(tmp_path: Path) -> None:
     broken.chmod(0o755)
     with pytest.raises(UsageError, match="cannot be started"):
         next(run_program([str(broken)], tmp_path, 1))
+
+
+def test_how_a_tool_ends(run: Run) -> None:
+    end = result_of(run(["fail"], None))
+    assert (end.status, end.output, end.timed_out, end.crashed) == (3, "said fail\n", False, None)
+    assert result_of(run(["crash"], None)).crashed == "SIGSEGV"
+    assert result_of(run(["well"], 60)).status == 0  # a crash of a fork leaves the server
+    end = result_of(run(["raise"], None))
+    assert end.status == 1
+    assert end.output.startswith("said raise\n")
+    assert "ValueError: no" in end.output
+
+
+def test_the_time_limit_ends_the_process(run: Run, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    end = result_of(run(["wait", str(note)], 1.0))
+    assert end.timed_out
+    assert end.crashed is None
+    assert not (note.exists() and is_running(int(note.read_text())))
+
+
+def test_closing_ends_the_process(run: Run, tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    running = run(["wait", str(note)], None)
+    while not (note.exists() and note.read_text()):
+        next(running)
+    running.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), 0)
+
+
+@pytest.mark.parametrize(
+    ("program", "limit_s", "status", "crashed", "said"),
+    [
+        ("print(repr(input()))", 60, 1, None, "EOFError"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 60, None, "SIGSEGV", ""),
+        ("import time; time.sleep(36_000)", 0.3, None, None, ""),
+        ("import sys; sys.stdout.write('x' * 50_000_000)", 60, 0, None, "x" * 2000),
+    ],
+    ids=["reads", "crashes", "hangs", "a line without an end"],
+)
+def test_how_a_program_ends(
+    tmp_path: Path, program: str, limit_s: float, status: int | None, crashed: str | None, said: str
+) -> None:
+    events, end = played(program, tmp_path, limit_s)
+    assert status is None or end.status == status
+    assert end.crashed == crashed
+    assert end.timed_out == (limit_s < 1)
+    assert not said or texts(events)[-1].startswith(said)
+    assert max(map(len, texts(events)), default=0) <= 2000

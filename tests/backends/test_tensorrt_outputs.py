@@ -14,32 +14,10 @@ from dld_tui.backends.tensorrt import outputs as tensorrt_outputs
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.outputs import engine_outputs
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
-from tests.support.engines import FREE, built, library_of
-from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.engines import FREE, built, library_of, model_of
+from tests.support.fake_tensorrt import WEAKLY_TYPED, fake_tensorrt
 
-COUNTS = """
-<ir_version: 8, opset_import: ["" : 17]>
-counts (int64[N] image, bool[N] keep, bfloat16[2] b)
-  => (int64[1,K] where, int64[N] y, bfloat16[2] c) {
-  where = NonZero(image)
-  zero = Sub(image, image)
-  y = Where(keep, image, zero)
-  c = Identity(b)
-}
-"""
 KERNEL = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6], np.float32).reshape(2, 3)
-
-
-@pytest.fixture
-def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
-    return computing(monkeypatch)
-
-
-def computing(monkeypatch: pytest.MonkeyPatch, version: str = "10.13.0.35") -> Any:
-    fake = fake_tensorrt(version)
-    fake.fake.values = lambda name, value: value
-    monkeypatch.setattr(tensorrt_outputs, "Cuda", lambda device: fake.fake.cuda)
-    return fake
 
 
 def image(size: int) -> np.ndarray[Any, Any]:
@@ -49,27 +27,6 @@ def image(size: int) -> np.ndarray[Any, Any]:
 def expected(value: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     found: np.ndarray[Any, Any] = np.maximum(np.einsum("oc,nchw->nohw", KERNEL, value), 0)
     return found
-
-
-def test_values_go_in_and_come_out_for_every_set_and_profile(trt: Any, tmp_path: Path) -> None:
-    path = tmp_path / "small.engine"
-    path.write_bytes(built(trt, FREE, ranges=((1, 1, 2), (4, 4, 8))))
-    feeds = [{"image": image(size)} for size in (2, 1, 5)]
-
-    found = list(engine_outputs(library_of(trt), path, feeds))
-
-    for feed, outputs in zip(feeds, found, strict=True):
-        assert list(outputs) == ["scores"]
-        assert outputs["scores"] == pytest.approx(expected(feed["image"]), abs=1e-6)
-    assert trt.fake.cuda.live == 0
-    assert "close" in trt.fake.cuda.calls
-
-
-def test_what_the_engine_gets_wrong_comes_out(trt: Any) -> None:
-    trt.fake.values = lambda name, value: value + (0.5 if name == "scores" else 0)
-    (found,) = engine_outputs(library_of(trt), built(trt), [{"image": image(1)}])
-
-    assert found["scores"] == pytest.approx(expected(image(1)) + 0.5, abs=1e-6)
 
 
 def test_shapes_that_data_decide_and_types_of_all_kinds(trt: Any) -> None:
@@ -98,22 +55,6 @@ def test_an_engine_with_smaller_integers_takes_what_fits(monkeypatch: pytest.Mon
     assert trt.fake.cuda.live == 0
 
 
-def built_counts(trt: Any, text: str = COUNTS) -> bytes:
-    logger = trt.Logger(trt.Logger.WARNING)
-    builder = trt.Builder(logger)
-    network = builder.create_network(0)
-    import onnx.parser
-
-    model = onnx.parser.parse_model(text)
-    assert trt.OnnxParser(network, logger).parse(model.SerializeToString())
-    config = builder.create_builder_config()
-    profile = builder.create_optimization_profile()
-    for name in ("image", "keep"):
-        profile.set_shape(name, (1,), (2,), (9,))
-    config.add_optimization_profile(profile)
-    return bytes(builder.build_serialized_network(network, config))
-
-
 def test_problems_name_what_they_are_about(trt: Any, tmp_path: Path) -> None:
     library, engine = library_of(trt), built(trt, FREE, ranges=((1, 2, 8),))
     with pytest.raises(InputError, match="takes an input image, for which") as raised:
@@ -135,3 +76,48 @@ def test_without_a_gpu_it_says_what_to_do(trt: Any) -> None:
     with pytest.raises(UnavailableError, match="cannot run engines here: there is no") as raised:
         next(engine_outputs(Library(trt, facts), b"", []))
     assert "--target" in str(raised.value.hint)
+
+
+COUNTS = """<ir_version: 8, opset_import: ["" : 17]>
+counts (int64[N] image, bool[N] keep, bfloat16[2] b)
+  => (int64[1,K] where, int64[N] y, bfloat16[2] c) {
+  where = NonZero(image) zero = Sub(image, image) y = Where(keep, image, zero) c = Identity(b)
+}"""
+
+
+def computing(monkeypatch: pytest.MonkeyPatch, version: str = WEAKLY_TYPED) -> Any:
+    fake = fake_tensorrt(version)
+    fake.fake.values = lambda name, value: value
+    monkeypatch.setattr(tensorrt_outputs, "Cuda", lambda device: fake.fake.cuda)
+    return fake
+
+
+@pytest.fixture
+def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
+    return computing(monkeypatch)
+
+
+def built_counts(trt: Any, text: str = COUNTS) -> bytes:
+    logger = trt.Logger(trt.Logger.WARNING)
+    builder = trt.Builder(logger)
+    network = builder.create_network(0)
+    assert trt.OnnxParser(network, logger).parse(model_of(text).SerializeToString())
+    config = builder.create_builder_config()
+    profile = builder.create_optimization_profile()
+    for name in ("image", "keep"):
+        profile.set_shape(name, (1,), (2,), (9,))
+    config.add_optimization_profile(profile)
+    return bytes(builder.build_serialized_network(network, config))
+
+
+def test_values_go_in_and_come_out_for_every_set_and_profile(trt: Any, tmp_path: Path) -> None:
+    path = tmp_path / "small.engine"
+    path.write_bytes(built(trt, FREE, ranges=((1, 1, 2), (4, 4, 8))))
+    feeds = [{"image": image(size)} for size in (2, 1, 5)]
+    for wrong in (0, 0.5):
+        trt.fake.values = lambda name, value, by=wrong: value + (by if name == "scores" else 0)
+        for feed, outputs in zip(feeds, engine_outputs(library_of(trt), path, feeds), strict=True):
+            assert list(outputs) == ["scores"]
+            assert outputs["scores"] == pytest.approx(expected(feed["image"]) + wrong, abs=1e-6)
+        assert trt.fake.cuda.live == 0
+        assert "close" in trt.fake.cuda.calls

@@ -67,45 +67,6 @@ def halves(monkeypatch: pytest.MonkeyPatch, model: Path, **settings: Any) -> dic
     return found
 
 
-class TestStrong:
-    pytestmark = needs_rtx
-
-    def test_a_node_of_the_main_graph(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        text = models.CHAIN.replace("[N, 4]", "[2, 4]")
-        assert halves(monkeypatch, models.write(tmp_path, text)) == {}
-        path = edited(tmp_path, text, ([], "second"), precision="fp16")
-        found = halves(monkeypatch, path)
-        assert found.pop("CAST") >= 1  # into it; the cast back gives a Float
-        assert sum(found.values()) == 1
-
-    def test_a_node_in_a_branch(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        scope = ["choose:then_branch"]
-        path = edited(tmp_path, BRANCHES, (scope, "inner"), precision="fp16")
-        found = halves(monkeypatch, path)
-        assert found.pop("CAST") >= 1
-        assert sum(found.values()) == 1
-
-    def test_a_node_in_a_local_function(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        scope = ["function local:Inner"]
-        path = edited(tmp_path, FUNCTIONS, (scope, "act"), precision="fp16")
-        before = path.read_bytes()
-        found = halves(monkeypatch, path)
-        assert found.pop("CAST") >= 1
-        assert sum(found.values()) == 1  # Tanh alone, not the others called act
-        assert path.read_bytes() == before
-
-    def test_a_pattern_of_the_command(
-        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-    ) -> None:
-        path = models.write(tmp_path, models.CHAIN.replace("[N, 4]", "[2, 4]"))
-        found = halves(monkeypatch, path, layer_precision=("*:fp16",))
-        assert sum(count for kind, count in found.items() if kind != "CAST") == 4
-
-
 class TestWeak:
     def test_nodes_of_the_graph_and_of_a_branch(self, tmp_path: Path) -> None:
         trt = fake_tensorrt()
@@ -159,3 +120,35 @@ class TestFreeDimensions:
         result, _ = build(free(tmp_path), tmp_path / "m.engine", opt_shapes=("x:2x4",))
         assert result["bytes"]
         assert not list(tmp_path.glob(".dld-view-*"))
+
+
+class TestStrong:
+    pytestmark = needs_rtx
+
+    @pytest.mark.parametrize(
+        ("text", "scope", "node"),
+        [
+            (models.CHAIN.replace("[N, 4]", "[2, 4]"), [], "second"),
+            (BRANCHES, ["choose:then_branch"], "inner"),
+            (FUNCTIONS, ["function local:Inner"], "act"),  # Tanh alone, not the others called act
+        ],
+        ids=["main graph", "branch", "local function"],
+    )
+    def test_one_node_is_in_float16(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str, scope: list[str],
+        node: str,
+    ) -> None:  # fmt: skip
+        assert halves(monkeypatch, models.write(tmp_path, text, "plain.onnx")) == {}
+        path = edited(tmp_path, text, (scope, node), precision="fp16")
+        before = path.read_bytes()
+        found = halves(monkeypatch, path)
+        assert found.pop("CAST") >= 1  # into it; the cast back gives a Float
+        assert sum(found.values()) == 1
+        assert path.read_bytes() == before
+
+    def test_a_pattern_of_the_command(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        path = models.write(tmp_path, models.CHAIN.replace("[N, 4]", "[2, 4]"))
+        found = halves(monkeypatch, path, layer_precision=("*:fp16",))
+        assert sum(count for kind, count in found.items() if kind != "CAST") == 4

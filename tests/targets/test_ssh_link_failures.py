@@ -5,6 +5,7 @@ import errno
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 import asyncssh
 import pytest
@@ -29,72 +30,6 @@ from tests.support.links import refused, says, write_config
 from tests.support.slow_line import SlowLine
 from tests.support.ssh_jobs import Links, Servers, at, behind
 from tests.support.sshd import Sshd, free_port
-
-
-def test_nobody_listens(link: Links, connection: Connection) -> None:
-    error = refused(link(changed(connection, port=free_port())))
-    assert error.stage == "connect"
-    assert "refused" in str(error)
-
-
-def test_the_name_is_not_known(link: Links, connection: Connection) -> None:
-    error = refused(link(changed(connection, host="no-such-host.invalid")))
-    assert error.stage == "resolve"
-    assert "no-such-host.invalid" in str(error)
-
-
-def test_a_server_that_says_nothing_is_given_up(link: Links, connection: Connection) -> None:
-    write_config("Host *\n  ConnectTimeout 1\n")
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        port = silent.getsockname()[1]
-        error = refused(link(changed(connection, port=port, config=True)))
-    assert "does not answer" in str(error)
-
-
-def test_what_listens_is_no_ssh_server(link: Links, connection: Connection, sshd: Sshd) -> None:
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-
-        def answer() -> None:
-            line, _ = other.accept()
-            with line:
-                line.sendall(b"\x1b[31mHTTP/1.1 400 Bad Request\r\n" * 100)
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        error = refused(link(changed(connection, port=other.getsockname()[1])))
-        thread.join()
-    assert error.stage in ("connect", "host key")
-
-
-def test_a_proxy_command_that_fails_says_why(link: Links, connection: Connection) -> None:
-    error = refused(link(changed(connection, proxy_command="echo no route >&2; exit 1")))
-    assert "the proxy command says: no route" in str(error)
-
-
-def test_a_proxy_command_runs_for_no_hostile_name(
-    link: Links, connection: Connection, tmp_path: Path
-) -> None:
-    mark = tmp_path / "mark"
-    hostile = changed(connection, user=f"$(touch${{IFS}}{mark})", proxy_command="echo %r")
-    with pytest.raises(UsageError, match="user"):
-        loop.call(link(hostile).open(), 60)
-    assert not mark.exists()
-
-
-def test_a_broken_configuration_is_named(link: Links, connection: Connection) -> None:
-    write_config("Host *\n  Port many\n")
-    with pytest.raises(InputError, match="config line 2"):
-        loop.call(link(changed(connection, config=True)).open(), 60)
-
-
-def test_jump_hosts_in_a_circle_are_an_error(link: Links) -> None:
-    write_config("Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n")
-    with pytest.raises(UsageError, match="cycle"):
-        loop.call(link(Connection("t", "a")).open(), 60)
 
 
 def test_a_server_that_dies_is_noticed_and_its_return_too(
@@ -214,3 +149,65 @@ def test_a_refusal_ends_the_waiting() -> None:
 def test_the_first_connection_is_tried_once() -> None:
     with pytest.raises(LinkError, match="in time"):
         outcome(from_network(TimeoutError(), "box", "box", HOST_KEY))
+
+
+@pytest.mark.parametrize(
+    ("changes", "stage", "said"),
+    [
+        ({"port": None}, CONNECT, "refused"),
+        ({"host": "no-such-host.invalid"}, RESOLVE, "no-such-host.invalid"),
+        ({"proxy_command": "echo no route >&2; exit 1"}, CONNECT,
+         "the proxy command says: no route"),
+    ],
+    ids=["nobody listens", "an unknown name", "a proxy command that fails"],
+)  # fmt: skip
+def test_where_a_connection_fails(
+    link: Links, connection: Connection, changes: dict[str, Any], stage: str, said: str
+) -> None:
+    own = {"port": free_port()} if changes == {"port": None} else changes
+    error = refused(link(changed(connection, **own)))
+    assert error.stage == stage
+    assert said in str(error)
+
+
+@pytest.mark.parametrize("banner", [b"", b"\x1b[31mHTTP/1.1 400 Bad Request\r\n" * 100])
+def test_what_listens_is_no_ssh_server(link: Links, connection: Connection, banner: bytes) -> None:
+    write_config("Host *\n  ConnectTimeout 1\n")
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+
+        def answer() -> None:
+            line, _ = other.accept()
+            with line:
+                line.sendall(banner)
+
+        thread = threading.Thread(target=answer if banner else lambda: None)
+        thread.start()
+        error = refused(link(changed(connection, port=other.getsockname()[1], config=True)))
+        thread.join()
+    assert error.stage in (CONNECT, HOST_KEY)
+    assert banner or "does not answer" in str(error)
+
+
+def test_a_proxy_command_runs_for_no_hostile_name(
+    link: Links, connection: Connection, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    hostile = changed(connection, user=f"$(touch${{IFS}}{mark})", proxy_command="echo %r")
+    with pytest.raises(UsageError, match="user"):
+        loop.call(link(hostile).open(), 60)
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "said"),
+    [("Host *\n  Port many\n", InputError, "config line 2"),
+     ("Host a\n  ProxyJump b\nHost b\n  ProxyJump a\n", UsageError, "cycle")],
+)  # fmt: skip
+def test_a_broken_configuration_is_named(
+    link: Links, text: str, kind: type[Exception], said: str
+) -> None:
+    write_config(text)
+    with pytest.raises(kind, match=said):
+        loop.call(link(Connection("t", "a")).open(), 60)

@@ -17,14 +17,20 @@ from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.secrets import BAD
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop
-from dld_tui.targets.ssh.channel import Agent
-from dld_tui.targets.ssh.link import Link
 from dld_tui.targets.ssh.remote.replies import last_answer
 from dld_tui.targets.ssh.route import command_line
 from dld_tui.targets.ssh.target import examine
 from dld_tui.targets.ssh.transfer import LocalFile, Upload
 from tests.support.asker import Answers
-from tests.support.ssh_jobs import QUICK, Servers, end_processes_of, script, target_of
+from tests.support.ssh_jobs import (
+    QUICK,
+    Agents,
+    Links,
+    Servers,
+    end_processes_of,
+    script,
+    target_of,
+)
 
 NOISE = "Welcome @dld:{ \\376\\377h\\000i \\033[31m @dld:{}x"
 Serve: TypeAlias = Callable[..., Connection]
@@ -84,7 +90,7 @@ def test_every_shell_hands_over_what_was_given(name: str) -> None:
     assert done.stdout.decode().split("\0")[:-1] == HOSTILE
 
 
-def test_what_looks_like_our_answers_is_none(serve: Serve, tmp_path: Path) -> None:
+def test_what_looks_like_our_answers_is_none(serve: Serve, agent: Agents, tmp_path: Path) -> None:
     lines = ("{}", '{"python": [3, 1], "root": "/x"}', '{"ready": true}', '{"error": "no"}')
     connection = serve("bash", "".join(f"echo '@dld:{line}'\n" for line in lines))
     target = target_of(connection)
@@ -92,12 +98,7 @@ def test_what_looks_like_our_answers_is_none(serve: Serve, tmp_path: Path) -> No
     assert not [step for step in steps if step.state == BAD]
     model = tmp_path / "model.onnx"
     model.write_bytes(b"x" * 600_000)
-    agent = Agent(Link(target.connection, Answers()))
-    try:
-        loop.call(agent.make_ready(), 60)
-        loop.call(Upload(agent, QUICK).send([LocalFile.at(model)]), 60)
-    finally:
-        loop.call(agent.link.close(), 60)
+    loop.call(Upload(agent(target.connection), QUICK).send([LocalFile.at(model)]), 60)
     with target.start("fake", script(["finish", {"a": 1}])) as job:
         assert job.result() == {"a": 1}
 
@@ -149,7 +150,9 @@ def test_much_on_standard_error_does_not_stop_a_job(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "utf-16", "cp1251", "shift-jis"])
-def test_a_banner_in_any_encoding_is_text(encoding: str, own_sshd: Servers, tmp_path: Path) -> None:
+def test_a_banner_in_any_encoding_is_text(
+    encoding: str, own_sshd: Servers, link: Links, tmp_path: Path
+) -> None:
     banner = tmp_path / "banner"
     text = {"cp1251": "Привет", "shift-jis": "ようこそ"}.get(encoding, "Grüße")
     banner.write_bytes(f"{text}\n".encode(encoding))
@@ -158,11 +161,7 @@ def test_a_banner_in_any_encoding_is_text(encoding: str, own_sshd: Servers, tmp_
         "box", server.host, server.port, server.user, "key", server.user_key,
         server.known_hosts(), config=False,
     )  # fmt: skip
-    link = Link(connection, Answers())
-    try:
-        assert loop.call(link.run(["echo", "there"]), 60).text == "there\n"
-    finally:
-        loop.call(link.close(), 60)
+    assert loop.call(link(connection).run(["echo", "there"]), 60).text == "there\n"
 
 
 @pytest.mark.parametrize(
