@@ -16,6 +16,12 @@ from typing import Any
 
 DATA = Path(__file__).parent / "data"
 HOLDERS = ("If", "Loop", "Scan")
+PROFILES = (
+    "silero_if.ort1.31.1.json",
+    "minilm_int8.ort1.31.1.json",
+    "light_shufflenet.ort1.0.0.json",
+)
+"""Real profiles of ONNX Runtime."""
 
 
 def unpack(name: str, folder: Path) -> Path:
@@ -23,6 +29,26 @@ def unpack(name: str, folder: Path) -> Path:
     target = folder / name
     target.write_bytes(gzip.decompress((DATA / f"{name}.gz").read_bytes()))
     return target
+
+
+def near(text: str, value: float, about: float = 0.0) -> bool:
+    """Return whether a printed figure is a value, rounded to its decimals."""
+    decimals = len(text.partition(".")[2])
+    return abs(float(text.replace(",", "")) - value) <= 0.5001 * 0.1**decimals + about + 1e-9
+
+
+def check_numbers(value: Any) -> None:
+    """Check that nothing is negative or no number, and no share above the whole."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            assert not (key == "percent" and item is not None and not 0 <= item <= 100.0001)
+            check_numbers(item)
+    elif isinstance(value, list):
+        for item in value:
+            check_numbers(item)
+    elif isinstance(value, float):
+        assert math.isfinite(value)
+        assert value >= 0
 
 
 def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:

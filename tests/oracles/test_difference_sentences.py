@@ -18,22 +18,15 @@ import pytest
 
 from dld_tui.core.compare.comparison import Comparison, open_subject
 from dld_tui.core.compare.gate import Pair, RunFigures, gate_result
-from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.records import Layer, LayerInformation
-from tests.oracles.plain import StoredReport, kept_tests, rank_p, rows, sign_interval, unpack
-from tests.support.profiles import start_report
+from tests.oracles.plain import StoredReport, kept_tests, near, rank_p, rows, sign_interval, unpack
+from tests.support.profiles import ort_report, start_report
 from tests.support.tiers import first
 
 CPU, OTHER = "CPUExecutionProvider", "DnnlExecutionProvider"
 _DETAILS = "SELECT name, details FROM layers"
 FEWEST = 5
 """Passes from which samples tell noise from change."""
-
-
-def near(text: str, value: float, about: float = 0.0) -> bool:
-    """Return whether a printed figure is a value."""
-    decimals = len(text.partition(".")[2])
-    return abs(float(text.replace(",", "")) - value) <= 0.5001 * 0.1**decimals + about + 1e-9
 
 
 class Sides:
@@ -303,8 +296,7 @@ def test_comparisons_of_drawn_and_damaged_reports(tmp_path: Path) -> None:
 def test_a_comparison_of_real_reports(tmp_path: Path) -> None:
     paths = [tmp_path / "a.dldprof", tmp_path / "b.dldprof"]
     for path in paths:
-        with start_report(path) as report:
-            add_ort_profile(report, unpack("minilm_int8.ort1.31.1.json", tmp_path), None)
+        ort_report(path, unpack("minilm_int8.ort1.31.1.json", tmp_path))
         change(path, "UPDATE layers SET name = name || ' of ' || id")
     slower = "self_us = 1.7 * self_us + 3, duration_us = 1.7 * duration_us + 3"
     change(paths[1], f"UPDATE samples SET {slower} WHERE layer % 3 = 0")

@@ -7,7 +7,6 @@ said to be done is the same everywhere.
 from __future__ import annotations
 
 import json
-import os
 import re
 import statistics
 from pathlib import Path
@@ -24,7 +23,6 @@ from dld_tui.core.events import Finished
 from dld_tui.core.reading.export import report_json, report_page
 from dld_tui.core.reading.first_lines import first_lines
 from dld_tui.core.reading.story import next_steps, step_commands
-from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
@@ -37,14 +35,14 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import groups
 from dld_tui.core.text import visible
 from tests.oracles.page_text import Page, number, shows
-from tests.oracles.plain import unpack
-from tests.support import decoders, engines
+from tests.oracles.plain import PROFILES, unpack
+from tests.support import decoders
+from tests.support.engines import write_model
 from tests.support.fake_tensorrt import fake_tensorrt
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
-from tests.support.profiles import start_report, told
+from tests.support.profiles import ort_report, told
 
 PLANS = Path(__file__).parent / "plans" / "data"
-ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours
 COLUMNS = {
     "time ms": "time_ms", "CPU ms": "time_ms", "launch ms": "time_ms", "GPU ms": "gpu_time_ms",
     "min": "min_ms", "CPU min": "min_ms", "CPU max": "max_ms",
@@ -150,18 +148,9 @@ def check_tiles(page: Page, document: dict[str, Any], whole: float) -> None:
         assert title not in known or shows(figure, known[title]), (title, figure, known[title])
 
 
-PROFILES = (
-    "minilm_int8.ort1.31.1.json",
-    "silero_if.ort1.31.1.json",
-    "light_shufflenet.ort1.0.0.json",
-)
-
-
 @pytest.mark.parametrize("name", PROFILES)
 def test_pages_of_profiles(name: str, tmp_path: Path) -> None:
-    with start_report(tmp_path / "r.dldprof") as report:
-        add_ort_profile(report, unpack(name, tmp_path), None)
-    check_report(tmp_path / "r.dldprof")
+    check_report(ort_report(tmp_path / "r.dldprof", unpack(name, tmp_path)))
 
 
 @pytest.mark.parametrize("alone", [0, 6])
@@ -226,7 +215,7 @@ def test_pages_of_tensorrt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(library, "find_library", lambda choice: use(fake))
     monkeypatch.setattr(profiling, "Cuda", lambda device, spin=False: fake.fake.cuda)
-    model = engines.write_model(tmp_path / "small.onnx")
+    model = write_model(tmp_path / "small.onnx")
     # Layers that take longer than a pass are left out of all sums, and not drawn.
     for first_ms in (0.02, 0.2, 20.0):
         fake.fake.layer_ms = {"first": first_ms, "last": 0.01, "kernel": 0.002}
@@ -331,9 +320,7 @@ def test_constants_that_took_time_are_layers(tmp_path: Path) -> None:
 
 
 @pytest.mark.models
-def test_pages_of_the_engines_at_hand() -> None:
-    if not ENGINES:
-        pytest.skip("DLD_ENGINES names no folder of engine plans")
-    for path in sorted(Path(ENGINES).rglob("*.json")):
+def test_pages_of_the_engines_at_hand(engines: Path) -> None:
+    for path in sorted(engines.rglob("*.json")):
         if not {"timing", "metadata"} & {*path.name.split(".")}:
             check_plan(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.trtexec_log import read_log
 from dld_tui.screens.results.trtexec_log import summary_lines
+from tests.oracles.plain import check_numbers
 from tests.support.tiers import first
 
 STAMP = "[07/07/2026-02:11:43] [I]"
@@ -72,19 +72,6 @@ def opened(path: Path, text: str) -> tuple[Any, list[str]]:
     for line in summary_lines(read_log(text), 100):
         assert "nan" not in "".join(piece for piece, _ in line).lower().split()
     return shown, list(plan.notes)
-
-
-def check_numbers(value: Any) -> None:
-    """Check that nothing is negative or no number."""
-    if isinstance(value, dict):
-        for item in value.values():
-            check_numbers(item)
-    elif isinstance(value, list):
-        for item in value:
-            check_numbers(item)
-    elif isinstance(value, float):
-        assert math.isfinite(value)
-        assert value >= 0
 
 
 def layer_sum(shown: Any) -> float:

@@ -16,7 +16,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.gpu_kernels import gpu_summary
 from dld_tui.core.report.report import open_report
-from tests.oracles.plain import least_quarter
+from tests.oracles.plain import check_numbers, least_quarter
 from tests.support.profiles import told
 from tests.support.tiers import first
 from tests.support.traces import x
@@ -87,20 +87,6 @@ def shown(path: Path, events: Events) -> tuple[dict[str, Any], list[str], list[f
                    for one in report.passes]  # fmt: skip
         assert found is None or (math.isfinite(found.busy_us) and found.busy_us >= 0)
         return document, told(report), kernels
-
-
-def check_numbers(value: Any) -> None:
-    """Check that nothing is negative or no number."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            assert not (key == "percent" and item is not None and not 0 <= item <= 100.0001)
-            check_numbers(item)
-    elif isinstance(value, list):
-        for item in value:
-            check_numbers(item)
-    elif isinstance(value, float):
-        assert math.isfinite(value)
-        assert value >= 0
 
 
 @pytest.mark.parametrize("seed", first(11, range(40)))

@@ -23,14 +23,13 @@ from hypothesis import strategies as st
 from dld_tui.core.reading.export import layers_csv, report_json, report_page
 from dld_tui.core.reading.first_lines import first_lines
 from dld_tui.core.reading.story import next_steps
-from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.groups import GROUPINGS
 from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.report.records import Cost, Layer
 from dld_tui.core.report.report import Report
 from dld_tui.widgets.charts.report_charts import precision_rows
-from tests.oracles.plain import StoredReport, least_quarter, rows, unpack
-from tests.support.profiles import start_report, told
+from tests.oracles.plain import PROFILES, StoredReport, least_quarter, near, rows, unpack
+from tests.support.profiles import ort_report, start_report, told
 
 CPU = "CPUExecutionProvider"
 ROUNDED = 0.0501
@@ -38,13 +37,6 @@ SLOWED = 1.1
 """A profiled pass that takes more times as long as others has times of its own."""
 """Of a percentage with one decimal."""
 MATMULS = ("MatMul", "FusedMatMul", "Gemm", "FusedGemm")
-
-
-def near(text: str, value: float) -> bool:
-    """Return whether a printed figure of three digits is a value."""
-    number = float(text.replace(",", ""))
-    decimals = len(text.partition(".")[2])
-    return abs(number - value) <= 0.5001 * 0.1**decimals
 
 
 def check_page(path: Path) -> None:
@@ -220,18 +212,9 @@ def check_order(first: str, notes: list[str], plain: StoredReport) -> None:
     assert any(said in line for line in notes) == doubtful
 
 
-PROFILES = (
-    "silero_if.ort1.31.1.json",
-    "minilm_int8.ort1.31.1.json",
-    "light_shufflenet.ort1.0.0.json",
-)
-
-
 @pytest.mark.parametrize("name", PROFILES)
 def test_pages_of_real_profiles(name: str, tmp_path: Path) -> None:
-    with start_report(tmp_path / "r.dldprof") as report:
-        add_ort_profile(report, unpack(name, tmp_path), None)
-    check_page(tmp_path / "r.dldprof")
+    check_page(ort_report(tmp_path / "r.dldprof", unpack(name, tmp_path)))
 
 
 @pytest.mark.parametrize("name", ["magika", "minilm"])

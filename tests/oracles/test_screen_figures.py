@@ -17,7 +17,6 @@ from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.model.document.samples import write_demo_models
 from dld_tui.core.reading.export import report_json
 from dld_tui.core.reading.preview import Preview, preview
-from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.report import Report
@@ -31,7 +30,7 @@ from tests.oracles.page_text import shows
 from tests.oracles.plain import unpack
 from tests.support import decoders
 from tests.support.gpu_reports import CUDA, gpu_writer, make_gpu_report
-from tests.support.profiles import start_report
+from tests.support.profiles import ort_report, start_report
 from tests.support.report_screen import LARGE, SMALL, opened, pane, text_of, timeline
 
 OFF = 0.0501
@@ -186,9 +185,7 @@ def check_layer(text: str, layer: Layer) -> None:
 
 @pytest.mark.parametrize("name", ["minilm_int8.ort1.31.1.json", "silero_if.ort1.31.1.json"])
 async def test_the_page_of_a_profile(name: str, tmp_path: Path) -> None:
-    with start_report(tmp_path / "r.dldprof") as report:
-        add_ort_profile(report, unpack(name, tmp_path), None)
-    await check(tmp_path / "r.dldprof")
+    await check(ort_report(tmp_path / "r.dldprof", unpack(name, tmp_path)))
 
 
 async def test_the_page_of_passes_of_which_the_first_is_a_warm_up(tmp_path: Path) -> None:

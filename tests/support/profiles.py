@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.reading.first_lines import doubts
+from dld_tui.core.report.formats.import_ort import add_ort_profile
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
@@ -89,4 +90,11 @@ def write_report(path: Path, layers: Sequence[tuple[Layer, Sequence[float]]]) ->
                 rows.append((number, at, took, took, 1))
                 at += took
             report.add_samples(index, rows)
+    return path
+
+
+def ort_report(path: Path, source: Path) -> Path:
+    """Write the report of a profile of ONNX Runtime, without its model."""
+    with start_report(path) as report:
+        add_ort_profile(report, source, None)
     return path

@@ -6,7 +6,6 @@ at hand has a right or a silent case are in `UNSEEN`, and have made-up layers in
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 
 DATA = Path(__file__).parent / "data"
-ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours
 ELSEWHERE = {
     "i-vit": "simple_test_layer_info.json",
     "dla": "dla_sample.profile.json",
@@ -33,19 +31,17 @@ UNSEEN = {
 
 
 @cache
-def found_in(name: str) -> tuple[EnginePlan, tuple[PlanFinding, ...]]:
-    path = DATA / f"{name}.graph.json"
-    if name in ELSEWHERE:
-        if not ENGINES:
-            pytest.skip("DLD_ENGINES names no folder of engine plans")
-        path = next(Path(ENGINES).rglob(ELSEWHERE[name]))
+def found_in(path: Path) -> tuple[EnginePlan, tuple[PlanFinding, ...]]:
     plan = open_plan(path)
     return plan, tuple(findings(plan, map_plan(plan)))
 
 
-def rules_of(name: str, layer: str) -> set[str]:
+def rules_of(request: pytest.FixtureRequest, name: str, layer: str) -> set[str]:
     """Return the rules that speak of a layer, by the start of its name."""
-    plan, found = found_in(name)
+    path = DATA / f"{name}.graph.json"
+    if name in ELSEWHERE:
+        path = next(request.getfixturevalue("engines").rglob(ELSEWHERE[name]))
+    plan, found = found_in(path)
     [index] = [one.index for one in plan.layers if one.name.startswith(layer)]
     return {one.rule for one in found if one.layer == index or index in one.layers}
 
@@ -71,8 +67,8 @@ FC = "fc.weight + QuantizeLinear_255"
         ("dynamic-shapes", "i-vit", "/fc1/MatMul_myl0_2", "[-1,16] to [-1,32]"),
     ],
 )  # fmt: skip
-def test_right(rule: str, name: str, layer: str, why: str) -> None:
-    assert rule in rules_of(name, layer), why
+def test_right(request: pytest.FixtureRequest, rule: str, name: str, layer: str, why: str) -> None:
+    assert rule in rules_of(request, name, layer), why
 
 
 @pytest.mark.parametrize(
@@ -100,5 +96,5 @@ def test_right(rule: str, name: str, layer: str, why: str) -> None:
         ("many-short-layers", "qat", "QuantizeLinear_15", "27 µs"),
     ],
 )  # fmt: skip
-def test_silent(rule: str, name: str, layer: str, why: str) -> None:
-    assert rule not in rules_of(name, layer), why
+def test_silent(request: pytest.FixtureRequest, rule: str, name: str, layer: str, why: str) -> None:
+    assert rule not in rules_of(request, name, layer), why

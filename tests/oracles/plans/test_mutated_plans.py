@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 import random
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,6 @@ from tests.oracles.test_html_figures import check_plan
 from tests.support.tiers import first
 
 DATA = Path(__file__).parent / "data"
-ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours
 NAME = "qat-residual-qgap"
 VALUES: tuple[Any, ...] = (None, -1.0, 0, "3 ms", 1e300, [], {}, True, "NaN", 12.5, 1e-9)
 DLA = ("{a,b}", "{a,b} output reformatter 0", "x from nvm", "data to nvm", "y finish")
@@ -84,12 +82,10 @@ def test_no_two_figures_of_a_damaged_engine_contradict_each_other(
 
 
 @pytest.mark.models
-def test_no_two_figures_of_the_engines_at_hand_contradict_each_other() -> None:
+def test_no_two_figures_of_the_engines_at_hand_contradict_each_other(engines: Path) -> None:
     """Files and logs of TensorRT 7, 8 and 10."""
-    if not ENGINES:
-        pytest.skip("DLD_ENGINES names no folder of engine plans")
     timed = 0
-    for path in sorted(path for path in Path(ENGINES).rglob("*") if path.is_file()):
+    for path in sorted(path for path in engines.rglob("*") if path.is_file()):
         if "timing" in path.name or "metadata" in path.name:
             continue
         with contextlib.suppress(InputError):

@@ -7,7 +7,6 @@ that is given.
 from __future__ import annotations
 
 import json
-import os
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ from tests.oracles.plans import recompute
 
 DATA = Path(__file__).parent / "data"
 WARM_UP_MS = 200.0
-ENGINES = os.environ.get("DLD_ENGINES")  # tests themselves see no variable of ours
 
 
 def compare(graph: Path, profile: Path, metadata: Path, timing: Path | None) -> int:
@@ -94,12 +92,10 @@ def test_the_sets_that_lie_here(name: str) -> None:
 
 
 @pytest.mark.models
-def test_all_sets_with_a_known_device() -> None:
-    if not ENGINES:
-        pytest.skip("DLD_ENGINES names no folder of engine plans")
+def test_all_sets_with_a_known_device(engines: Path) -> None:
     graphs = [
         path
-        for path in sorted(Path(ENGINES).rglob("*.graph.json"))
+        for path in sorted(engines.rglob("*.graph.json"))
         if {"A100", "RTX-3090"} & {*path.parts}
     ]
     assert graphs
@@ -113,11 +109,9 @@ def test_all_sets_with_a_known_device() -> None:
 
 
 @pytest.mark.models
-def test_no_layer_is_faster_than_its_roof() -> None:
+def test_no_layer_is_faster_than_its_roof(engines: Path) -> None:
     """Of all files with times: the product leaves such a share out, and here there is none."""
-    if not ENGINES:
-        pytest.skip("DLD_ENGINES names no folder of engine plans")
-    plans = [open_plan(path) for path in sorted(Path(ENGINES).rglob("*.graph*.json"))]
+    plans = [open_plan(path) for path in sorted(engines.rglob("*.graph*.json"))]
     assert sum(plan.total_ms is not None and bool(plan.device) for plan in plans) >= 10
     for plan in plans:
         assert above_roof(plan.layers, plan.device) == "", plan.path
