@@ -367,6 +367,12 @@ def test_the_timing_cache_is_kept(
     assert cache is None
     assert "DISABLE_TIMING_CACHE" in flags(trt, config)
 
+    with monkeypatch.context() as silent:  # a library that gives back none of a build
+        silent.setattr(trt.IBuilderConfig, "get_timing_cache", lambda self: None)
+        _, _, remarks = cache_of(timing_cache=tmp_path / "own2.timing")
+    assert remarks == []
+    assert (tmp_path / "own2.timing").exists()
+
     monkeypatch.setenv("NV_DLD_CACHE_DIR", str(model))  # a file
     _, _, remarks = cache_of()
     assert "the timing cache cannot be kept" in remarks[0]

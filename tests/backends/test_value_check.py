@@ -57,6 +57,8 @@ def test_good_values_need_no_repair_and_some_models_are_not_compared(
     monkeypatch.setattr("dld_tui.backends.conversion.verification.MANY_BYTES", 8)
     assert "--values always" in convert(path)["values"]["skipped"]
     assert convert(path, values="always")["values"]["is_good"]
+    assert verification.too_many_weights(8, 8) == ""
+    assert "more than 8 B of weights" in verification.too_many_weights(9, 8)
 
 
 def test_a_packed_cache_is_compared_by_its_nibbles() -> None:

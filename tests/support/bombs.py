@@ -108,7 +108,6 @@ TEXTS = {
 
 
 def write_bomb(folder: Path, name: str) -> Path:
-    """Write a model into a folder; return its path."""
     model = _BUILT[name]() if name in _BUILT else parser.parse_model(_HEAD + TEXTS[name])
     path = folder / f"{name.replace(' ', '_')}.onnx"
     onnx.save(model, path)

@@ -99,18 +99,10 @@ def grouped(
 ) -> Path:
     """Write a decoder as onnxruntime-genai's builder makes them: GroupQueryAttention, int4.
 
-    Args:
-        path: Where to.
-        layers: How many.
-        int4: Whether weights are MatMulNBits; else MatMul.
-        past: Names of the cached keys and values, with ``{}`` for the layer.
-        present: The same of what comes back.
-        dims: Names of the batch, the sequence, the past and the total length; None for none.
-        declared: The vocabulary that the output declares.
-        typed: Declare the types of queries, keys and values, too.
-        normed: Normalize each head of queries and keys.
-        experts: Put a mixture of experts behind each attention.
-        grouping: Whether heads share keys and values; else the operator is MultiHeadAttention.
+    Without `int4`, weights are of MatMul; without `grouping`, the operator is MultiHeadAttention.
+    `past` and `present` name caches, with ``{}`` for the layer; `dims` the batch, the sequence, the
+    past and the total length. `declared` is the vocabulary that the output declares, `typed`
+    declares queries, keys and values, and `experts` puts a mixture of these behind attention.
     """
     g, f32, i64 = _Graph(), TensorProto.FLOAT, TensorProto.INT64
     batch, length, before, total = dims
@@ -178,12 +170,7 @@ def grouped(
 
 
 def folder(path: Path, **changed: Any) -> Path:
-    """Write a folder of onnxruntime-genai: a decoder and its configuration.
-
-    Args:
-        path: Where to; it is made.
-        changed: Entries of the decoder in the configuration that are to be other ones.
-    """
+    """Write a folder of onnxruntime-genai: a decoder and its changed configuration."""
     path.mkdir()
     grouped(path / "model.onnx")
     decoder = {

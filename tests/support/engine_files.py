@@ -17,7 +17,6 @@ _FORMATS = {
 
 
 def tensor(name: str, of: str = "int8", dims: tuple[int, ...] = (8, 64, 28, 28)) -> dict[str, Any]:
-    """Return a tensor as a file has it."""
     return {
         "Name": name, "Location": "Device", "Dimensions": list(dims),
         "Format/Datatype": _FORMATS[of],
@@ -25,7 +24,6 @@ def tensor(name: str, of: str = "int8", dims: tuple[int, ...] = (8, 64, 28, 28))
 
 
 def layer(name: str, kind: str, inputs: list[Any], outputs: list[Any], **more: Any) -> Any:
-    """Return a layer as a file has it."""
     return {
         "Name": name, "LayerType": kind, "ParameterType": kind, "Inputs": inputs,
         "Outputs": outputs, "TacticName": "", "TacticValue": "0x0", **more,
@@ -72,13 +70,8 @@ def write_engine(
 ) -> Path:
     """Write ``tiny.engine.graph.json`` and what else is asked for, and return its path.
 
-    Args:
-        folder: Where.
-        profile: Write the times of the layers.
-        timing: Write the times of inferences, and a device.
-        names_only: As without detailed profiling verbosity.
-        hostile: A layer has a name with markup, an escape and wide letters.
-        count: How often the layers come one after another.
+    With `names_only` as without detailed profiling verbosity; `hostile` gives a layer a name with
+    markup, an escape and wide letters; the layers come `count` times one after another.
     """
     found = layers(hostile)
     for time in range(1, count):

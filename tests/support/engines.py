@@ -30,12 +30,10 @@ FREE = FIXED.replace("float[1,3,4,4] image", "float[N,3,4,4] image").replace(
 
 
 def model_of(text: str = FIXED) -> onnx.ModelProto:
-    """Return a model of its text."""
     return onnx.parser.parse_model(text)
 
 
 def write_model(path: Path, text: str = FIXED) -> Path:
-    """Write a model and return where it is."""
     onnx.save(model_of(text), path)
     return path
 
@@ -54,17 +52,7 @@ def built(
     name: str = "image",
     rest: tuple[int, ...] = (3, 4, 4),
 ) -> bytes:
-    """Return an engine.
-
-    Args:
-        trt: The fake.
-        text: The model.
-        flags: Names of builder flags.
-        verbosity: Of ``ProfilingVerbosity``.
-        ranges: (min, opt, max) of N, one a profile.
-        name: Of the input that N is of.
-        rest: Its other dimensions.
-    """
+    """Return an engine; `ranges` are (min, opt, max) of the first dimension, one a profile."""
     logger = trt.Logger(trt.Logger.WARNING)
     builder = trt.Builder(logger)
     network = builder.create_network(0)

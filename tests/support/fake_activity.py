@@ -33,7 +33,6 @@ class Request:
 
 
 def run(request: Request) -> Iterator[Event]:
-    """Play the steps."""
     for _ in range(request.times):
         for verb, *arguments in request.steps:
             yield from _STEPS[verb](*arguments)

@@ -115,11 +115,7 @@ class IPluginRegistry:
 
 
 def fake_tensorrt(version: str = WEAKLY_TYPED) -> Any:
-    """Return a module as ``import tensorrt`` would give it: what the bindings of a version have.
-
-    Raises:
-        FileNotFoundError: The version has no record.
-    """
+    """Return a module as ``import tensorrt`` would give it: what the bindings of a version have."""
     parts = (
         fake_tensorrt_network,
         fake_tensorrt_parser,
@@ -164,5 +160,4 @@ def _init_plugins(logger: Any, namespace: str) -> bool:
 
 
 def install(monkeypatch: pytest.MonkeyPatch, module: Any, name: str = "tensorrt") -> None:
-    """Make `import NAME` find the fake."""
     monkeypatch.setitem(sys.modules, name, module)

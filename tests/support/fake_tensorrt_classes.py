@@ -47,17 +47,12 @@ class BoundClass:
 
     @property
     def names(self) -> set[str]:
-        """All methods and properties."""
         return {*self.methods, *self.statics, *self.properties}
 
 
 @functools.cache
 def bindings(version: str) -> dict[str, Any]:
-    """Return the record of a version: ``classes``, ``types`` and ``functions``.
-
-    Raises:
-        FileNotFoundError: The version was not recorded.
-    """
+    """Return the record of a version: ``classes``, ``types`` and ``functions``."""
     data = gzip.decompress((RECORDS / f"{version}.json.gz").read_bytes())
     record: dict[str, Any] = json.loads(data)
     return record
@@ -71,7 +66,6 @@ def recorded_versions() -> list[str]:
 
 @functools.cache
 def bound_classes(version: str) -> dict[str, BoundClass]:
-    """Return every class of a version by name."""
     return {
         name: BoundClass(
             name,
@@ -123,10 +117,8 @@ def _parameter(name: str, kind: str, default: str | None = None) -> inspect.Para
 class Maker:
     """Makes the classes of one fake library.
 
-    Args:
-        behaviours: Class name to the class that says what its methods and properties do; what this
-            version does not have is left out.
-        version: Of the record.
+    `behaviours` say by class name what its methods and properties do; what the version of the
+    record does not have is left out.
     """
 
     def __init__(self, behaviours: dict[str, type], version: str) -> None:
@@ -150,7 +142,6 @@ class Maker:
             self.used.add(name)
 
     def make(self) -> dict[str, Any]:
-        """Return every class by name."""
         for name in self._classes:
             self._make(name)
         return {name: made for name, made in self.made.items() if "." not in name}

@@ -15,6 +15,5 @@ BROKEN = registry.Activity(
 
 
 def main() -> None:
-    """Serve one request."""
     registry.ACTIVITIES += (FAKE, BROKEN)
     worker.main()

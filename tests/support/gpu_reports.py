@@ -68,16 +68,8 @@ def make_gpu_report(
 ) -> Path:
     """Write a report whose layers launch one to three kernels each, and return its path.
 
-    Args:
-        path: Where.
-        layers: How many.
-        passes: How many profiled passes.
-        absent: Why nothing of the GPU was measured.
-        no_counters: Why the counters could not be measured.
-        fallback: How many of the first layers ran on the CPU.
-        finish: False leaves it as a killed run does.
-        alone: How many passes with kernels alone follow the profiled ones; they take 1 % longer
-            than the latency, and the profiled ones then twice as long as with `alone` 0.
+    The first `fallback` layers ran on the CPU. `alone` passes of kernels alone follow the profiled
+    ones; they take 1 % longer than the latency, the profiled ones then twice as long as without.
     """
     made = gpu_writer(path)
     for index in range(layers):

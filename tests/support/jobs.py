@@ -22,7 +22,6 @@ def fake_target(delays: Delays = PATIENT) -> LocalTarget:
 
 
 def start(*steps: list[Any], delays: Delays = PATIENT, times: int = 1) -> ProcessJob:
-    """Start a scripted job."""
     request: dict[str, JSON] = {"steps": list(steps), "times": times}
     return fake_target(delays).start("fake", request)
 
@@ -42,7 +41,6 @@ def read(job: ProcessJob) -> list[Event]:
 
 
 def texts(events: list[Event]) -> list[str]:
-    """Return the lines of the log."""
     return [event.text for event in events if isinstance(event, Log)]
 
 

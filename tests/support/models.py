@@ -143,12 +143,10 @@ image (float[batch, 3, 4, 5] x) => (float[batch, 4, 5, 3] y, float[batch, 3, 4, 
 
 
 def parse(text: str) -> onnx.ModelProto:
-    """Return the model of an ONNX text."""
     return onnx.parser.parse_model(text)
 
 
 def write(folder: Path, text: str, name: str = "model.onnx") -> Path:
-    """Write the model of an ONNX text to a file."""
     path = folder / name
     path.write_bytes(parse(text).SerializeToString())
     return path

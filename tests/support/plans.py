@@ -18,7 +18,6 @@ FORMATS = {"fp32": "Float", "fp16": "Half", "int8": "Int8", "bf16": "BFloat16", 
 
 
 def tensor(dtype: str = "fp32", dims: tuple[int, ...] | None = (1, 16, 8, 8)) -> EngineTensor:
-    """Return a tensor of a type."""
     return EngineTensor("t", dims, dtype, FORMATS.get(dtype, dtype), "Device")
 
 

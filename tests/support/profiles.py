@@ -46,7 +46,6 @@ def run(ts: int, dur: int, tid: int = 1) -> Event:
 
 
 def event(category: str, name: str, ts: int, dur: int, tid: int, arguments: Any) -> Event:
-    """Return any event."""
     return {
         "cat": category, "pid": 7, "tid": tid, "dur": dur, "ts": ts, "ph": "X",
         "name": name, "args": arguments,

@@ -71,18 +71,7 @@ def make_report(
 ) -> Path:
     """Write a report whose layers run one after another, and return its path.
 
-    Args:
-        path: Where.
-        layers: How many; their times differ.
-        passes: How many profiled passes.
-        names: Names of the first layers.
-        latencies: Length of the latency loop.
-        finish: False leaves it as a killed run does.
-        seed: Of the times.
-        zero: All durations are 0.
-        network: The model's name.
-        device: The processor's name.
-        model: The model's file.
+    Times are drawn, or all 0; without `finish` it is left as a killed run does.
     """
     dice = random.Random(seed)
     lengths = [0.0 if zero else dice.expovariate(1 / 40) + 1 for _ in range(layers)]

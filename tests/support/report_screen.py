@@ -36,7 +36,6 @@ async def opened(
 
 
 def text_of(widget: Widget) -> str:
-    """Return what a widget draws."""
     lines = [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
     return "\n".join(lines)
 
@@ -53,10 +52,8 @@ def seen(screen: ReportScreen) -> set[str]:
 
 
 def pane(screen: ReportScreen) -> LayerPane:
-    """Return the table of layers."""
     return screen.query_one(LayerPane)
 
 
 def timeline(screen: ReportScreen) -> PassTimeline:
-    """Return the timeline."""
     return screen.query_one(PassTimeline)

@@ -22,7 +22,6 @@ def opened(folder: Path, text: str) -> Document:
 
 
 def document_of(scope: Scope) -> Document:
-    """Return the document that a scope is of."""
     assert isinstance(scope.document, Document)
     return scope.document
 
@@ -55,7 +54,6 @@ def bytes_of(document: Document) -> bytes:
 
 
 def run(model: Document | bytes, **feeds: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
-    """Return the outputs of a model."""
     onnxruntime = pytest.importorskip("onnxruntime")
     onnxruntime.set_default_logger_severity(4)
     data = bytes_of(model) if isinstance(model, Document) else model

@@ -33,13 +33,11 @@ class SlowLine:
         self._over = asyncio.Event()
 
     def __enter__(self) -> SlowLine:
-        """Begin to listen."""
         self._thread.start()
         self.port = self._ready.result(60)
         return self
 
     def __exit__(self, *unused: object) -> None:
-        """Break what is left and stop."""
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(10)
 

@@ -59,7 +59,6 @@ class Slurm:
         return ("env", f"SLURM_CONF={self.config}", self._programs["srun"], "--ntasks=1")
 
     def start(self) -> Slurm:
-        """Start it, and wait until its node takes jobs."""
         folder, config = self.folder, str(self.config)
         self._begin("munged", "--foreground", "--force", f"--key-file={folder / 'key'}",
                     f"--socket={folder / 'munge'}", f"--pid-file={folder / 'munged.pid'}",
@@ -80,7 +79,6 @@ class Slurm:
         return done.stdout.split()
 
     def stop(self) -> None:
-        """End it with every job."""
         for process in reversed(self._processes):
             process.send_signal(signal.SIGTERM)
             try:

@@ -46,7 +46,6 @@ def target_of(connection: Connection, setup: Setup = FAKE, **changes: Any) -> Ss
 
 
 def script(*steps: list[Any], times: int = 1) -> RequestData:
-    """Return the request of a scripted job."""
     return to_json(Request(tuple(steps), times))
 
 
@@ -79,7 +78,6 @@ def files_in(folder: Path) -> list[str]:
 
 
 def at(server: Sshd, connection: Connection, **changes: Any) -> Connection:
-    """Return a connection to a server of the test's own."""
     own = {"port": server.port, "key": server.user_key, "known_hosts": server.known_hosts()}
     return changed(connection, **{**own, **changes})
 
@@ -97,7 +95,6 @@ def prepare(
     agent: Agent, needs: Needs, route: str = "auto", options: tuple[str, ...] = (),
     amount: Amount | None = None,
 ) -> Prepared:  # fmt: skip
-    """Bring packages to a target."""
     deployment = Deployment(agent, amount or Amount(), QUICK, route, options)
     return loop.call(deployment.prepare(needs), 120)
 

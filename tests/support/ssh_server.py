@@ -75,13 +75,11 @@ class PasswordServer:
         return f"[127.0.0.1]:{self.port} {self._key.export_public_key().decode()}"
 
     def __enter__(self) -> PasswordServer:
-        """Begin to listen."""
         self._acceptor = loop.call(self._listen(), 60)
         self.port = self._acceptor.get_port()
         return self
 
     def __exit__(self, *unused: object) -> None:
-        """Stop."""
         assert self._acceptor is not None
         loop.call(self._stop(self._acceptor), 60)
 

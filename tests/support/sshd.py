@@ -73,20 +73,17 @@ class Sshd:
         self._process: subprocess.Popen[bytes] | None = None
 
     def allow(self, key: Path) -> None:
-        """Let a key in."""
         public = key.with_name(f"{key.name}.pub").read_text()
         with self.authorized_keys.open("a") as file:
             file.write(public)
 
     @property
     def known_line(self) -> str:
-        """The line of a known_hosts file for this server."""
         kind, key = self.host_key.with_name("host_key.pub").read_text().split()[:2]
         return f"[{self.host}]:{self.port} {kind} {key}\n"
 
     @property
     def fingerprint(self) -> str:
-        """The fingerprint of the host key, ``SHA256:…``."""
         command = ["ssh-keygen", "-lf", str(self.host_key)]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[1]
 
@@ -103,7 +100,6 @@ class Sshd:
         make_key(self.host_key, kind=kind)
 
     def start(self) -> Sshd:
-        """Start it and wait until it listens."""
         if os.geteuid() == 0:
             _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
         config = self.folder / "sshd_config"

@@ -6,5 +6,4 @@ from typing import Any
 
 
 def x(name: Any, ts: Any, dur: Any, **more: Any) -> dict[str, Any]:
-    """Return a complete event."""
     return {"ph": "X", "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": 2, **more}

@@ -175,7 +175,6 @@ def _cpu(name: str, kind: str, *nodes: str) -> Layer:
 
 
 def three_layers(path: Path) -> Path:
-    """Write a report of three layers."""
     write_report(path, [
         (_cpu("/stem/conv", "Conv", "/stem/conv"), _times(4.0)),
         (_cpu("/stem/relu", "Relu", "/stem/relu"), _times(2.0)),

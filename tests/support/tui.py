@@ -98,7 +98,6 @@ def rows_of(app: App[Any]) -> list[str]:
 
 
 def screen_text(app: App[Any]) -> str:
-    """Return the text of the screen."""
     return "\n".join(rows_of(app))
 
 
