@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dld_tui.backends.machine import cupti
-from dld_tui.backends.machine.capture import HardwareSampler
+from dld_tui.backends.machine.capture import HardwareSampler, attribution_fact, attribution_notes
 from dld_tui.backends.machine.cupti import ActivityTracer, demangled
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.report.gpu_kernels import ActivityLog, AttributedWork, KernelSum
 from tests.support import gpu
 
 
@@ -225,3 +226,28 @@ def test_what_cannot_be_counted_is_said() -> None:
     with pytest.raises(UnavailableError, match="not permitted") as caught:
         sampler(NAMES, refuses=PermissionError("no"))
     assert "root" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("work", "by_layer", "dropped", "said"),
+    [
+        (AttributedWork(), True, 0, ["The GPU ran no kernel in the passes that were recorded."]),
+        (AttributedWork(kernels=KernelSum(3, 10), given=KernelSum(3, 10)), True, 0, []),
+        (AttributedWork(kernels=KernelSum(3, 10), given=KernelSum(2, 8), unclaimed=KernelSum(1, 2)),
+         True, 0, ["20.0 % of the GPU's kernel time was launched between the layers and belongs to"
+                   " none."]),
+        (AttributedWork(kernels=KernelSum(3, 10), unclaimed=KernelSum(3, 10)), False, 0,
+         ["Kernels are shown by stream: which layer launched them is unknown."]),
+        (AttributedWork(kernels=KernelSum(3, 10), given=KernelSum(2, 8)), True, 1_200,
+         ["The kernels' times do not add up: 2.0 us are missing.",
+          "1,200 records of the GPU were lost or unreadable."]),
+    ],
+    ids=["no kernel", "all by layers", "between layers", "no layers", "lost"],
+)  # fmt: skip
+def test_what_is_told_of_the_work_of_a_gpu(
+    work: AttributedWork, by_layer: bool, dropped: int, said: list[str]
+) -> None:
+    log = ActivityLog(dropped=dropped)
+    assert [note.text for note in attribution_notes(work, log, by_layer)] == said
+    fact = attribution_fact(work, log)
+    assert (fact["kernel_us"], fact["dropped_records"]) == (work.kernels.time_us, dropped)

@@ -178,6 +178,9 @@ def test_profiles(trt: Any, tmp_path: Path) -> None:
     assert [tuple(shape) for shape in profile.get_shape("x")] == [(1, 4), (2, 4), (8, 4)]
     _, _, config = fake_build(trt, path)
     assert {tuple(shape) for shape in config._profiles[0].get_shape("x")} == {(1, 4)}
+    text = models.CHAIN.replace("(float[N, 4] x)", "(float[2, 4] fixed, float[N, 4] x)")
+    _, _, config = fake_build(trt, models.write(tmp_path, text), **shapes)
+    assert tuple(config._profiles[0].get_shape("x")[2]) == (8, 4)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from onnx import numpy_helper
 from dld_tui.activities.convert import bf16, fp16, opset
 from dld_tui.activities.convert.fp16 import Request, run
 from dld_tui.backends.conversion import verification
+from dld_tui.backends.conversion.routing import comparable_routes, routers_of
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.accuracy_criteria import (
     FLOAT16,
@@ -456,3 +457,22 @@ def test_what_is_loaded_and_run_is_verified(tmp_path: Path) -> None:
     with closing(Document.open(models.write(tmp_path, text))) as document:
         (note,) = notes_of(document, document, output)
     assert note.startswith("not verified, as the original cannot be run either")
+
+
+def test_tokens_are_compared_before_the_first_that_goes_elsewhere(tmp_path: Path) -> None:
+    """The scores of one router are not known: the others tell, too."""
+    with closing(Document.open(mixture(tmp_path / "m.onnx", 0))) as document:
+        unknown, router = routers_of(document)
+        scores = np.tile(np.array([1] * router.count + [0.9999], np.float32), (2, 8, 1))
+        swapped = scores.copy()
+        swapped[1, 5, -1] = 1.0001
+
+        def found(result: np.ndarray[Any, Any]) -> list[int] | None:
+            original, other = {router.scores: scores}, {router.scores: result}
+            made = comparable_routes(document, [unknown, router], (2, 8), original, other, 20)
+            return None if made is None else made.first
+
+        assert found(scores) is None
+        assert found(swapped) == [8, 5]
+        swapped[1, 5, -1] = 50  # no near tie
+        assert found(swapped) is None
