@@ -165,6 +165,7 @@ def test_weights_that_are_not_kept_are_rounded_again(
         (exact,) = model.each(model.nodes, [{"x": GRID}])
         (rounded,) = model.each((), [{"x": GRID}])
         (again,) = model.each(model.nodes, [{"x": GRID}])
+        assert not model._weights._known
     np.testing.assert_array_equal(exact["y"], again["y"])
     assert exact["y"] is not None
     assert rounded["y"] is not None
