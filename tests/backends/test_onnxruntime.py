@@ -20,7 +20,7 @@ import pytest
 
 from dld_tui.backends.onnxruntime import limits, runtime, session
 from dld_tui.backends.onnxruntime import session as session_module
-from dld_tui.backends.onnxruntime.limits import limit_trials, memory_error, time_limit
+from dld_tui.backends.onnxruntime.limits import time_limit
 from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.errors import (
@@ -34,9 +34,7 @@ from dld_tui.core.files import writer
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.inputs.fills import random_inputs
 from dld_tui.core.model.inputs.shapes import InputSpec
-from dld_tui.core.process.child import Limits, compute
 from tests.support import models
-from tests.support.bombs import write_bomb
 
 pytest.importorskip("onnxruntime")
 
@@ -278,36 +276,6 @@ def test_what_a_provider_writes_to_the_working_folder_does_not_stay(
     given = SessionSettings(provider_options={"QNN": {"path": "backend.so", "mode": "burst"}})
     found = session._absolute(given).provider_options["QNN"]
     assert found == {"path": str(tmp_path / "backend.so"), "mode": "burst"}
-
-
-_ANY = Limits(60, 4 << 30)
-
-
-def _error(path: Path) -> ActivityError:
-    with contextlib.closing(Document.open(path)) as document:
-        limit_trials(document)
-    return memory_error("the job")
-
-
-@pytest.mark.parametrize(
-    ("name", "where"),
-    [("MatMul of made constants", "node >b (MatMul)"), ("deep branches", "the job")],
-)
-def test_it_names_the_node_that_shapes_tell_of(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str
-) -> None:
-    path = write_bomb(tmp_path, name)
-    monkeypatch.setattr(limits, "is_child", lambda: True)  # so that there are limits
-    told = compute(lambda: str(_error(path)).encode(), _ANY).decode()
-    assert where in told
-    assert "it takes over" in told
-    assert "DLD_INFERENCE_LIMIT" in told
-
-
-def test_inputs_of_given_and_unknown_sizes_need_memory(tmp_path: Path) -> None:
-    with contextlib.closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
-        assert limits._input_bytes(document, {}) == 16
-        assert limits._input_bytes(document, {"x": (3, 4)}) == 48
 
 
 def test_dims_without_a_size_or_a_name_are_unknown(tmp_path: Path) -> None:

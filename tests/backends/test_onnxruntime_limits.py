@@ -1,0 +1,45 @@
+"""What a job says that got no more memory within the limits of trials."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import pytest
+
+from dld_tui.backends.onnxruntime import limits
+from dld_tui.backends.onnxruntime.limits import limit_trials, memory_error
+from dld_tui.core.errors import ActivityError
+from dld_tui.core.model.document.document import Document
+from dld_tui.core.process.child import Limits, compute
+from tests.support import models
+from tests.support.bombs import write_bomb
+
+_ANY = Limits(60, 4 << 30)
+
+
+def _error(path: Path) -> ActivityError:
+    with contextlib.closing(Document.open(path)) as document:
+        limit_trials(document)
+    return memory_error("the job")
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [("MatMul of made constants", "node >b (MatMul)"), ("deep branches", "the job")],
+)
+def test_it_names_the_node_that_shapes_tell_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, where: str
+) -> None:
+    path = write_bomb(tmp_path, name)
+    monkeypatch.setattr(limits, "is_child", lambda: True)  # so that there are limits
+    told = compute(lambda: str(_error(path)).encode(), _ANY).decode()
+    assert where in told
+    assert "it takes over" in told
+    assert "DLD_INFERENCE_LIMIT" in told
+
+
+def test_inputs_of_given_and_unknown_sizes_need_memory(tmp_path: Path) -> None:
+    with contextlib.closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
+        assert limits._input_bytes(document, {}) == 16
+        assert limits._input_bytes(document, {"x": (3, 4)}) == 48
