@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
+from dld_tui.activities.profile.onnxruntime import Request, run
 from dld_tui.backends.machine import meters
 from dld_tui.backends.machine.meters import Energy, Meter, RunEnergy, Window, energy_of_rails
 from dld_tui.core.process import plugins
 from dld_tui.core.report.gpu_kernels import Sample
+from dld_tui.core.report.report import Report
+from tests.support import models
 
 
 class Fixed:
@@ -60,3 +65,21 @@ def test_nothing_is_known_without_meters(monkeypatch: pytest.MonkeyPatch) -> Non
     run.mark(1)
     assert run.read(1) is None
     assert energy_of_rails({"VIN": [(0, 5.0)]}, (0, 1), 1.0) is None
+
+
+@pytest.mark.broad
+def test_what_a_meter_tells_is_in_the_report(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    known = Energy(2.0, 5.0, "wall plug", (1.5, 2.5))
+    given = [plugins.Plugin("fixed", "toy", Meter(lambda gpu: Fixed(known)))]
+    monkeypatch.setattr(meters, "plugins", lambda group, kind: given)
+    output = tmp_path / "r.dldprof"
+    list(run(Request(models.write(tmp_path, models.CHAIN), output, iterations=3)))
+    with Report.open(output) as report:
+        facts = {field.name: report.facts[field.name] for field in fields(Energy)}
+    assert facts == {
+        "energy_per_inference_j": 2.0, "board_power_w": 5.0, "energy_rails": "wall plug",
+        "energy_repeats_j": [1.5, 2.5],
+    }  # fmt: skip

@@ -28,6 +28,7 @@ from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Finished, Log, result_of
 from dld_tui.core.model.document import Document
+from dld_tui.core.trials import Answer
 from tests.support import decoders, models
 from tests.support.conversions import OVERFLOWS, model_file
 
@@ -476,3 +477,28 @@ def test_tokens_are_compared_before_the_first_that_goes_elsewhere(tmp_path: Path
         assert found(swapped) == [8, 5]
         swapped[1, 5, -1] = 50  # no near tie
         assert found(swapped) is None
+
+
+def test_one_of_several_results_is_near_enough_wrong_or_unknown(tmp_path: Path) -> None:
+    path, folder = models.write(tmp_path, models.CHAIN), tmp_path / "others"
+    folder.mkdir()
+    asked = fp16.Request(path, tmp_path / "out.onnx")
+    with (
+        closing(Document.open(path)) as original,
+        verification.Verifier(asked, original, asked.output, SAME) as verifier,
+    ):
+        assert verifier.outcome(original).answer is Answer.SUFFICIENT, "nothing was run"
+        assert verifier.nodes == {}
+        assert result_of(verifier.prepare()) == ""
+        assert [*verifier.nodes] == ["first", "second", "third", "last"]
+        for change, answer, said in (
+            ("Sigmoid(c)", Answer.SUFFICIENT, ""),
+            ("Tanh(c)", Answer.INSUFFICIENT, "output y: "),
+            ("Reshape(c, w)", Answer.UNKNOWN, "ONNX Runtime"),
+        ):
+            text = models.CHAIN.replace("Sigmoid(c)", change)
+            with closing(Document.open(models.write(folder, text))) as result:
+                found = verifier.outcome(result)
+            assert found.answer is answer
+            assert said in found.problem
+            assert bool(found.problem) == bool(said)
