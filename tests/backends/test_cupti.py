@@ -9,7 +9,11 @@ from typing import Any
 import pytest
 
 from dld_tui.backends.machine import cupti
-from dld_tui.backends.machine.capture import HardwareSampler, attribution_fact, attribution_notes
+from dld_tui.backends.machine.capture import (
+    HardwareSampler,
+    attribution_notes,
+    attribution_property,
+)
 from dld_tui.backends.machine.cupti import ActivityTracer, demangled
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.report.gpu_kernels import ActivityLog, AttributedWork, KernelSum
@@ -249,5 +253,5 @@ def test_what_is_told_of_the_work_of_a_gpu(
 ) -> None:
     log = ActivityLog(dropped=dropped)
     assert [note.text for note in attribution_notes(work, log, by_layer)] == said
-    fact = attribution_fact(work, log)
+    fact = attribution_property(work, log)
     assert (fact["kernel_us"], fact["dropped_records"]) == (work.kernels.time_us, dropped)

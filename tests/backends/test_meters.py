@@ -78,7 +78,7 @@ def test_what_a_meter_tells_is_in_the_report(
     output = tmp_path / "r.dldprof"
     list(run(Request(models.write(tmp_path, models.CHAIN), output, iterations=3)))
     with Report.open(output) as report:
-        facts = {field.name: report.facts[field.name] for field in fields(Energy)}
+        facts = {field.name: report.properties[field.name] for field in fields(Energy)}
     assert facts == {
         "energy_per_inference_j": 2.0, "board_power_w": 5.0, "energy_rails": "wall plug",
         "energy_repeats_j": [1.5, 2.5],
