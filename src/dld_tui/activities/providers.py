@@ -102,7 +102,7 @@ class _Plain(NamedTuple):
     labels: tuple[Labels, Labels]
     """Those of the file, and those of this model, whose nodes are named by the former."""
 
-    def told(self, text: str) -> str:
+    def named(self, text: str) -> str:
         """Return a text with names of nodes in the place of labels."""
         for labels in reversed(self.labels):
             text = labels.located(text, None).message
@@ -372,6 +372,6 @@ def _parsed(library: str, plain: _Plain, reader: TableReader) -> _Answer | None:
         reason = reasons.get(main.index(outer), "") if outer not in chosen else ""
         verdicts[node] = (
             Verdict(Support.TAKEN) if outer in chosen
-            else Verdict(Support.NOT, Cause.RUNTIME, plain.told(reason) or "the parser refuses it")
+            else Verdict(Support.NOT, Cause.RUNTIME, plain.named(reason) or "the parser refuses it")
         )  # fmt: skip
     return _Answer(Basis.PARSER, title, verdicts)

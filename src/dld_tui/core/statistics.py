@@ -67,7 +67,7 @@ class LatencySummary:
     """How p90, p95 and p99 are defined."""
 
     @property
-    def told(self) -> list[tuple[str, float]]:
+    def supported_percentiles(self) -> list[tuple[str, float]]:
         """The median and the percentiles that so many passes support, by name, for people."""
         known = [("median", self.median, 0), ("p90", self.p90, FEW_FOR_P90)]
         known.append(("p99", self.p99, FEW_FOR_P99))

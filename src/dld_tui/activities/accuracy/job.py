@@ -467,4 +467,4 @@ def _remarks(request: Request, *sides: OutputSource) -> Iterator[str]:
 
 
 def _told(side: OutputSource, path: Path, rounded: str) -> RunSide:
-    return RunSide(**vars(side.told()), model=str(path), round=rounded)
+    return RunSide(**vars(side.run_by()), model=str(path), round=rounded)

@@ -124,7 +124,7 @@ class OutputSource(Protocol):
             tensors: Whether intermediate tensors will be requested.
         """
 
-    def told(self) -> RunBy:
+    def run_by(self) -> RunBy:
         """Return how it is run, for the result."""
 
 
@@ -157,7 +157,7 @@ class ModelSide:
         """Return what runs it."""
         return SessionRunner(self.document, self.settings, folder=self.folder)
 
-    def told(self) -> RunBy:
+    def run_by(self) -> RunBy:
         """Return how it is run."""
         level = self.settings.optimization_level
         how = f"ONNX Runtime {version()}, {self.provider}, optimization {level}"
@@ -219,7 +219,7 @@ class BuiltSide:
         """Return what runs it."""
         return BuiltRunner(self, tensors)
 
-    def told(self) -> RunBy:
+    def run_by(self) -> RunBy:
         """Return how it is run."""
         title, how = self.library.capabilities.title, settings_text(self.settings)
         return RunBy(title, "TensorRT", how, f"{title}, {how}" if how else title)
@@ -372,7 +372,7 @@ class EngineSide:
         """Return what runs it."""
         return EngineRunner(self)
 
-    def told(self) -> RunBy:
+    def run_by(self) -> RunBy:
         """Return how it is run."""
         title = self.library.capabilities.title
         return RunBy(title, "TensorRT", "", f"{title}, engine of {self.header.text}")

@@ -432,7 +432,7 @@ class ValueCheck:
             yield runnable
 
     @cached_property
-    def unfit_borders(self) -> dict[str, str]:
+    def unfit_io(self) -> dict[str, str]:
         """The inputs and outputs that the narrow type would make wrong by itself, with reasons."""
         narrow = self._criteria.narrow
         reasons: dict[str, str] = {}

@@ -506,9 +506,9 @@ class Verifier:
         return check.terms if isinstance(check, ValueCheck) else None
 
     @property
-    def unfit_borders(self) -> dict[str, str]:
+    def unfit_io(self) -> dict[str, str]:
         """Inputs and outputs of the model that the type would make wrong, with reasons."""
-        return self._check.unfit_borders if isinstance(self._check, ValueCheck) else {}
+        return self._check.unfit_io if isinstance(self._check, ValueCheck) else {}
 
     def figures(
         self,

@@ -204,7 +204,7 @@ class _Repair:
         nodes = self._verifier.to_keep(checked, self._parts(kept).nodes, most)
         blamed = {names[node]: why for node, why in nodes.items()}
         if checked.is_wrong and not self._request.keep_io_types:
-            borders = self._verifier.unfit_borders
+            borders = self._verifier.unfit_io
             blamed |= {f"{_BORDER}{name}": why for name, why in borders.items()}
         return blamed
 

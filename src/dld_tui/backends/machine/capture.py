@@ -437,7 +437,6 @@ def join_notes(joined: JoinedWork, profiled: bool) -> list[Note]:
     return [Note(NoteKind.WARNING if profiled else NoteKind.INFO, text)]
 
 
-COUNTER_SOURCES = ("auto", "hardware", "gpm", "nvml", "sysfs", "off")
 _METER_NAMES = {"sm": "SM active", "tensor": "Tensor Core", "dram": "DRAM", "gpu": "GPU busy"}
 
 

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from dld_tui.cli.command import (
     also_written,
     asked_writers,
@@ -53,8 +51,6 @@ if TYPE_CHECKING:
     from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
     from dld_tui.core.tensorrt.plan.lint import PlanFinding
     from dld_tui.core.tensorrt.plan.mapping import LayerNodes
-
-_PATH = click.Path(path_type=Path)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
 from xml.etree import ElementTree
 
 from dld_tui.core import fmt
@@ -159,10 +158,6 @@ class Figures:
     values: tuple[float, ...] = ()
     problem: str = ""
     """Why there is none. Fit for a terminal."""
-
-
-Measured: TypeAlias = "Mapping[str, Figures]"
-"""By the name of the figure."""
 
 
 @dataclass(frozen=True)

@@ -247,7 +247,7 @@ def report_page(report: Report) -> str:
         " · ".join(filter(None, (report.created, report.path.name, f"{report.status} report"))),
     )
     latency = report.latency
-    marks = [] if latency is None else latency.told
+    marks = [] if latency is None else latency.supported_percentiles
     drawn = "" if report.typical_pass is None else f" of pass {report.typical_pass + 1}"
     alone = ", kernels recorded alone" if drawn and report.kernel_passes else ""
     layers = layer_table(report.layers, "report html", wording=report.wording)
@@ -306,7 +306,7 @@ def _tiles(report: Report) -> str:
                 Tile(f"{name}, ms", fmt.milliseconds(ms))
                 for name, ms in [
                     (f"median {latency_word(report)}", latency.median),
-                    *latency.told[1:],
+                    *latency.supported_percentiles[1:],
                 ]
             ),
             *(Tile("inferences/s", text) for text in rate),

@@ -158,7 +158,7 @@ def rate_text(latency: LatencySummary) -> str:
 def spread(latency: LatencySummary) -> list[str]:
     """Return the range of the passes and the percentiles that they support."""
     ms = fmt.three_digits
-    percentiles = [f"{name} {ms(value)}" for name, value in latency.told[1:]]
+    percentiles = [f"{name} {ms(value)}" for name, value in latency.supported_percentiles[1:]]
     return [f"{ms(latency.min)} to {ms(latency.max)}", *percentiles]
 
 

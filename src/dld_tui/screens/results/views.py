@@ -18,14 +18,14 @@ from dld_tui.widgets.shell.page import AppServices, Page
 
 
 @dataclass(frozen=True)
-class BesideView:
+class InSplitView:
     """A model to open beside the one that it was made of."""
 
     path: Path
     original: Path
 
 
-View: TypeAlias = "Page | Path | BesideView | str | None"
+View: TypeAlias = "Page | Path | InSplitView | str | None"
 """A page, a file to open, one beside another, a text to show, or nothing."""
 
 _FILES = ("report", "output", "path")
@@ -53,7 +53,7 @@ def refitted_engine(result: Refitted, values: Mapping[str, JSON]) -> View:
 
 def of_reduction(result: Reduction, values: Mapping[str, JSON]) -> View:
     """Return the smallest model that still fails, beside the one that it is part of."""
-    return BesideView(result.path, Path(str(values["model"])))
+    return InSplitView(result.path, Path(str(values["model"])))
 
 
 def show_view(owner: AppServices, view: View) -> None:
@@ -62,7 +62,7 @@ def show_view(owner: AppServices, view: View) -> None:
         owner.add_page(view)
     elif isinstance(view, Path):
         owner.open_path(view)
-    elif isinstance(view, BesideView):
+    elif isinstance(view, InSplitView):
         original = view.original
 
         def opened(result_page: Page) -> None:  # a model is read when its tab is seen
@@ -71,7 +71,7 @@ def show_view(owner: AppServices, view: View) -> None:
             )
 
         def show(page: Page, result_page: Page) -> None:
-            page.when_open(lambda: page.show_beside(result_page))
+            page.when_open(lambda: page.show_split(result_page))
 
         owner.open_path(view.path, opened)
     elif view is not None:

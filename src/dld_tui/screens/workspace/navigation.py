@@ -190,7 +190,7 @@ class Navigation(Controller):
             for name in layout.NUMBERS.values()
             if name in self.panes.present and name not in self.panes.chosen.hidden
         ]
-        if self.page.query("BesidePane") or all(self.panes.pane(name).display for name in names):
+        if self.page.query("SplitViewPane") or all(self.panes.pane(name).display for name in names):
             screen = self.page
             (screen.focus_next if int(step) > 0 else screen.focus_previous)()
             return

@@ -19,7 +19,6 @@ from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.model.document import Document, DocumentChange, Node
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.activities import Activities
-from dld_tui.screens.workspace.beside import Beside, Split
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.controller import Controller, listeners
 from dld_tui.screens.workspace.conversion import Conversion
@@ -35,6 +34,7 @@ from dld_tui.screens.workspace.opening import OpenedModel, open_model
 from dld_tui.screens.workspace.panes import Area, Panes
 from dld_tui.screens.workspace.saving import Saving, kept_text
 from dld_tui.screens.workspace.selection import NodeSelection
+from dld_tui.screens.workspace.split_view import Split, SplitView
 from dld_tui.screens.workspace.state import WorkspaceModel
 from dld_tui.screens.workspace.wiring import Wiring
 from dld_tui.styles import STYLES
@@ -56,7 +56,7 @@ _PAINTED_S = 0.05
 
 
 CONTROLLERS: tuple[type[Controller], ...] = (
-    Activities, Saving, EditHistory, Editing, Panes, Navigation, Graphs, NodeList, Beside,
+    Activities, Saving, EditHistory, Editing, Panes, Navigation, Graphs, NodeList, SplitView,
     Wiring, NodeSelection, Conversion, Functions, Checks, Inference, Jobs,
 )  # fmt: skip
 """In the order in which palette, help and menus list their commands."""
@@ -106,7 +106,7 @@ class WorkspaceScreen(Page):
         self.panes = Panes(*base)
         self.navigation = Navigation(*base, self.panes)
         both = (self.panes, self.navigation)
-        self.beside = Beside(*base, *both)
+        self.split_view = SplitView(*base, *both)
         self.node_list = NodeList(*base, *both)
         self.history = EditHistory(*base, self.navigation, self.node_list)
         self.jobs = Jobs(*base)
@@ -137,9 +137,9 @@ class WorkspaceScreen(Page):
             self.checks.check_changed,
             self.graphs.redraw,
             self.activities.show_change,
-            self.beside.show_change,
+            self.split_view.show_change,
         )
-        self.model.subject_shown.listeners = (self.graphs.reveal, self.beside.follow)
+        self.model.subject_shown.listeners = (self.graphs.reveal, self.split_view.follow)
         self.checks.offer_rules = self.offer_rules
         self.model.redone.listeners = (self.conversion.show_again,)
 
@@ -276,7 +276,7 @@ class WorkspaceScreen(Page):
     def conditions(self) -> set[str]:
         """Return what holds for commands: what the cursor is on, and what the controllers say."""
         conditions = super().conditions()
-        if not self.model.is_open or self.beside.has_keys:
+        if not self.model.is_open or self.split_view.has_keys:
             return conditions
         cursor = self.model.cursor
         of_controllers = (controller.conditions(cursor) for controller in self.controllers)
@@ -331,9 +331,9 @@ class WorkspaceScreen(Page):
             await asyncio.sleep(_PAINTED_S)
         then()
 
-    def show_beside(self, other: Page) -> None:
+    def show_split(self, other: Page) -> None:
         """Show another open model beside this one, where there is room."""
-        self.beside.show_opened(other)
+        self.split_view.show_opened(other)
 
     def offer_rules(self, names: str) -> None:
         """Show what rules of ``dld rewrite`` would change, to be carried out or not."""
@@ -382,7 +382,7 @@ class WorkspaceScreen(Page):
 
     def tab_closed(self, page: Page) -> None:
         """Give up what is shown of another tab, which was closed."""
-        self.beside.tab_closed(page)
+        self.split_view.tab_closed(page)
 
     def when_saved(self, action: Callable[[], None]) -> None:
         self.saving.when_saved(action)

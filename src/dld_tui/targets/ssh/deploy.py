@@ -34,9 +34,6 @@ from dld_tui.targets.ssh.link import RetryPolicy
 from dld_tui.targets.ssh.loop import within
 from dld_tui.targets.ssh.transfer import Amount, LocalFile, Upload
 
-ROUTES = ("auto", "target", "here")
-"""Where packages are fetched: by the target and else here, only by the target, only here."""
-
 _VERSION = re.compile(r"[0-9A-Za-z.+!_-]{0,60}")
 _LEAST_BYTES = 20 << 20
 

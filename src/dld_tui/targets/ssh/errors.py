@@ -15,8 +15,6 @@ RESOLVE = "resolve"
 CONNECT = "connect"
 HOST_KEY = "host key"
 AUTHENTICATION = "authentication"
-STAGES = (RESOLVE, CONNECT, HOST_KEY, AUTHENTICATION)
-"""The steps of a connection, in their order."""
 _TOO_MANY = "many authentication"
 """Of what OpenSSH says when more keys were offered than it takes."""
 

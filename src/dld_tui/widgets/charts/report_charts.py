@@ -176,7 +176,7 @@ def distribution_plot(
         return "Too few different latencies for a distribution."
     above = f"  {shape.above:,} above" if shape.above else ""
     summary = latency or summarise(values)
-    told = [] if summary is None else summary.told
+    told = [] if summary is None else summary.supported_percentiles
     rules = [(at, "accent") for _, at in told if at <= shape.high]
     figures = "  ".join(f"{name} {at:,.{digits(at)}f}" for name, at in told)
     caption: Line = [(f" {glyphs.current().separator} ", "accent"), (f"{figures} ms{above}", "")]

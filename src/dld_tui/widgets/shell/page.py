@@ -498,7 +498,7 @@ class Page(CommandScreen, Screen[None]):
         """Call `then` once the page's file is open."""
         then()
 
-    def show_beside(self, other: Page) -> None:
+    def show_split(self, other: Page) -> None:
         """Show another open model beside the one that is shown; other pages stay as they are."""
 
     def offer_rules(self, names: str) -> None:

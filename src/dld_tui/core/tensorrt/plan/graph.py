@@ -177,10 +177,6 @@ def tensor_type(tensor: EngineTensor) -> str:
     return f"{tensor.dtype or '?'}[{dims}]"
 
 
-COLOURS = ("type", "precision")
-"""What the colours of an engine's picture can say."""
-
-
 def plan_content(plan: EnginePlan, colour: str = "type", drawn: PlanGraph | None = None) -> Content:
     """Return the picture of an engine.
 

@@ -316,7 +316,7 @@ def plan_page(
         Section("precision-types", "Precision by type", precision_chart(plan)),
         Section("top", f"The {_TOP} costliest layers", _top(plan, names)),
         Section("inferences", "Times of the inferences, GPU compute",
-                histogram(compute, [] if times is None else times.told)),
+                histogram(compute, [] if times is None else times.supported_percentiles)),
         Section("roofline", "Roofline", roofline_chart(plan)),
         Section("scatter", "Time against bytes moved", scatter_chart(plan)),
         Section("memory-chart", "The largest layers in memory", memory_chart(plan, names)),

@@ -57,11 +57,11 @@ class Split(Container):
     def on_resize(self) -> None:
         """Put the two side by side, or one below the other, where there is room for both."""
         self.set_class(self.app.size.width < COLUMNS, "-stacked")
-        for pane in self.query(BesidePane):
+        for pane in self.query(SplitViewPane):
             pane.show_if_it_fits()
 
 
-class BesideTitle(Rows):
+class SplitViewTitle(Rows):
     """The row above: which model it is, and the keys."""
 
     title = ""
@@ -74,11 +74,11 @@ class BesideTitle(Rows):
         return [[(title, "bar-row strong"), (fit(f"{keys} ", room, align="right"), "bar-row")]]
 
 
-class BesidePane(Commands, Vertical):
+class SplitViewPane(Commands, Vertical):
     """The pane.
 
     Args:
-        beside: The controller of the model that has the tab.
+        split_view: The controller of the model that has the tab.
         other: The controller of the open model that is shown beside it; the same where it is a
             subgraph or function of that.
         model: The nodes of that.
@@ -98,19 +98,19 @@ class BesidePane(Commands, Vertical):
         footer="beside.leave beside.couple beside.copy beside.main",
     )  # fmt: skip
 
-    def __init__(self, beside: Beside, other: Beside, model: ExplorerModel) -> None:
+    def __init__(self, split_view: SplitView, other: SplitView, model: ExplorerModel) -> None:
         super().__init__()
-        self.beside = beside
+        self.split_view = split_view
         self.other = other
         self.document = other.document
         self.explorer = Explorer(model)
-        preview_bytes = host(beside.page).config.preview_bytes
+        preview_bytes = host(split_view.page).config.preview_bytes
         self.parameters = Parameters(preview_bytes=preview_bytes, editable=False)
         self.pairs: dict[Node, Node] | None = None
         """The node of the other model for each of both; None while the cursors are not coupled."""
 
     def compose(self) -> ComposeResult:
-        yield BesideTitle()
+        yield SplitViewTitle()
         yield self.explorer
         yield self.parameters
 
@@ -126,7 +126,7 @@ class BesidePane(Commands, Vertical):
     @property
     def is_part(self) -> bool:
         """Whether a subgraph or function of the model that has the tab is shown."""
-        return self.other is self.beside
+        return self.other is self.split_view
 
     def on_unmount(self) -> None:
         """Follow them no longer."""
@@ -141,10 +141,10 @@ class BesidePane(Commands, Vertical):
         width, height = self.app.size
         self.display = width >= COLUMNS or height >= ROWS
         if not self.display and self.has_focus_within:
-            self.beside.panes.focus_first()
+            self.split_view.panes.focus_first()
 
     def _say_title(self) -> None:
-        shown = self.query_one(BesideTitle)
+        shown = self.query_one(SplitViewTitle)
         coupled = "" if self.pairs is None else f" {glyphs.current().dot} coupled"
         what = self.explorer.model.root.title if self.is_part else self.document.title
         shown.title = visible(what) + coupled
@@ -197,7 +197,7 @@ class BesidePane(Commands, Vertical):
             self.pairs = None
             self._say_title()
             return
-        documents = self.beside.document, self.document
+        documents = self.split_view.document, self.document
         partners: dict[Node, Node] = {}
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
@@ -208,15 +208,15 @@ class BesidePane(Commands, Vertical):
         def ended(error: DldError | None) -> None:
             if error is not None or not self.is_attached:
                 if not isinstance(error, CancelledError) and error is not None:
-                    self.beside.complain(error)
+                    self.split_view.complain(error)
                 return
             self.pairs = partners
             self._say_title()
             count = fmt.plural(len(partners) // 2, "node")
             self.notify(f"The cursors are coupled: {count} matched", timeout=3)
-            self.follow(self.beside.cursor.node)
+            self.follow(self.split_view.cursor.node)
 
-        self.beside.work.run("Matching the two models", task, ended)
+        self.split_view.work.run("Matching the two models", task, ended)
 
     def follow(self, subject: Node | Scope | None) -> None:
         """Go to the node that belongs together with one of the model that has the tab."""
@@ -227,8 +227,8 @@ class BesidePane(Commands, Vertical):
     def _lead(self) -> None:
         """Let the cursor of the model that has the tab follow this one."""
         node = self._partner(self.explorer.node)
-        if node is not None and node is not self.beside.panes.explorer.node:
-            self.beside.navigation.go_to(node, remember=False)
+        if node is not None and node is not self.split_view.panes.explorer.node:
+            self.split_view.navigation.go_to(node, remember=False)
 
     def _partner(self, subject: Node | Scope | None) -> Node | None:
         if self.pairs is None or not isinstance(subject, Node):
@@ -251,18 +251,18 @@ class BesidePane(Commands, Vertical):
 
         def copied(error: DldError | None) -> None:
             if error is not None:
-                self.beside.complain(error)
+                self.split_view.complain(error)
                 return
             host(self).copied_nodes = fragments[0]
             paste = with_keys("{edit.paste}", host(self).config.keys)
             self.notify(f"{fmt.plural(len(nodes), 'node')} copied: {paste} pastes", timeout=3)
-            self.beside.page.conditions_changed()
+            self.split_view.page.conditions_changed()
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
             fragments.append(fragment_of(nodes))
 
         if len(nodes) > MANY:
-            self.beside.work.run("Copying", task, copied)
+            self.split_view.work.run("Copying", task, copied)
             return
         try:
             task(lambda done, total: None, lambda: False)
@@ -277,31 +277,31 @@ class BesidePane(Commands, Vertical):
         root = self.explorer.model.root
         self.action_close()
         if self.is_part:
-            self.beside.navigation.open_scope(root)
+            self.split_view.navigation.open_scope(root)
             return
         host(self).show_page(other.page)
         if node is not None and is_alive(node):
             other.navigation.go_to(node)
         if other.pane is None:
-            other.show_page(self.beside.page)
+            other.show_page(self.split_view.page)
 
     def action_leave(self) -> None:
-        self.beside.panes.focus_first()
+        self.split_view.panes.focus_first()
 
     def action_close(self) -> None:
         if self.has_focus_within:
-            self.beside.panes.focus_first()
-        self.beside.pane = None
+            self.split_view.panes.focus_first()
+        self.split_view.pane = None
         self.remove()
-        self.beside.page.conditions_changed()
+        self.split_view.page.conditions_changed()
 
     def on_key(self, event: events.Key) -> None:
         """Say where a key of the model that has the tab would work."""
         active = binding_of(self.screen, event.key)
-        if active is not None and active.node is self.beside.page and not active.enabled:
+        if active is not None and active.node is self.split_view.page and not active.enabled:
             event.stop()
             keys = with_keys("{beside.leave}", host(self).config.keys)
-            title = visible(self.beside.page.tab_title)
+            title = visible(self.split_view.page.tab_title)
             self.notify(
                 f"This model is read-only here. {keys} goes back to {title}",
                 timeout=3,
@@ -363,16 +363,16 @@ class BesidePane(Commands, Vertical):
 class _OpenModel(Protocol):
     """The page of an open model."""
 
-    beside: Beside
+    split_view: SplitView
 
 
 @dataclass(eq=False)
-class Beside(Controller):
+class SplitView(Controller):
     """Shows another open model, or a subgraph or function of this one, beside it."""
 
     COMMAND_TABLE = table(
         "workspace",
-        ("view.beside", "beside.show", "vertical_line", "", "beside",
+        ("view.beside", "split_view.show", "vertical_line", "", "beside",
          "Show another open model, or a subgraph of the node, beside this model, or focus it.",
          "split, side by side, second model"),
         common="document",
@@ -381,7 +381,7 @@ class Beside(Controller):
     panes: Panes
     navigation: Navigation
 
-    pane: BesidePane | None = None
+    pane: SplitViewPane | None = None
 
     @property
     def has_keys(self) -> bool:
@@ -456,9 +456,9 @@ class Beside(Controller):
 
     def show_page(self, page: Page) -> None:
         """Show an open model; its nodes are listed on a thread."""
-        self._mount(cast("_OpenModel", page).beside, page.tab_title, None)
+        self._mount(cast("_OpenModel", page).split_view, page.tab_title, None)
 
-    def _mount(self, other: Beside, title: str, root: Scope | None) -> None:
+    def _mount(self, other: SplitView, title: str, root: Scope | None) -> None:
         models: list[ExplorerModel] = []
 
         def task(progress: ProgressCallback, cancelled: CancelCheck) -> None:
@@ -470,7 +470,7 @@ class Beside(Controller):
 
         def ended(error: DldError | None) -> None:
             if error is None and other.page.is_attached and self.pane is None:
-                self.pane = BesidePane(self, other, models[0])
+                self.pane = SplitViewPane(self, other, models[0])
                 self.page.query_one(Split).mount(self.pane)
                 self.page.conditions_changed()
 

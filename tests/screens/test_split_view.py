@@ -17,8 +17,8 @@ from dld_tui.core.conversion.reduction import Reduction
 from dld_tui.core.model import edits
 from dld_tui.core.model.document import Document
 from dld_tui.screens.results.views import of_reduction, show_view
-from dld_tui.screens.workspace.beside import BesidePane
 from dld_tui.screens.workspace.page import WorkspaceScreen
+from dld_tui.screens.workspace.split_view import SplitViewPane
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from tests.support import models
 from tests.support.tui import until
@@ -37,15 +37,15 @@ class Two(Session):
     other: WorkspaceScreen
 
     @property
-    def pane(self) -> BesidePane:
+    def pane(self) -> SplitViewPane:
         """The pane of the other model."""
-        assert self.screen.beside.pane is not None
-        return self.screen.beside.pane
+        assert self.screen.split_view.pane is not None
+        return self.screen.split_view.pane
 
     async def show(self) -> None:
         """Show the other model beside."""
         await self.pilot.press("|")
-        await self.until(lambda: self.screen.beside.pane and self.pane.explorer.list.has_focus)
+        await self.until(lambda: self.screen.split_view.pane and self.pane.explorer.list.has_focus)
 
     @property
     def both(self) -> tuple[str, str]:
@@ -76,8 +76,8 @@ async def reset(session: Two) -> None:
     while session.other.document.history.done:
         session.other.document.undo()
     for screen in (session.screen, session.other):
-        if screen.beside.pane is not None:
-            screen.beside.close()
+        if screen.split_view.pane is not None:
+            screen.split_view.close()
     session.app.show_page(session.screen)
     await session.until(lambda: session.app.screen is session.screen)
     await session.reset()
@@ -192,11 +192,11 @@ async def the_two_change_places(session: Two) -> None:
     node = session.other.document.main.nodes[1]
     session.pane.explorer.reveal(node)
     await session.press("X")
-    await session.until(lambda: session.other.beside.pane is not None)
+    await session.until(lambda: session.other.split_view.pane is not None)
     await session.until(lambda: session.app.screen is session.other)
-    assert session.other.beside.pane is not None
-    assert session.other.beside.pane.other.page is session.screen
-    assert session.screen.beside.pane is None
+    assert session.other.split_view.pane is not None
+    assert session.other.split_view.pane.other.page is session.screen
+    assert session.screen.split_view.pane is None
     assert session.other.explorer.node is node
 
 
@@ -217,14 +217,14 @@ async def test_it_goes_by_esc_and_with_its_tab(tmp_path: Path) -> None:
     async with two(tmp_path) as session:
         await session.show()
         await session.press("escape")
-        await session.until(lambda: session.screen.beside.pane is None)
+        await session.until(lambda: session.screen.split_view.pane is None)
         await session.until(lambda: session.screen.graph.has_focus_within)
         await session.show()
         session.app.close_page(session.other)
-        await session.until(lambda: session.screen.beside.pane is None)
-        assert not session.screen.query(BesidePane)
+        await session.until(lambda: session.screen.split_view.pane is None)
+        assert not session.screen.query(SplitViewPane)
         await session.press("|")
-        assert session.screen.beside.pane is None
+        assert session.screen.split_view.pane is None
 
 
 @pytest.mark.broad
@@ -234,7 +234,7 @@ async def test_which_of_several_is_asked(tmp_path: Path) -> None:
         await session.front(ChoiceDialog)
         assert "there0.onnx" in session.text
         await session.press("2")
-        await session.until(lambda: session.screen.beside.pane is not None)
+        await session.until(lambda: session.screen.split_view.pane is not None)
         assert session.pane.document.title == "there1.onnx"
 
 
@@ -242,7 +242,7 @@ async def test_which_of_several_is_asked(tmp_path: Path) -> None:
 async def test_without_room_one_line_says_so(tmp_path: Path) -> None:
     async with two(tmp_path, NARROW) as session:
         await session.press("|")
-        assert session.screen.beside.pane is None
+        assert session.screen.split_view.pane is None
         (toast,) = session.app._notifications
         assert toast.message == "Two models need 120 columns or 40 rows; this terminal has 80 x 24"
     async with two(tmp_path) as session:
@@ -271,7 +271,7 @@ async def test_what_was_reduced_opens_beside_the_model_that_it_is_part_of(tmp_pa
         small = models.write(tmp_path, OTHER, "small.onnx")
         result = Reduction(small, 3, 1, ["last"], 2, 0, 0.1, "")
         show_view(session.app, of_reduction(result, {"model": str(session.screen.path)}))
-        await session.until(lambda: session.screen.beside.pane)
+        await session.until(lambda: session.screen.split_view.pane)
         assert session.app.screen is session.screen
         assert session.pane.other.page.path == small
 
@@ -280,12 +280,12 @@ async def test_what_was_reduced_opens_beside_the_model_that_it_is_part_of(tmp_pa
 async def test_a_subgraph_beside_its_model(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.BRANCHES), WIDE) as session:
         await session.go("pre", "|")
-        assert not session.screen.query(BesidePane)
+        assert not session.screen.query(SplitViewPane)
         await session.go("choose", "|")
         assert isinstance(session.app.screen, ChoiceDialog)
         await session.press("2")
-        await session.until(lambda: session.screen.beside.pane)
-        pane = session.screen.beside.pane
+        await session.until(lambda: session.screen.split_view.pane)
+        pane = session.screen.split_view.pane
         assert pane is not None
         await session.until(lambda: pane.explorer.list.has_focus)
         assert pane.explorer.model.root.path == ("choose:else_branch",)
@@ -297,4 +297,4 @@ async def test_a_subgraph_beside_its_model(tmp_path: Path) -> None:
         await session.until(
             lambda: session.screen.model.listing.root.path == ("choose:else_branch",)
         )
-        assert not session.screen.query(BesidePane)
+        assert not session.screen.query(SplitViewPane)
