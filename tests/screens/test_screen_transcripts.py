@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import textual
 from textual.notifications import Notification
 
+from dld_tui.core.reading import preview
+from dld_tui.core.report import store
 from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace import navigation
 from tests.support import screen_transcripts
@@ -15,6 +19,7 @@ from tests.support import screen_transcripts
 pytestmark = pytest.mark.skipif(
     textual.__version__ != "8.2.8", reason="the transcripts were taken with Textual 8.2.8"
 )
+_CREATED = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
 
 @pytest.mark.parametrize(
@@ -25,10 +30,12 @@ async def test_pages_show_what_their_transcript_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
     monkeypatch.setattr(welcome, "__version__", "0")
     for module in (welcome, navigation):
         monkeypatch.setattr(module, "_REST_S", 0.001)
-    monkeypatch.setattr(Notification, "time_left", 1000.0)
+    monkeypatch.setattr(preview, "_NOW_S", 1e9)
+    monkeypatch.setattr(store, "datetime", Mock(now=lambda zone: _CREATED))
     monkeypatch.setattr(Notification, "has_expired", False)
     shown = await screen_transcripts.written(path)
     if pytestconfig.getoption("--write-transcripts"):

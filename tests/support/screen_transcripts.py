@@ -5,7 +5,8 @@ is the size, ``> KEY KEY`` presses keys as Textual names them, and ``> "text"`` 
 stand the rows of the screen that differ from those of the step before, each with its number. Where
 cells have the same text in another style, such as those of the cursor, ``^`` marks them. ``= NAME``
 names what has the focus now, instead of its heavier border, and ``as after > KEY`` stands for a
-whole screen that was shown before. ``+ NAME`` puts a file there, ``## …`` says what the steps show.
+whole screen that was shown before. ``! TEXT`` is told in a corner for a moment. ``+ NAME`` puts a
+file there, ``## …`` says what the steps show.
 ``pytest tests/screens/test_screen_transcripts.py --write-transcripts`` writes what is shown now, to
 be read as a diff.
 """
@@ -63,7 +64,7 @@ def _text(row: Row) -> str:
 
 def _marks(row: Row, before: Row) -> list[str]:
     """Return what stands below a row, if its text is the same, but not its style."""
-    if _text(row) != _text(before):
+    if not before or _text(row) != _text(before):
         return []
     pairs = zip(row, before, strict=True)
     return ["".join(" " if cell == other else "^" for cell, other in pairs).rstrip()]
@@ -71,7 +72,7 @@ def _marks(row: Row, before: Row) -> list[str]:
 
 def changed(old: list[Row], new: list[Row]) -> list[str]:
     """Return the rows that differ; ``⋮ 9`` says that those up to the ninth are as the one above."""
-    before = old or [[("", "")] * len(row) for row in new]
+    before = old or [[] for _ in new]
     runs: list[tuple[int, int, list[str]]] = []
     for number, (row, other) in enumerate(zip(new, before, strict=True), 1):
         if row == other:
@@ -127,7 +128,7 @@ async def press(pilot: Pilot[Any], keys: str) -> None:
 
 def _make(names: list[str]) -> None:
     for name in names:
-        if not Path(name).exists():
+        if name in FILES and not Path(name).exists():
             FILES[name](Path(name))
 
 
@@ -182,5 +183,8 @@ async def _lines(path: Path) -> AsyncIterator[str]:
             else:
                 for row in changed(old, new):
                     yield row
+            for told in pilot.app._notifications:
+                kind = "" if told.severity == "information" else f"{told.severity}: "
+                yield f"! {kind}{told.message}"
             yield ""
             shown.append((line, new))

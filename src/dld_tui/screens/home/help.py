@@ -190,8 +190,8 @@ def _command_rows(entry: PaletteEntry, width: int, keymap: dict[str, str]) -> li
     names = "  ".join(key_name(key) for key in keys.split(",") if key)
     pieces: list[Piece] = [
         ("  ", ""),
-        (fit(names, 18), "faint" if why_not else "key"),
-        (fit(command.title, 16), "faint" if why_not else ""),
+        (f"{fit(names, 13)} ", "faint" if why_not else "key"),
+        (f"{fit(command.title, 19)} ", "faint" if why_not else ""),
     ]
     note = f"not now: {why_not}" if why_not else command.help
     first, *others = wrap(note, max(10, width - _NOTE)) or [""]
@@ -227,7 +227,7 @@ class OperatorsScreen(Page):
     def body(self) -> Iterable[Widget]:
         browser = OperatorBrowser(self.palette, remembered_grouping(self), self.start)
         box = OperatorsBox(browser)
-        box.frame.show("Operators", "Tab group  ⇧↑↓ read  ^↑↓ version  {page.close} close")
+        box.frame.show("Operators", "Tab group  Shift ↑↓ read  Ctrl ↑↓ version  {page.close} close")
         yield box
 
     def on_operator_browser_grouped(self, event: OperatorBrowser.Grouped) -> None:

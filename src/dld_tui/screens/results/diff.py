@@ -33,6 +33,7 @@ from dld_tui.core.llm.folder import open_document
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.node import Node
 from dld_tui.core.process.interpreter import collector_paused, freeze
+from dld_tui.core.process.paths import relative_to_cwd
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.styles import STYLES
@@ -362,8 +363,16 @@ class DiffDetail(LineView):
 
     HELP = "The full text of the row at the cursor."
 
+    _of: DiffRow | None = None
+
+    def on_resize(self) -> None:
+        """Wrap the text to the new width."""
+        super().on_resize()
+        self.show(self._of)
+
     def show(self, row: DiffRow | None) -> None:
         """Show a row."""
+        self._of = row
         cells = max(10, self.view_size.width - 2)
         rows: list[Line] = []
         if row is not None and row.change is not None:
@@ -438,8 +447,8 @@ class DiffScreen(Page):
             Rows([[(f" comparing {visible(self.tab_title)} …", "dim")]], id="loading"),
             Container(
                 DiffView(
-                    str(self.old),
-                    str(self.new),
+                    relative_to_cwd(self.old),
+                    relative_to_cwd(self.new),
                     empty=" The models are the same in everything that was compared.",
                 ),
                 DiffDetail(gutter=False),

@@ -371,7 +371,7 @@ class AddNode(Dialog[PaletteOperator]):
     """Gives the operator to add, or None."""
 
     TITLE_TEXT = "Add an operator"
-    KEYS = "Enter add  Tab group  ⇧↑↓ read  Esc close"
+    KEYS = "Enter add  Tab group  Shift ↑↓ read  Esc close"
 
     def __init__(self, palette: OperatorPalette, title: str = "") -> None:
         super().__init__()
