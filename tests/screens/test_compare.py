@@ -130,16 +130,6 @@ async def test_what_differs_is_shown_without_a_word_of_the_size(
         assert len(screen.query_one(CompareAbout).lines) > 1
 
 
-async def test_the_runs_are_drawn_over_each_other(pair: tuple[Path, Path]) -> None:
-    async with opened(*pair, size=SMALL) as (pilot, screen):
-        about = screen.query_one(CompareAbout)
-        await pilot.press("v")
-        await until(pilot, lambda: "median" in screen_text(pilot.app))
-        assert [len(values) for _, values in about.runs] == [PASSES, PASSES]
-        await pilot.press("v")
-        await until(pilot, lambda: "end to end" in screen_text(pilot.app))
-
-
 async def test_groups_and_into_one(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):
         for by in ("node", "type"):

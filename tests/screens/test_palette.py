@@ -37,30 +37,6 @@ async def test_what_the_command_under_the_cursor_does_is_read_whole() -> None:
             await run.press("down")
 
 
-async def test_a_command_that_cannot_run_says_why_and_stays() -> None:
-    async with running() as run:
-        await run.press("ctrl+p", *"close tab")
-        assert "no file is open" in run.text
-        await run.press("enter")
-        run.in_front(Palette)
-        await run.press("escape")
-        assert "type a path" in rows_of(run.app)[-1]
-
-
-async def test_commands_of_models_say_that_a_model_must_be_opened_first() -> None:
-    async with running() as run:
-        await run.press("ctrl+p", *"quantize")
-        place, row = next(
-            (at, row) for at, row in enumerate(rows_of(run.app)) if "Quantize " in row
-        )
-        assert "open a model first" in row
-        first = next(at for at, row in enumerate(rows_of(run.app)) if "▌Place Q/DQ" in row)
-        await run.press(*["down"] * (place - first), "enter")
-        run.in_front(Palette)
-        await run.press(*"zzzz")
-        assert "No such command" in run.text
-
-
 async def test_commands_of_the_place_come_and_those_that_can_run_first() -> None:
     app = DldApp()
     async with app.run_test(size=(80, 24)):

@@ -16,9 +16,12 @@ from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace import navigation
 from tests.support import screen_transcripts
 
-pytestmark = pytest.mark.skipif(
-    textual.__version__ != "8.2.8", reason="the transcripts were taken with Textual 8.2.8"
-)
+pytestmark = [
+    pytest.mark.broad,
+    pytest.mark.skipif(
+        textual.__version__ != "8.2.8", reason="the transcripts were taken with Textual 8.2.8"
+    ),
+]
 _CREATED = datetime(2026, 1, 2, tzinfo=timezone.utc)
 
 

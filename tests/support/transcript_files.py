@@ -67,6 +67,9 @@ _MODELS = {
     "weights2.onnx": models.CHAIN.replace("3, 4}", "3, 6}"),
     "branches.onnx": models.PLAIN_BRANCHES,
     "shadowed.onnx": models.BRANCHES,
+    "shadowed2.onnx": models.BRANCHES.replace("[inner] h = Neg(a)", "[inner] h = Abs(a)")
+    .replace("[pre] a = Relu(x)", "[first] a = Relu(x)\n[extra] q = Tanh(a)")
+    .replace("[shadow]", "[dark]"),
     "ghost.onnx": models.BRANCHES.replace("Neg(a)", "Neg(ghost)"),
     "functions.onnx": models.FUNCTIONS,
     "transposes.onnx": models.TRANSPOSES,
