@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import onnx
 
 from dld_tui.core.model.document import samples
-from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.records import Cost, Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, sweep_text
-from tests.support import decoders, engine_files, models
+from tests.support import decoders, engine_files, models, traces
 from tests.support.conversions import FIRST, IMAGE, MIXED, OLD, OTHER, SECOND, model_file
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.plans import write_layers, write_profile
-from tests.support.profiles import write_report
+from tests.support.profiles import kernel, run, write_report
+from tests.support.profiles import write_profile as write_profile_events
 from tests.support.report_files import make_nested_report, make_report
 
 HOSTILE = "odd\x1b[2J"
@@ -88,6 +91,14 @@ _TEXTS = {
     "zip.onnx": "PK\x03\x04 and so on",
     "page.onnx": "<!DOCTYPE html><html>",
     "cut.onnx": "\x08",
+    "dld.toml": '[requirements]\n"chain.onnx" = ["size <= 1 B", "nodes <= 3"]\n"one.onnx" = 3\n',
+    "layers.profile.json": '[{"count": 4}, {"name": "Conv_0 + Relu_1", "timeMs": 8, "averageMs": 2,'
+    ' "medianMs": 1.5, "percentage": 80}, {"name": "odd\\u001b[2J", "timeMs": 2,'
+    ' "averageMs": 0.5, "medianMs": 0.5, "percentage": 20}]',
+    "times.json": '[{"startComputeMs": 1, "endComputeMs": 3.5, "computeMs": 2.5,'
+    ' "latencyMs": 2.5}, {"startComputeMs": 4, "endComputeMs": 7, "computeMs": 3, "latencyMs": 3}]',
+    "many.jsonl": '{"edit": "rename_node", "node": "first", "name": "start\\u001b[2J"}\n'
+    '{"edit": "delete_nodes", "nodes": ["second"]}\n',
     "pattern.txt": "# a comment\n(x, w) => (y) {\n  h = Neg(x)\n  y = Add(h, w)\n}\n",
     "rename.jsonl": '# a remark\n{"edit": "rename_node", "node": "first", "name": "start"}\n',
     "half.jsonl": '{"edit": "rename_node", "node": "gone", "name": "a"}\n'
@@ -227,6 +238,66 @@ def fast_engine(path: Path) -> Path:
     return path
 
 
+def _chrome(path: Path) -> None:
+    """Write a Chrome trace of another program, with operators and a kernel."""
+    events = [
+        traces.x("aten::mm", 1, 2000, cat="cpu_op"),
+        traces.x(HOSTILE, 2100, 500, cat="cpu_op"),
+        traces.x("gemm_kernel", 1000, 900, cat="kernel"),
+    ]
+    path.write_text(json.dumps(events))
+
+
+def _ort(path: Path) -> None:
+    """Write a profile of ONNX Runtime of two runs."""
+    write_profile_events(path, [
+        kernel("first", "Relu", 100, 1000), kernel(HOSTILE, "MatMul", 1200, 1500, index=1),
+        run(0, 3000),
+        kernel("first", "Relu", 5100, 900), kernel(HOSTILE, "MatMul", 6200, 1400, index=1),
+        run(5000, 2800),
+    ])  # fmt: skip
+
+
+FORK = """<ir_version: 8, opset_import: ["" : 17]>
+fork (float[2, 4] x) => (float[2, 4] y) {
+    [pre] a = Relu(x) [left] l = Exp(a) [right] r = Abs(a) [join] y = Add(l, r)
+}"""
+
+
+def _fork(path: Path) -> None:
+    """Write the times of a model whose two branches may run at once."""
+    write_report(path, [
+        (_cpu(name, kind, name), _times(ms))
+        for name, kind, ms in (
+            ("pre", "Relu", 1.0), ("left", "Exp", 4.0), ("right", "Abs", 3.0), ("join", "Add", 2.0)
+        )
+    ])  # fmt: skip
+
+
+def _rich(path: Path) -> None:
+    """Write a report with costs, memory, energy, inputs and stages of the start."""
+    made = ReportWriter.create(
+        path, network="net", backend="ONNX Runtime 1", execution_provider="CPU",
+        device="a processor", model={}, settings={}, environment={},
+    )  # fmt: skip
+    told = {"name": "x", "dtype": "float32", "shape": [2, 3], "why": "batch by its name"}
+    for name, value in (("load_ms", 12.5), ("energy_per_inference_j", 0.25), ("inputs", [told])):
+        made.set_property(name, value)
+    cost = Cost(
+        flops=3000, moved_bytes=600, roof_ms=1.5, bound="compute", in_use_bytes=4096,
+        arena_bytes=8192,
+    )  # fmt: skip
+    first = made.add_layer(replace(LAYERS[0], cost=cost))
+    second = made.add_layer(replace(LAYERS[1], cost=Cost(500), nodes=()))
+    for index in range(3):
+        start = 10_000.0 * index
+        made.add_pass(index, start, 5000.0)
+        made.add_samples(
+            index, [(first, start, 3000.0, 3000.0, 1), (second, start + 3e3, 1e3, 1e3, 1)]
+        )
+    made.finish()
+
+
 FILES: dict[str, Callable[[Path], object]] = {
     **{name: partial(_model, text) for name, text in _MODELS.items()},
     **{name: partial(_text, text) for name, text in _TEXTS.items()},
@@ -250,6 +321,11 @@ FILES: dict[str, Callable[[Path], object]] = {
     "gpu.dldprof": make_gpu_report,
     "classifier.onnx": lambda path: onnx.save(samples.demo_classifier(), path),
     "tiny.engine.graph.json": lambda path: engine_files.write_engine(path.parent, timing=True),
+    "chrome.json": _chrome,
+    "ort.json": _ort,
+    "rich.dldprof": _rich,
+    "fork.onnx": partial(_model, FORK),
+    "fork.dldprof": _fork,
     "tiny.onnx": lambda path: engine_files.write_model(path.parent),
     "nested.dldprof": make_nested_report,
 }

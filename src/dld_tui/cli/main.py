@@ -105,7 +105,7 @@ def _parsed(argv: Sequence[str], as_json: bool) -> int:
         return _invoke(argv)
     except click.UsageError as error:
         place = error.ctx.command_path if error.ctx else "dld"
-        message = error.format_message()
+        message = " ".join(error.format_message().split())
         stop = "" if message.endswith((".", "?")) else "."
         example = _example(error.ctx) if error.ctx else ""
         shown = f" {example}." if example and not as_json else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,12 @@ def _open(path: Path) -> None:
         open_paths([path])
 
 
+def _version(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    if text is not None and not re.fullmatch(r"\d+(\.\d+)*", text):
+        raise click.BadParameter(f"{text!r} is not a version, such as 10.13 or 11.")
+    return text
+
+
 def _parameters() -> list[click.Parameter]:
     parameters = parameters_of(Request)
     for parameter in parameters:
@@ -161,6 +168,7 @@ def _parameters() -> list[click.Parameter]:
         click.Option(
             ["--trtexec-version", "trtexec"],
             metavar="VERSION",
+            callback=_version,
             help="trtexec version for --print-trtexec and --explain.",
         ),
         click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),

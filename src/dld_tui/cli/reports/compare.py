@@ -184,11 +184,13 @@ def _print(comparison: Comparison, by: str, rows: Sequence[ComparisonRow], top: 
     for line in comparison.explanation():
         write_wrapped(line, "    ")
     write()
-    if by != MISMATCH:
+    if by == MISMATCH:
+        write_mismatches(comparison, rows[:top])
+    else:
         write_table(compare_table(comparison, by, rows[:top], "text"))
-    if by == MISMATCH or (comparison.of_engines and comparison.mismatches):
-        write()
-        write_mismatches(comparison, rows[:top] if by == MISMATCH else None)
+        if comparison.of_engines and comparison.mismatches:
+            write()
+            write_mismatches(comparison, None)
     _write_notes(comparison, rows, top)
 
 

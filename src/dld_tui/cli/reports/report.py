@@ -199,12 +199,14 @@ def _print(report: Report, by: str | None, as_json: bool, printed: Printed) -> N
 def _write_notes(report: Report) -> None:
     for text in input_lines(report):
         write(f"input    {visible(text)}")
-    for figure in measured_figures(report):
+    for figure in (figures := measured_figures(report)):
         write(f"{figure.name:<8} {figure.text}")
-    write()
-    for note in notes_of(report):
+    if figures or input_lines(report):
+        write()
+    for note in (notes := notes_of(report)):
         write(visible(note.text))
-    write()
+    if notes:
+        write()
     steps = next_steps(report)
     if steps:
         write("Advice:")
@@ -224,7 +226,8 @@ def _write_layers(report: Report, printed: Printed) -> None:
     more = [f"{fmt.plural(left, f'more {report.wording.row}')}: --all"] if left > 0 else []
     more += [] if printed.notes else ["all that was measured, and all advice: --notes"]
     if more:
-        write()
+        if count:
+            write()
         write("   ".join(more))
 
 

@@ -340,7 +340,7 @@ def check_node(state: ScopeState, node: Node, inputs: Sequence[str]) -> list[Fin
 
 
 def _undefined(state: ScopeState, node: Node, inputs: Sequence[str]) -> Finding:
-    missing = [name for name in inputs if name and not state.sees(name)]
+    missing = list(dict.fromkeys(name for name in inputs if name and not state.sees(name)))
     noun, verb = ("Input", "has") if len(missing) == 1 else ("Inputs", "have")
     message = f"{noun} {names_of(missing)} {verb} no producer"
     return make_finding("undefined-input", message, node.scope, node, value=missing[0])

@@ -219,10 +219,11 @@ def _shape_lines(subjects: Sequence[Subject], base: int) -> Iterator[str]:
 def _source_lines(subjects: Sequence[Subject]) -> Iterator[str]:
     loops = [bool(subject.latencies_ms) for subject in subjects]
     if any(loops) and not all(loops):
-        which = ", ".join(label(index) for index, has_loop in enumerate(loops) if not has_loop)
+        lacking = [label(index) for index, has_loop in enumerate(loops) if not has_loop]
+        verb = "has" if len(lacking) == 1 else "have"
         yield (
-            f"{which} has no latency loop: end to end is of the profiled passes, which profiling"
-            " makes slower."
+            f"{', '.join(lacking)} {verb} no latency loop: end to end is of the profiled"
+            " passes, which profiling makes slower."
         )
     lacking = [label(index) for index, s in enumerate(subjects) if lacks_kernels(s)]
     if lacking:

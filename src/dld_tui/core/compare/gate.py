@@ -312,8 +312,12 @@ def in_turns(
     if limit_s is None:
         limit_s = LIMIT_S if runs is None else math.inf
     has_end = runs is not None or math.isfinite(limit_s)
-    if not (has_end and limit_s >= 0 and 0 < within_percent < math.inf):
-        raise UsageError(f"a gate of {limit_s} s and ±{within_percent} % has no end")
+    if not 0 < within_percent < math.inf:
+        raise UsageError(
+            f"an interval of ±{within_percent} % is never reached", hint="Give --within 0.5"
+        )
+    if not (has_end and limit_s >= 0):
+        raise UsageError(f"a gate of {limit_s} s has no end")
     begin, pairs, look, stopped = clock(), list[Pair](), _FIRST_LOOK, ""
     seconds, fastest_s, extra_s = 0.0, math.inf, 0.0
     while runs is None or len(pairs) < runs:

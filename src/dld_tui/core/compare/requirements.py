@@ -41,6 +41,11 @@ _TIMES = {"us": 0.001, "µs": 0.001, "ms": 1.0, "s": 1000.0}
 _BYTES = {
     "b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2.0**10, "mib": 2.0**20, "gib": 2.0**30,
 }  # fmt: skip
+_WRITTEN = {
+    "b": "B", "kb": "kB", "mb": "MB", "gb": "GB", "kib": "KiB", "mib": "MiB", "gib": "GiB",
+    "db": "dB",
+}  # fmt: skip
+"""Units as people write them, by their lower case."""
 _RATES = {"": 1.0, "/s": 1.0, "fps": 1.0, "items/s": 1.0}
 _COUNTS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
 
@@ -142,7 +147,7 @@ def parse_requirement(text: str) -> Requirement:
         raise UsageError(f"{name!r} cannot be required", hint=f"There are {known}")
     factor = quantity.units.get(unit.lower())
     if factor is None:
-        units = ", ".join(filter(None, quantity.units))
+        units = ", ".join(_WRITTEN.get(one, one) for one in filter(None, quantity.units))
         raise UsageError(f"{visible(text)!r}: the unit of {name} is {units or 'left out'}")
     try:
         limit = float(number) * factor

@@ -299,6 +299,8 @@ def load_sweep(path: Path) -> Sweep:
             raise InputError("not a result of dld sweep: the file is too large", where=str(path))
         found: Sweep = decode(Sweep, json.loads(path.read_text(encoding="utf-8")))
         _require_plausible(found)
+    except UnicodeDecodeError as error:
+        raise InputError("not a result of dld sweep: it is not text", where=str(path)) from error
     except (OSError, ValueError, RecursionError, ActivityError, UsageError) as error:
         raise InputError(f"not a result of dld sweep: {error}", where=str(path)) from error
     return replace(found, report=str(path.absolute()))

@@ -176,6 +176,8 @@ def path_lines(result: CriticalPath) -> list[str]:
     """Return what parallelism could save, and the cut, in lines for people."""
     ms = fmt.milliseconds
     saved = ms(fmt.printed_difference(result.work_ms, result.path_ms))
+    if not result.path:
+        return ["No layer of the report is a node of the model's main graph."]
     lines = [
         f"The longest path takes {ms(result.path_ms)} of {ms(result.work_ms)} ms, in"
         f" {fmt.plural(len(result.path), 'node')}. Running independent nodes in parallel can save"

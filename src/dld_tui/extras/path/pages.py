@@ -17,7 +17,9 @@ def show(result: CriticalPath, as_json: bool) -> None:
     """Print the possible gain of parallel execution, and the path."""
     from dld_tui.cli.jobs.results import show_result
 
-    show_result(result, path_lines(result), [path_table(result)], as_json=as_json)
+    show_result(
+        result, path_lines(result), [path_table(result)] if result.path else [], as_json=as_json
+    )
 
 
 def page(result: CriticalPath, values: Mapping[str, JSON]) -> TableResult:

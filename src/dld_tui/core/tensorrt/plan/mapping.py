@@ -601,7 +601,8 @@ def mapping_notes(mapping: Mapping[int, LayerNodes]) -> list[str]:
         )
     absent = sum(bool(nodes.missing) for nodes in kinds)
     if absent:
-        notes.append(f"{fmt.plural(absent, 'layer')} name nodes that the model does not have")
+        verb = "names" if absent == 1 else "name"
+        notes.append(f"{fmt.plural(absent, 'layer')} {verb} nodes that the model does not have")
     guessed = sum(nodes.confidence == "guess" for nodes in kinds)
     if guessed:
         notes.append(f"The nodes of {fmt.plural(guessed, 'layer')} are guessed from names")
