@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from dld_tui.cli import output
-from tests.support import models
 from tests.support.cli import Dld, process
 from tests.support.plans import write_layers
-from tests.support.profiles import kernel, run, write_profile
 from tests.support.report_files import make_report
 from tests.support.transcript_files import fast_engine, slow_engine, three_layers, two_fused
 
@@ -20,29 +18,6 @@ from tests.support.transcript_files import fast_engine, slow_engine, three_layer
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Path, Path]:
     return three_layers(tmp_path / "a.dldprof"), two_fused(tmp_path / "b.dldprof")
-
-
-def test_json(dld: Dld, pair: tuple[Path, Path]) -> None:
-    document = dld("compare", *pair, "--json").json
-    assert [one["path"] for one in document["reports"]] == [str(path) for path in pair]
-    assert [row["key"] for row in document["rows"]] == [
-        "/stem/conv", "reorder", "/head/add\x1b[2J",
-    ]  # fmt: skip
-    first = document["rows"][0]
-    assert first["time_ms"] == pytest.approx([6.0, 3.0])
-    assert first["ratio"] == pytest.approx(0.5)
-    assert first["noise"]["within"] is False
-    assert first["layers"] == [["/stem/conv", "/stem/relu"], ["/stem/fused"]]
-
-
-def test_a_profile_of_onnx_runtime_beside_a_report(
-    dld: Dld, pair: tuple[Path, Path], tmp_path: Path
-) -> None:
-    events = [kernel("/stem/conv", "Conv", 0, 100), run(0, 200)]
-    outcome = dld("compare", pair[0], write_profile(tmp_path / "p.json", events))
-    assert outcome.status == 0
-    assert "/stem/conv" in outcome.out
-    assert "cannot be told" in outcome.out
 
 
 def test_it_fits_a_terminal(
@@ -88,26 +63,6 @@ def test_the_page_is_written_beside_the_text(dld: Dld, tmp_path: Path) -> None:
 @pytest.fixture
 def engines(tmp_path: Path) -> tuple[Path, Path]:
     return slow_engine(tmp_path / "slow.graph.json"), fast_engine(tmp_path / "fast.graph.json")
-
-
-def test_json_of_engines(dld: Dld, engines: tuple[Path, Path]) -> None:
-    document: Any = json.loads(dld("compare", *engines, "--json", "--by", "precision").out)
-    assert {row["key"]: row["time_ms"] for row in document["rows"]} == {
-        "fp32": [4.0, 1.0],
-        "fp16": [None, 1.0],
-    }
-    assert document["speed_ups"] == [1.0, 2.0]
-    assert document["mismatches"][0]["tactic"] == ["scudnn", "h1688"]
-
-
-def test_nodes_in_the_model(dld: Dld, engines: tuple[Path, Path], tmp_path: Path) -> None:
-    model = models.write(tmp_path, models.CHAIN)
-    document: Any = json.loads(
-        dld("compare", *engines, "--json", "--by", "op", "--model", model).out
-    )
-    assert {row["key"] for row in document["rows"]} == {"Relu", "Add", "Mul"}
-    assert document["reports"][0]["model"] == {"path": str(model)}
-    assert dld("compare", *engines, "--model", tmp_path / "missing.onnx").status != 0
 
 
 def test_page_of_engines(dld: Dld, engines: tuple[Path, Path], tmp_path: Path) -> None:

@@ -140,20 +140,6 @@ def test_the_form_sends_what_is_required_here(model: Path, tmp_path: Path) -> No
         nothing.require()
 
 
-@pytest.mark.parametrize(
-    ("more", "why"),
-    [
-        (["--require", "snr >= 30 dB"], "against a model"),
-        (["--require", "size <= 1 MB", "--runs", "8"], "compare two versions"),
-        (["other.onnx", "--require", "size <= 1 MB"], "of one model"),
-        (["--require", "size"], "not a requirement"),
-    ],
-)
-def test_what_does_not_go_together_is_refused(model: Path, more: list[str], why: str) -> None:
-    with pytest.raises(UsageError, match=why):
-        gate(str(model), *more)
-
-
 @pytest.mark.slow
 def test_latencies_come_from_processes_of_their_own(model: Path) -> None:
     status, found = gate(

@@ -53,7 +53,19 @@ net (float[2] x) => (float[2] y) <float[2] v = {1, 2}, float[2] w = {1, 2}, floa
     b = Mul (a, w)
     y = Sub (b, k)
 }"""
+COSTS = """<ir_version: 10, opset_import: ["" : 18]>
+m (float[2, 4] x, bool c) => (float[2, 3] y)
+<float[4, 3] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>
+{
+    [dense] d = MatMul (x, w)
+    [choose] y = If (c) <then_branch = a () => (float[2, 3] t) { [flip] t = Neg (d) },
+                         else_branch = b () => (float[2, 3] e) { [keep] e = Identity (d) }>
+}"""
+PLAIN = """<ir_version: 8, opset_import: ["" : 17]>
+g (float[1, 4] x) => (float[1, 4] y) { [conv] t = Relu(x) [act] y = Relu(t) }"""
 _MODELS = {
+    "costs.onnx": COSTS,
+    "plain.onnx": PLAIN,
     "old.onnx": OLD,
     "dead.onnx": DEAD,
     "einsum.onnx": OLD.replace("[gemm]", 'dead = Einsum <equation = "ij->i"> (n) [gemm]'),
@@ -322,6 +334,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "classifier.onnx": lambda path: onnx.save(samples.demo_classifier(), path),
     "tiny.engine.graph.json": lambda path: engine_files.write_engine(path.parent, timing=True),
     "chrome.json": _chrome,
+    "second.profile.json": lambda path: write_profile(path, [("conv", 8.0)]),
     "ort.json": _ort,
     "rich.dldprof": _rich,
     "fork.onnx": partial(_model, FORK),

@@ -2,14 +2,16 @@
 
 A file is run from its beginning to its end in one folder. ``$ dld …`` is a command, ``$ cat FILE``
 prints a file; below it stands what it prints, on standard error behind ``2> ``, then ``= STATUS``
-where that is not 0. The version of ONNX Runtime is written as 1.x. Lines ``## …`` before a command
-say what it shows. Files that a command names are made by :mod:`tests.support.transcript_files`.
+where that is not 0. The version of ONNX Runtime is written as 1.x, times of the clock as TIME.
+Lines ``## …`` before a command say what it shows. Files that a command names are made by
+:mod:`tests.support.transcript_files`.
 ``pytest tests/cli/test_transcripts.py --write-transcripts`` writes what is printed now, to be read
 as a diff.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.support.cli import Dld
 from tests.support.transcript_files import FILES
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
+_CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 _ABOUT, _COMMAND, _ERROR, _STATUS = "## ", "$ ", "2> ", "= "
 
 
@@ -38,7 +41,9 @@ def written(path: Path, dld: Dld, folder: Path) -> str:
         elif line.startswith(_COMMAND):
             words = shlex.split(line.removeprefix(_COMMAND))
             printed = (
-                one.replace(str(folder), "FOLDER").replace(onnxruntime.__version__, "1.x")
+                _CLOCK.sub("TIME", one.replace(str(folder), "FOLDER")).replace(
+                    onnxruntime.__version__, "1.x"
+                )
                 for one in _printed(words, dld)
             )
             blocks[-1] += [line, *printed]

@@ -42,31 +42,6 @@ def test_a_slower_layer_is_named_with_its_share() -> None:
     assert "\x1b" not in lines(evil, subject(timed("other", noisy(9.0, 2))))
 
 
-def test_fusion_is_explained() -> None:
-    apart = subject(
-        timed("conv", noisy(1.0, 1), ["c"]),
-        timed("relu", noisy(0.5, 2), ["r"], "Relu"),
-    )
-    fused = subject(timed("conv_nchwc", noisy(0.9, 3), ["c", "r"], "FusedConv"))
-    text = lines(apart, fused)
-    assert "Fused in B, not in A: 1 layer of B does the work of 2 of A (-0.57" in text
-    assert "  FusedConv (conv_nchwc)  =  Conv + Relu" in text
-    assert "A 2 layers, B 1" in text
-    assert "Fused in A, not in B: 1 layer of A does the work of 2 of B (+0.57" in lines(
-        fused, apart
-    )
-
-
-def test_layers_of_one_report_only() -> None:
-    reorder = [timed(f"r{n}", noisy(0.1, n), [], "ReorderOutput") for n in range(3)]
-    more = subject(timed("conv", noisy(1.0, 1), ["c"]), *reorder)
-    bare = subject(timed("conv", noisy(1.0, 5), ["c"]))
-    text = lines(bare, more)
-    assert "Only in B: 3 layers, 0.280 ms" in text
-    assert "(3 ReorderOutput); all convert a layout, type or device." in text
-    assert "Only in A: 3 layers" in lines(more, bare)
-
-
 def test_fallback_and_precision() -> None:
     cpu, cuda = "CPUExecutionProvider", "MyExecutionProvider"
     text = lines(plain(provider=cuda), plain(3.0, 9, provider=cpu))
@@ -86,20 +61,6 @@ def test_delays_by_other_programs_are_in_no_layer() -> None:
         delayed.append(timed(f"x{n}", times, [f"x{n}"]))
     text = lines(subject(*calm), subject(*delayed))
     assert "is not in the layers (time between them, delays by other programs" in text
-
-
-def test_few_passes_and_averages_still_rank() -> None:
-    first, second = subject(timed("x", [1.0, 1.0])), subject(timed("x", [3.0, 3.0]))
-    text = lines(first, second)
-    assert "too few passes to tell" in text
-    assert "0 of 1 row changed by more than noise, 0 did not, 1 cannot be told." in text
-    assert "+2.000 ms  x  3.00×" in text
-    first = subject(timed("x", 1.0), timed("gone", 0.1), by_pass=False)
-    text = lines(first, subject(timed("x", 3.0), by_pass=False))
-    assert text.index("+2.000 ms  x  3.00×") < text.index("-0.100 ms  gone  only in A")
-    found = Comparison([plain(), plain(2.0, 9), plain(3.0, 19)]).explanation()
-    starts = [line for line in found if " takes " in line]
-    assert [line[0] for line in starts] == ["B", "C"]
 
 
 def test_a_machine_four_times_slower_is_one_finding() -> None:
