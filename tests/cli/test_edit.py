@@ -43,23 +43,6 @@ def test_a_preview_writes_nothing(dld: Dld, model: Path, tmp_path: Path) -> None
     assert "OUT is missing" in dld.fails(2, "edit", model, edits)
 
 
-def test_renamed_nodes_are_found_by_structure(dld: Dld, model: Path, tmp_path: Path) -> None:
-    renamed = onnx.load(model)
-    renamed.graph.node[0].name = "stem"
-    onnx.save(renamed, tmp_path / "renamed.onnx")
-    edits, output = script(tmp_path, RENAME), tmp_path / "out.onnx"
-    assert dld("edit", tmp_path / "renamed.onnx", edits, "-o", output).status == 1
-    outcome = dld(
-        "edit", tmp_path / "renamed.onnx", edits, "--base", model, "-o", output, "--force", "--json"
-    )
-    assert outcome.status == 0
-    assert outcome.json["relocated"] == [
-        {"line": 1, "kind": "node", "name": "first", "found": "stem"}
-    ]
-    assert "line 1: node 'first' is 'stem' here, found by structure" in outcome.err
-    assert onnx.load(output).graph.node[0].name == "start"
-
-
 def test_the_model_that_a_script_names_is_its_base(dld: Dld, model: Path, tmp_path: Path) -> None:
     renamed = onnx.load(model)
     renamed.graph.node[0].name = "stem"

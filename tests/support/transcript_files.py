@@ -13,7 +13,8 @@ import onnx
 from dld_tui.core.model.document import samples
 from dld_tui.core.report.records import Cost, Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, sweep_text
+from dld_tui.core.report.sweep import BATCH, THREADS, Sweep, SweepAxis, SweepPoint, sweep_text
+from dld_tui.core.types import JSON
 from tests.support import decoders, engine_files, models, traces
 from tests.support.conversions import FIRST, IMAGE, MIXED, OLD, OTHER, SECOND, model_file
 from tests.support.gpu_reports import make_gpu_report
@@ -66,6 +67,7 @@ g (float[1, 4] x) => (float[1, 4] y) { [conv] t = Relu(x) [act] y = Relu(t) }"""
 _MODELS = {
     "costs.onnx": COSTS,
     "plain.onnx": PLAIN,
+    "renamed.onnx": models.CHAIN.replace("[first]", "[stem]"),
     "old.onnx": OLD,
     "dead.onnx": DEAD,
     "einsum.onnx": OLD.replace("[gemm]", 'dead = Einsum <equation = "ij->i"> (n) [gemm]'),
@@ -299,7 +301,9 @@ def _rich(path: Path) -> None:
         flops=3000, moved_bytes=600, roof_ms=1.5, bound="compute", in_use_bytes=4096,
         arena_bytes=8192,
     )  # fmt: skip
-    first = made.add_layer(replace(LAYERS[0], cost=cost))
+    first = made.add_layer(
+        replace(LAYERS[0], cost=cost, input_dims=((1, 3), None), output_dims=((1, 8),))
+    )
     second = made.add_layer(replace(LAYERS[1], cost=Cost(500), nodes=()))
     for index in range(3):
         start = 10_000.0 * index
@@ -310,9 +314,73 @@ def _rich(path: Path) -> None:
     made.finish()
 
 
+def _points(turns: dict[tuple[int, ...], tuple[float, ...]], *axes: SweepAxis) -> str:
+    """Return the text of a sweep of turns of milliseconds; a point without turns failed."""
+    points = tuple(
+        SweepPoint(at, some, problem="" if some else "out of memory") for at, some in turns.items()
+    )
+    return sweep_text(Sweep("m.onnx", "ORT", axes, points))
+
+
+def _of_batches(*turns: tuple[float, ...]) -> str:
+    sizes = tuple(1 << at for at in range(len(turns)))
+    return _points(
+        {(size,): some for size, some in zip(sizes, turns, strict=True)}, SweepAxis(BATCH, sizes)
+    )
+
+
+def _of_lengths(name: str, *lengths: int) -> str:
+    """Return a sweep of which short sequences are more items a second."""
+    turns = {(b, n): (n / 16 * (1 + 0.5 * (b - 1) * n / 16),) * 6 for b in (1, 2) for n in lengths}
+    return _points(turns, SweepAxis(BATCH, (1, 2)), SweepAxis(name, lengths))
+
+
+_SWEEPS = {
+    "failed.sweep.json": _of_batches((10.0,) * 6, (12.0,) * 6, (20.0,) * 6, ()),
+    "rough.sweep.json": _of_batches((0.4,) * 6, (0.75, 15.0, 0.9, 10.0, 13.0, 0.84)),
+    "near.sweep.json": _of_batches((0.4,) * 6, (0.4,) * 5 + (0.39,)),
+    "knee.sweep.json": _of_batches((0.36,) * 4 + (0.33, 0.35), (0.68,) * 6, (1.35,) * 6),
+    "threads.sweep.json": _points(
+        {(1,): (8.0,) * 6, (2,): (4.1,) * 6, (4,): (4.0,) * 6}, SweepAxis(THREADS, (1, 2, 4))
+    ),
+    "sizes.sweep.json": _of_lengths("sequence", 16, 64),
+    "lengths.sweep.json": _of_lengths("n", *range(1, 8)),
+}
+
+
+def _row(name: str, total: float, average: float, percent: float) -> dict[str, object]:
+    return {"name": name, "timeMs": total, "averageMs": average, "percentage": percent}
+
+
+def _inference(start: float, ms: float, *, copy: float = 0.25, enqueue: float = 0.1) -> JSON:
+    """Return the times of an inference as trtexec writes them."""
+    marks = (start, start + copy, start + copy + ms, start + 2 * copy + ms)
+    return {
+        "startEnqMs": start, "endEnqMs": start + enqueue, "startH2dMs": marks[0],
+        "endH2dMs": marks[1], "startComputeMs": marks[1], "endComputeMs": marks[2],
+        "startD2hMs": marks[2], "endD2hMs": marks[3], "h2dMs": copy, "computeMs": ms,
+        "d2hMs": copy, "latencyMs": 2 * copy + ms,
+    }  # fmt: skip
+
+
+_HEAD = {"count": 10}
+_ROWS = [_row("Conv_0 + Relu_1", 30.0, 3.0, 60.0), _row("Add_2", 20.0, 2.0, 40.0)]
+_UNSOUND = [_row("negative", -1.0, -1.0, 0.0), _row("huge", 1e300, 1.0, 0.0), {"name": "none"}]
+_SIX = [_inference(500.0 + 2 * at, 1.0) for at in range(6)]
+_TRTEXEC = {
+    "twice.profile.json": json.dumps([_HEAD, *_ROWS, _ROWS[0]]),
+    "runs.profile.json": json.dumps([_HEAD, *_ROWS, {"count": 7}, _row("new", 7.0, 1.0, 100.0)]),
+    "unsound.profile.json": json.dumps([_HEAD, *_ROWS, *_UNSOUND]),
+    "cut.profile.json": json.dumps([_HEAD, *_ROWS])[:-30],
+    "enqueue.json": json.dumps([_inference(at, 0.5, enqueue=0.9) for at in range(3)]),
+    "twice.timing.json": json.dumps([*_SIX, *_SIX, {"computeMs": -1}]),
+    "warm.timing.json": json.dumps([_inference(2.5 + 100 * at, 9.0 - at) for at in range(4)]),
+    "runs.timing.json": "".join(json.dumps([_inference(500, ms)]) for ms in (1.0, 2.0, 3.0)),
+}
+
 FILES: dict[str, Callable[[Path], object]] = {
     **{name: partial(_model, text) for name, text in _MODELS.items()},
-    **{name: partial(_text, text) for name, text in _TEXTS.items()},
+    **{name: partial(_text, text) for name, text in {**_TEXTS, **_SWEEPS, **_TRTEXEC}.items()},
     "hostile.onnx": _hostile,
     "no_utf8.onnx": _no_utf8,
     "binary.jsonl": lambda path: path.write_bytes(b"\xff\xfe"),

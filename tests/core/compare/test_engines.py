@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, Comparison
 from dld_tui.core.compare.engine_subject import plan_subject
-from dld_tui.core.compare.export import comparison_csv, comparison_json, comparison_page
+from dld_tui.core.compare.export import comparison_csv, comparison_page
 from dld_tui.core.compare.records import Subject
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from tests.support.compared import subject, timed
@@ -178,18 +178,6 @@ def test_an_unknown_device_is_no_other_device() -> None:
     known = plan([layer(0, "a")], device={"Device": "A100"})
     pair = [plan_subject(made, map_plan(made)) for made in (known, plan([layer(0, "a")]))]
     assert not any("Different devices" in line for line in Comparison(pair).unfair)
-
-
-def test_json(engines: Comparison) -> None:
-    document: Any = comparison_json(engines)
-    assert document["speed_ups"] == pytest.approx([1.0, 2.0, 4.0])
-    assert document["speed_up_source"] == "all layers"
-    assert document["inserted"][2] == {"layers": 1, "time_ms": 0.5}
-    (found,) = document["mismatches"]
-    assert found["node"] == "a + b"
-    assert found["precision"] == ["fp32", "fp16 + fp32", "fp16"]
-    assert found["layers"] == [["a", "b"], ["a", "b"], ["a + b"]]
-    assert found["delta_ms"] == -5.0
 
 
 def test_page(engines: Comparison) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import SaveError, UnavailableError, UsageError
-from dld_tui.core.reading.export import export_report, formats, groups_csv, layers_csv, report_json
+from dld_tui.core.reading.export import export_report, formats, groups_csv, layers_csv
 from dld_tui.core.report.layer_table import VIEWS
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.report.report import Report
@@ -23,30 +23,6 @@ def report(tmp_path: Path) -> Report:
     layer = Layer("/c", "Conv", ((1, 3), None), ((1, 8),), "CPUExecutionProvider", "float32",
                   nodes=(link,), confidence="name")  # fmt: skip
     return Report.open(write_report(tmp_path / "r.dldprof", [(layer, [1.0, 3.0])]))
-
-
-def test_the_interfaces_fields(report: Report) -> None:
-    found = json.loads(json.dumps(report_json(report, "op"), allow_nan=False))
-    assert {
-        "network", "backend", "execution_provider", "device", "passes", "latency_ms", "layers",
-        "settings", "environment", "groups",
-    } <= set(found)  # fmt: skip
-    assert {"median", "min", "max", "mean", "p90", "p95", "p99"} <= set(found["latency_ms"])
-    (layer,) = found["layers"]
-    assert {k: layer[k] for k in ("index", "name", "type", "input_dims", "output_dims")} == {
-        "index": 0, "name": "/c", "type": "Conv", "input_dims": [[1, 3], None],
-        "output_dims": [[1, 8]],
-    }  # fmt: skip
-    assert {k: layer[k] for k in ("provider", "precision", "time_ms", "percent", "nodes")} == {
-        "provider": "CPUExecutionProvider", "precision": "float32", "time_ms": 1.0,
-        "percent": 100.0, "nodes": ["/c"],
-    }  # fmt: skip
-    assert found["groups"] == [
-        {"key": "Conv", "count": 1, "time_ms": 1.0, "percent": 100.0, "gpu_time_ms": None,
-         "estimate": False, "cost_ms": 1.0}
-    ]  # fmt: skip
-    assert found["gpu"] is None
-    assert found["passes"] == 2
 
 
 def test_the_rows_of_layers_and_groups_in_csv(report: Report) -> None:

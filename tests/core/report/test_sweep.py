@@ -88,60 +88,6 @@ def test_each_knee_is_along_one_axis_with_all_others_fixed(drawn: random.Random)
     assert len(marked) == len(wanted)
 
 
-def test_throughputs_of_other_sizes_are_not_compared() -> None:
-    """Short sequences are more items a second: that is no advantage of a short sequence."""
-    axes = SweepAxis(BATCH, (1, 2)), SweepAxis("sequence", (16, 64)), SweepAxis(THREADS, (1,))
-    times = {(1, 16, 1): 1.0, (2, 16, 1): 1.5, (1, 64, 1): 4.0, (2, 64, 1): 10.0}
-    lines = sweep_lines(grid(times, *axes))
-    assert lines[:2] == [
-        "At sequence 16: lowest latency 1.000 ms at batch 1, threads 1;"
-        " highest throughput 1,333 items/s at batch 2, threads 1.",
-        "At sequence 64: lowest latency 4.000 ms at batch 1, threads 1;"
-        " highest throughput 250 items/s at batch 1, threads 1.",
-    ]
-    many = grid({(1, n): float(n) for n in range(1, 8)}, axes[0], SweepAxis("n", (*range(1, 8),)))
-    assert sum(line.startswith("At n ") for line in sweep_lines(many)) == 3
-    assert any(line.startswith("4 more sizes") for line in sweep_lines(many))
-
-
-def test_a_best_point_is_certain_only_where_no_other_reaches_into_its_interval() -> None:
-    def line(*turns: tuple[float, ...]) -> str:
-        points = tuple(SweepPoint((at,), some) for at, some in enumerate(turns, 1))
-        axes = (SweepAxis(BATCH, tuple(range(1, len(turns) + 1))),)
-        return sweep_lines(Sweep("m.onnx", "ONNX Runtime", axes, points))[0]
-
-    steady, rough = (0.4,) * 6, (0.75, 15.0, 0.9, 10.0, 13.0, 0.84)
-    assert line(steady, (0.9,) * 6) == (
-        "Lowest latency 0.400 ms at batch 1; highest throughput 2,500 items/s at batch 1."
-    )
-    assert line(steady, rough) == (
-        "Lowest latency 0.400 ms at batch 1;"
-        " highest throughput 2,500 items/s at batch 1 (not certain)."
-    )
-    assert line(steady, (0.4,) * 5 + (0.39,)).startswith(
-        "Lowest latency 0.400 ms at batch 1 (not certain); highest"
-    )
-
-
-def test_a_knee_is_certain_only_where_intervals_say_so() -> None:
-    """Of batch 1, the fastest turns would be 95 % of the highest throughput."""
-    turns = {1: (0.36,) * 4 + (0.33, 0.35), 2: (0.68,) * 6, 4: (1.35,) * 6}
-    points = tuple(SweepPoint((batch,), some) for batch, some in turns.items())
-    sweep = Sweep("m.onnx", "ONNX Runtime", (SweepAxis(BATCH, (1, 2, 4)),), points)
-    [knee] = knees(sweep)
-    assert (knee.at, knee.is_certain) == (2, False)
-    told = "Batch 2 has 99.3 % of the highest throughput, 2,941 of 2,963 items/s (not certain)."
-    assert told in sweep_lines(sweep)
-
-
-def test_threads_have_a_knee_where_the_batch_has_none() -> None:
-    sweep = grid({(1,): 8.0, (2,): 4.1, (4,): 4.0}, SweepAxis(THREADS, (1, 2, 4)))
-    assert [(knee.axis, knee.at) for knee in knees(sweep)] == [(THREADS, 2)]
-    assert "2 threads have 97.6 % of the highest throughput, 244 of 250 items/s." in sweep_lines(
-        sweep
-    )
-
-
 def test_six_turns_hold_the_median() -> None:
     """Between the smallest and the largest of six lies the true median in 97 % of the cases."""
     drawn = random.Random(7)
@@ -159,23 +105,6 @@ def test_six_turns_hold_the_median() -> None:
 def test_what_is_no_size_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size"):
         parse_values(text, "--batch")
-
-
-def test_the_answer_comes_first_and_failures_are_told() -> None:
-    sweep = sweep_of({1: 10.0, 2: 12.0, 4: 20.0})
-    failed = SweepPoint((8,), problem="out of memory")
-    sweep = Sweep(sweep.model, sweep.backend, sweep.axes, (*sweep.points, failed))
-    lines = sweep_lines(sweep)
-    assert lines[0] == (
-        "Lowest latency 10.000 ms at batch 1; highest throughput 200 items/s at batch 4."
-    )
-    assert lines[1] == (
-        "Batch 4 has the highest throughput, 200 items/s; larger batches may give more."
-    )
-    assert lines[2] == "1 point not measured: out of memory"
-    table = sweep_table(sweep)
-    assert [column.key for column in table.columns][-1] == "problem"
-    assert table.columns[4].value(sweep.points[1]) == pytest.approx(2000 / 12)
 
 
 def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_profile
 from dld_tui.core.report.records import LayerInformation
 from dld_tui.core.report.report import open_report
-from tests.support.profiles import told
 
 
 def row(name: str, total: float, average: float, percent: float, **more: Any) -> dict[str, Any]:
@@ -57,23 +56,6 @@ def test_rows_of_the_same_name_are_layers_of_their_own(path: Path) -> None:
         assert [event.start_us for event in report.pass_events(0)] == [0.0, 3000.0, 3000.0]
 
 
-def test_triage_does_not_take_the_sum_for_a_latency(path: Path) -> None:
-    with open_report(path) as report:
-        assert (report.latency, report.profiled_latency) == (None, None)
-        assert report.created == ""
-        lines = told(report)
-    assert "Layers sum to 5.000 ms." in lines
-    assert any("each layer's average over 10 iterations" in line for line in lines)
-
-
-def test_a_row_that_is_there_twice_counts_once(path: Path) -> None:
-    write(path, [*ROWS, ROWS[0]])
-    with open_report(path) as report:
-        assert report.measurement.total_ms == 5.0
-        warnings = [note.text for note in report.notes if note.kind == "warning"]
-    assert warnings == ["1 row is in the profile twice and counted once"]
-
-
 def test_of_several_runs_the_last_counts(path: Path) -> None:
     first = path.read_text()
     write(path, [row("other", 10.0, 1.0, 100.0)])
@@ -108,14 +90,6 @@ def test_unsound_rows_are_left_out_and_counted(tmp_path: Path) -> None:
         assert len(report.layers) == 3
         warnings = [note.text for note in report.notes if note.kind == "warning"]
     assert warnings == ["6 rows without a valid time left out"]
-
-
-def test_a_cut_file_keeps_its_whole_rows(path: Path) -> None:
-    text = path.read_text()
-    path.write_text(text[: text.rindex('"timeMs"')])
-    with open_report(path) as report:
-        assert len(report.layers) == 2
-        assert any("ends early" in note.text for note in report.notes)
 
 
 def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:

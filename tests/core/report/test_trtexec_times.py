@@ -7,10 +7,8 @@ from typing import Any
 import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
-from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.formats.trtexec_files import report_from_trtexec_times
 from dld_tui.core.report.report import open_report
-from tests.support.profiles import told
 
 
 def inference(
@@ -47,23 +45,6 @@ def test_inferences_are_latencies_and_passes(tmp_path: Path) -> None:
         assert len({event.track for event in events}) == 3
         texts = [note.text for note in report.notes]
         assert "enqueueing takes 0.100 ms (median), the GPU 2.250 ms" in texts
-
-
-def test_without_copies_only_the_compute_is_a_layer(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.json", [inference(n, 0.0, 0.5, 0.0) for n in range(3)])
-    with open_report(path) as report:
-        assert [layer.name for layer in report.layers] == ["GPU compute"]
-        assert any("no copies were timed" in note.text for note in report.notes)
-
-
-def test_enqueueing_that_takes_as_long_as_the_gpu_is_said(tmp_path: Path) -> None:
-    path = write(tmp_path / "t.json", [inference(n, 0.1, 0.5, 0.1, 0.45) for n in range(3)])
-    with open_report(path) as report:
-        warnings = [note.text for note in report.notes if note.kind == "warning"]
-    assert warnings == [
-        "launch-bound: enqueueing takes 0.450 ms (median), the GPU 0.500 ms;"
-        " a CUDA graph would help"
-    ]
 
 
 def test_versions_without_some_columns(tmp_path: Path) -> None:
@@ -139,18 +120,6 @@ def test_of_several_runs_in_one_file_the_last_whole_one_counts(tmp_path: Path) -
         assert report.latencies == (2.0,)
         texts = {note.text for note in report.notes}
     assert "the timing file is of 2 runs: the last is shown" in texts
-
-
-def test_a_report_of_inferences_speaks_of_no_layers_and_no_profiled_run(tmp_path: Path) -> None:
-    rows = [inference(500.0 + 10 * n, 0.5, 2.0, 0.5) for n in range(7)]
-    with open_report(write(tmp_path / "t.json", rows)) as report:
-        assert report.profiled_latency is None
-        text = "\n".join(told(report))
-        document: Any = report_json(report)
-    assert "Phases sum to 3.000 of 3.000 ms (100 % of an undisturbed inference)" in text
-    assert "7 inferences are too few for p99" in text
-    assert not any(word in text for word in ("profiled run", "Layers", "layer time", "Top "))
-    assert (document["profiled_passes"], document["profiled_latency_ms"]) == (0, None)
 
 
 def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:

@@ -108,27 +108,6 @@ def test_a_printed_command_reads_as_the_same_settings(
     assert read(text, request_class, version) == settings, text
 
 
-def test_printed_for_10() -> None:
-    settings = BuildRequest(
-        Path("r 50.onnx"),
-        fp16=True,
-        tf32=False,
-        typing="obey",
-        optimization_level=5,
-        workspace=1024.0,
-        min_shapes=("x:1x3", "y:1"),
-        max_shapes=("x:4x3", "y:4"),
-        hardware_compatible="ampere_plus",
-        batch=4,
-    )
-    assert print_command(settings) == (
-        "trtexec '--onnx=r 50.onnx' '--saveEngine=r 50.engine' --minShapes=x:1x3,y:1"
-        " --maxShapes=x:4x3,y:4 --memPoolSize=workspace:1024M --profilingVerbosity=detailed"
-        " --precisionConstraints=obey --noTF32 --fp16 --builderOptimizationLevel=5"
-        " --hardwareCompatibilityLevel=ampere+ --skipInference # trtexec 10 has no: --batch=4"
-    )
-
-
 def test_printed_for_11() -> None:
     text = print_command(BuildRequest(Path("m.onnx"), fp16=True, typing="strong"), "11")
     assert text.endswith("--stronglyTyped --skipInference # trtexec 11 has no: --fp16")
@@ -236,30 +215,6 @@ def test_what_cannot_be_read_is_refused(text: str, reason: str) -> None:
         parse_command(text)
 
 
-def test_a_command_of_10_explained_for_11() -> None:
-    lines = {
-        line.option: line
-        for line in explain(
-            "trtexec --onnx=m.onnx --fp16 --useCudaGraph --workspace=1 --weightless --nonsense"
-            " --dumpProfile"
-        )
-    }
-    assert {option: line.status for option, line in lines.items()} == {
-        "--onnx": "kept",
-        "--fp16": "removed",
-        "--useCudaGraph": "changed",
-        "--workspace": "renamed",
-        "--weightless": "renamed",
-        "--nonsense": "unknown",
-        "--dumpProfile": "kept",
-        "--noSpinWait": "default",
-        "--includeDataTransfers": "default",
-        "--separateProfileRun": "default",
-    }
-    assert "dld convert fp16" in lines["--fp16"].text
-    assert "--memPoolSize" in lines["--workspace"].text
-
-
 def test_options_of_11_5() -> None:
     lines = explain("trtexec --independentWeightLayouts --tuneBuildRoutes=-a=[0|1]", "11.4")
     assert [(line.option, line.status, line.text) for line in lines[:2]] == [
@@ -270,11 +225,6 @@ def test_options_of_11_5() -> None:
     parsed = parse_command("trtexec --onnx=m.onnx --tuningSearch=full --continue")
     assert [note.split(":")[0] for note in parsed.notes] == ["--tuningSearch", "--continue"]
     assert "dld routes" in parsed.notes[0]
-
-
-def test_explained_for_a_version_before() -> None:
-    lines = {line.option: line.status for line in explain("trtexec --fp16 --noCudaGraph", "10")}
-    assert lines == {"--fp16": "kept", "--noCudaGraph": "newer"}
 
 
 def test_every_option_that_11_lacks_says_what_to_do() -> None:

@@ -197,11 +197,11 @@ def _print(report: Report, by: str | None, as_json: bool, printed: Printed) -> N
 
 
 def _write_notes(report: Report) -> None:
-    for text in input_lines(report):
-        write(f"input    {visible(text)}")
-    for figure in (figures := measured_figures(report)):
-        write(f"{figure.name:<8} {figure.text}")
-    if figures or input_lines(report):
+    figures = [f"input    {visible(text)}" for text in input_lines(report)]
+    figures += [f"{figure.name:<8} {figure.text}" for figure in measured_figures(report)]
+    for text in figures:
+        write(text)
+    if figures:
         write()
     for note in (notes := notes_of(report)):
         write(visible(note.text))

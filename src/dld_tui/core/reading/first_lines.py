@@ -249,6 +249,8 @@ def _time(report: Report) -> str:
 def _are_slowed(report: Report) -> bool:
     """Return whether times of layers are no part of the latency, whose passes were faster."""
     latency = report.latency
+    if report.has_phases:
+        return False
     is_alone = latency is not None and latency.source is LatencySource.LOOP
     return is_alone and not report.is_undistorted and not has_gpu_times(report.layers)
 

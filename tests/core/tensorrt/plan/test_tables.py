@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.errors import UsageError
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import select
 from dld_tui.core.report.schema import finite
@@ -23,8 +22,8 @@ from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.summary import distribution, groups, matching, summary_lines
-from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
+from dld_tui.core.tensorrt.plan.summary import distribution, matching, summary_lines
+from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
 from tests.support.engine_files import write_engine
 from tests.support.known import known
 from tests.support.plans import layer, plan
@@ -82,20 +81,6 @@ def test_timing_over_the_iterations() -> None:
     assert column_of(table, "median_ms")[1] == 4.5
 
 
-def test_filter_sort_and_groups() -> None:
-    assert [found.name for found in matching(PLAN, "QDQ")] == ["to fp16"]
-    assert column_of(make_table(PLAN, "layers", "INT8"), "name") == ["conv"]
-    by_name = make_table(PLAN, "layers").sorted_by("name")
-    assert column_of(by_name, "name") == ["conv", "shape", "to fp16"]
-    by_bytes = make_table(PLAN, "layers").sorted_by("io_bytes")
-    assert column_of(by_bytes, "name") == ["to fp16", "conv", "shape"]
-    with pytest.raises(UsageError, match="--sort colour"):
-        make_table(PLAN, "layers").sorted_by("colour")
-    found = {group.key: group for group in groups(PLAN, "type")}
-    assert (found["Convolution"].time_ms, found["Convolution"].percent) == (3.0, 75.0)
-    assert column_of(group_table(PLAN, "precision"), "key") == ["int8", "fp32"]
-
-
 def test_distribution() -> None:
     spread = known(distribution(PLAN))
     assert (spread.half, spread.zero, spread.max_ms) == (1, 1, 3.0)
@@ -128,24 +113,6 @@ def test_summary() -> None:
         "GPU compute",
         "enqueue",
     ]
-
-
-def test_json_has_what_the_contract_says() -> None:
-    document = plan_json(PLAN, [], map_plan(PLAN), make_table(PLAN, "layers"))
-    summary = document["summary"]
-    assert isinstance(summary, dict)
-    wanted = {"layers": 3, "total_ms": 4.0, "weights_bytes": 100, "activations_bytes": 9216}
-    assert {key: summary[key] for key in wanted} == wanted
-    assert document["findings"] == []
-    layers, table = document["layers"], document["table"]
-    assert isinstance(layers, list)
-    assert isinstance(table, dict)
-    first = layers[0]
-    assert isinstance(first, dict)
-    assert first["nodes"] == ["conv"]
-    assert isinstance(table["rows"], list)
-    assert len(table["rows"]) == 3
-    json.dumps(document, allow_nan=False)
 
 
 def test_json_of_a_real_plan(real_files: Path) -> None:
