@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import onnx
 
@@ -314,7 +315,7 @@ def _rich(path: Path) -> None:
     made.finish()
 
 
-def _points(turns: dict[tuple[int, ...], tuple[float, ...]], *axes: SweepAxis) -> str:
+def _points(turns: Mapping[Any, tuple[float, ...]], *axes: SweepAxis) -> str:
     """Return the text of a sweep of turns of milliseconds; a point without turns failed."""
     points = tuple(
         SweepPoint(at, some, problem="" if some else "out of memory") for at, some in turns.items()
