@@ -10,6 +10,7 @@ import pytest
 import textual
 from textual.notifications import Notification
 
+from dld_tui.core.machine import environment
 from dld_tui.core.reading import preview
 from dld_tui.core.report import store
 from dld_tui.screens.home import welcome
@@ -35,6 +36,7 @@ async def test_pages_show_what_their_transcript_says(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
     monkeypatch.setattr(welcome, "__version__", "0")
+    monkeypatch.setattr(environment, "_usable_processors", lambda: set(range(2)))
     for module in (welcome, navigation):
         monkeypatch.setattr(module, "_REST_S", 0.001)
     monkeypatch.setattr(preview, "_NOW_S", 1e9)

@@ -84,7 +84,7 @@ def write_engine(
     if profile:
         rows = [
             {"name": one["Name"], "timeMs": 10 * time, "averageMs": time, "medianMs": time,
-             "percentage": 100 * time / sum(TIMES) / count}
+             "percentage": round(100 * time / sum(TIMES) / count, 6)}
             for one, time in zip(found, TIMES * count, strict=True)
         ]  # fmt: skip
         (folder / "tiny.engine.profile.json").write_text(json.dumps([{"count": 10}, *rows]))

@@ -97,7 +97,9 @@ def _rests(app: DldApp) -> bool:
         if not (worker.is_finished or (isinstance(rest, RestOfTask) and rest.is_asking)):
             return False
     page = app.page
-    return not isinstance(page, WorkspaceScreen) or (page.is_open and page.navigation.follows)
+    return not isinstance(page, WorkspaceScreen) or (
+        page.is_open and page.navigation.follows and page.checks.is_checked
+    )
 
 
 async def settled(pilot: Pilot[Any]) -> None:
