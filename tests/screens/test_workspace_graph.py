@@ -374,7 +374,7 @@ async def test_subgraphs_and_functions_are_drawn_when_they_are_entered(
         assert shown(session).scope is session.screen.document.main
     async with opened(models.write(tmp_path, models.FUNCTIONS)) as session:
         await session.go("call")
-        assert any(row.startswith("body") for row in session.details)
+        assert any(row.startswith("function") for row in session.details)
         await session.press("s")
         assert session.rows == ["twice", "Add  sum"]
         assert shown(session).scope.kind == "function"

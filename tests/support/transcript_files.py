@@ -12,15 +12,16 @@ from typing import Any
 import onnx
 
 from dld_tui.core.model.document import samples
+from dld_tui.core.report.generation import GENERATION, GenerationFigures
 from dld_tui.core.report.records import Cost, Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.sweep import BATCH, THREADS, Sweep, SweepAxis, SweepPoint, sweep_text
 from dld_tui.core.types import JSON
-from tests.support import decoders, engine_files, models, traces
+from tests.support import decoders, engine_files, models, traces, tuned_results
 from tests.support.conversions import FIRST, IMAGE, MIXED, OLD, OTHER, SECOND, model_file
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.plans import write_layers, write_profile
-from tests.support.profiles import kernel, run, write_report
+from tests.support.profiles import kernel, run, start_report, write_report
 from tests.support.profiles import write_profile as write_profile_events
 from tests.support.report_files import make_nested_report, make_report
 
@@ -88,6 +89,8 @@ _MODELS = {
     "shadowed2.onnx": models.BRANCHES.replace("[inner] h = Neg(a)", "[inner] h = Abs(a)")
     .replace("[pre] a = Relu(x)", "[first] a = Relu(x)\n[extra] q = Tanh(a)")
     .replace("[shadow]", "[dark]"),
+    "wander.onnx": models.BRANCHES.replace("[pre]", "[wander] q = Tanh(x)\n[pre]"),
+    "wandered.onnx": models.BRANCHES.replace("[inner]", "[wander] q = Tanh(x)\n[inner]"),
     "ghost.onnx": models.BRANCHES.replace("Neg(a)", "Neg(ghost)"),
     "functions.onnx": models.FUNCTIONS,
     "transposes.onnx": models.TRANSPOSES,
@@ -228,6 +231,31 @@ def _sweep(ms: float, path: Path) -> None:
         for batch in (1, 2)
     ]
     path.write_text(sweep_text(Sweep("m.onnx", "ORT", (SweepAxis(BATCH, (1, 2)),), tuple(points))))
+
+
+def decoder_report(path: Path) -> Path:
+    """Write the report of a decoder: two lengths of the prompt, three repetitions."""
+    figures = [
+        GenerationFigures(
+            1, prompt, 2, ms, ms + 1.0, 2.0 * ms, (ms, ms), 4096 * prompt, warm_ups=2,
+            repeats_ms=(2.0 * ms, 2.02 * ms, 2.04 * ms),
+            first_tokens_ms=(ms + 1.0, ms + 1.02, ms + 1.04), longest_step_ms=1.1 * ms,
+        )
+        for prompt, ms in ((8, 4.0), (64, 10.0))
+    ]  # fmt: skip
+    with start_report(path) as report:
+        report.set_property(GENERATION, figures)
+        report.add_latencies([4.0, 4.04, 4.08])
+        attention = report.add_layer(_cpu("/attn", "GroupQueryAttention", "/attn"))
+        product = report.add_layer(_cpu("/head", "MatMul", "/head"))
+        for index in range(3):
+            start = 10_000.0 * index
+            report.add_pass(index, start, 4000.0)
+            report.add_samples(
+                index,
+                [(attention, start, 3e3, 3e3, 1), (product, start + 3000, 1e3, 1e3, 1)],
+            )
+    return path
 
 
 def slow_engine(path: Path) -> Path:
@@ -379,6 +407,12 @@ _TRTEXEC = {
     "runs.timing.json": "".join(json.dumps([_inference(500, ms)]) for ms in (1.0, 2.0, 3.0)),
 }
 
+
+def _lost_tuning(path: Path) -> None:
+    result = tuned_results.found(path.parent, confirmed=None)
+    Path(result.report).rename(path)
+
+
 FILES: dict[str, Callable[[Path], object]] = {
     **{name: partial(_model, text) for name, text in _MODELS.items()},
     **{name: partial(_text, text) for name, text in {**_TEXTS, **_SWEEPS, **_TRTEXEC}.items()},
@@ -410,4 +444,8 @@ FILES: dict[str, Callable[[Path], object]] = {
     "fork.dldprof": _fork,
     "tiny.onnx": lambda path: engine_files.write_model(path.parent),
     "nested.dldprof": make_nested_report,
+    "decoder.dldprof": decoder_report,
+    "m.tune.json": lambda path: tuned_results.found(path.parent),
+    "lost.tune.json": _lost_tuning,
+    "types.dldprof": lambda path: make_report(path, layers=25),
 }

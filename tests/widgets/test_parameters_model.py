@@ -144,8 +144,8 @@ def test_attributes_documentation_and_bodies(document: Document) -> None:
     assert len(rows_of(conv, {DOCUMENTATION: True})) > len(rows_of(conv)) + 10
     heading = row(rows_of(node_named(document, "gone")), DOCUMENTATION)
     assert (heading.value, heading.unfolded) == ("unknown operator", None)
-    # Function calls lead to the body and references to parameters.
-    body = row(rows_of(node_named(document, "call")), ("body",))
+    # Function calls lead to the function and references to parameters.
+    body = row(rows_of(node_named(document, "call")), ("function",))
     assert body.scope is document.functions[0]
     alpha = row(rows_of(node_named(document, "ref")), ("attribute", "alpha"))
     assert alpha.value == "@factor of the function"

@@ -78,7 +78,7 @@ def _beside(values: Mapping[str, JSON]) -> str:
         kept = kept_requirements(Path(str(values.get("model") or "")).expanduser())
     except DldError as error:
         return error.message
-    return "; ".join(kept.texts) or f"those in {FILE} beside it; there are none"
+    return "; ".join(kept.texts) or f"none in {FILE} beside it"
 
 
 def _kept_texts(request: Request) -> tuple[str, ...]:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 _TITLE, _KEY = 26, 10
 """Cells of the titles at most, and of the keys."""
-_ABOUT = 2
-"""Rows for the help of the command under the cursor."""
 _WORDS = re.compile(r"[^\s,.;:()]+")
 _FUZZY = 18
 """The least score per letter of a fuzzy match: scattered letters are no match."""
@@ -143,6 +141,8 @@ class Palette(SearchDialog[PaletteEntry]):
     TITLE_TEXT = "Commands"
     KEYS = "Enter run  Esc close"
     EMPTY = "No such command"
+    ROWS_BELOW = 2
+    """Rows for the help of the command under the cursor."""
 
     def __init__(self, screen: Screen[object]) -> None:
         super().__init__()
@@ -186,8 +186,9 @@ class Palette(SearchDialog[PaletteEntry]):
     def _tell(self) -> None:
         entry = self._shown[self.view.cursor] if self.view.cursor < len(self._shown) else None
         text = "" if entry is None else entry.command.help
-        rows = [[(row, "dim")] for row in wrap(text, self.text_width)[:_ABOUT]]
-        self.query_one("#count", Rows).set_rows([*rows, *([] for _ in range(_ABOUT - len(rows)))])
+        lines = wrap(text, self.text_width)[: self.ROWS_BELOW]
+        lines += [""] * (self.ROWS_BELOW - len(lines))
+        self.query_one("#count", Rows).set_rows([[(line, "dim")] for line in lines])
 
     def choose(self, index: int) -> None:
         """Run the command, or show why it cannot run."""

@@ -470,12 +470,13 @@ class Conversion(Controller):
         body = body_of(node)
         extracts_body: bool | None = False
         if body is not None:
+            kind = "function" if body.is_function else "subgraph"
             extracts_body = await self.pick(
                 "Extract",
                 "What should become a model?",
                 [
                     ("n", "the node", False),
-                    ("b", f"its body {clip(visible(body.title), 40)}", True),
+                    ("b", f"its {kind} {clip(visible(body.title), 40)}", True),
                 ],
             )
         if body is not None and extracts_body:

@@ -367,14 +367,18 @@ class Navigation(Controller):
         elif len(nodes) == 1:
             self.go_to(nodes[0])
         else:
-            node = await self._pick_one(title, [(_node_label(node), node) for node in nodes])
+            places = [(_node_label(node), node) for node in nodes]
+            node = await self._pick_one(title, "node", places)
             if node is not None:
                 self.go_to(node)
 
-    async def _pick_one(self, title: str, places: Sequence[tuple[str, Answer]]) -> Answer | None:
+    async def _pick_one(
+        self, title: str, kind: str, places: Sequence[tuple[str, Answer]]
+    ) -> Answer | None:
         shown = places[:_MOST_CHOICES]
         more = len(places) - len(shown)
-        message = f"{len(places)} nodes" + (f", the first {len(shown)} of them" if more else "")
+        message = fmt.plural(len(places), kind)
+        message += f", the first {len(shown)} of them" if more else ""
         options = [(str(at), label, place) for at, (label, place) in enumerate(shown, 1)]
         return await self.pick(title, message, options)
 
@@ -390,7 +394,7 @@ class Navigation(Controller):
                 (f"{visible(body.title)}  {fmt.plural(len(body.nodes), 'node')}", body)
                 for body in node.subgraphs()
             ]
-            chosen = await self._pick_one("Open which subgraph?", options)
+            chosen = await self._pick_one("Open which subgraph?", "subgraph", options)
             if chosen is not None:
                 self.open_scope(chosen)
         elif node is not None and (body := body_of(node)) is not None:

@@ -23,8 +23,8 @@ T = TypeVar("T")
 _SLICE_S = 0.01
 """How long collecting keeps the event loop before it lets others run."""
 _CHUNK = 200
-_OTHER_ROWS = 10
-"""Rows of the screen that the list leaves to the rest of the dialog."""
+_OTHER_ROWS = 9
+"""Rows of the screen that the list leaves to frame, field and gaps."""
 
 
 class SearchDialog(Dialog[T]):
@@ -39,6 +39,8 @@ class SearchDialog(Dialog[T]):
     EMPTY = "No match"
     MOST_ROWS = 40
     """Rows of the list on a high screen."""
+    ROWS_BELOW = 1
+    """Rows below the list."""
     complete = True
     """Whether everything has been collected."""
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -52,7 +54,8 @@ class SearchDialog(Dialog[T]):
         yield text_field("", self.PLACEHOLDER)
         view = LineView(empty=self.EMPTY, classes="-chosen")
         view.can_focus = False
-        view.styles.height = min(self.MOST_ROWS, max(4, self.app.size.height - _OTHER_ROWS))
+        room = self.app.size.height - _OTHER_ROWS - self.ROWS_BELOW
+        view.styles.height = min(self.MOST_ROWS, max(4, room))
         view.styles.margin = (1, 0, 0, 0)
         yield view
         yield Rows([[]], id="count")

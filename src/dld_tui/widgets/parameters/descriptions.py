@@ -376,8 +376,8 @@ class NodeRows:
         body = function_of(node)
         if body is not None:
             yield ParameterRow(
-                ("body",),
-                "body",
+                ("function",),
+                "function",
                 fmt.plural(len(body.nodes), "node"),
                 glyph=glyphs.current().right,
                 value_style="link",
