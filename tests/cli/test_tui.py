@@ -10,9 +10,9 @@ from types import ModuleType
 import pytest
 
 from dld_tui.cli import tui
-from tests.screens.test_tuned import found
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.tuned_results import found
 
 
 @pytest.fixture

@@ -130,65 +130,6 @@ async def test_what_differs_is_shown_without_a_word_of_the_size(
         assert len(screen.query_one(CompareAbout).lines) > 1
 
 
-async def test_groups_and_into_one(pair: tuple[Path, Path]) -> None:
-    async with opened(*pair) as (pilot, screen):
-        for by in ("node", "type"):
-            await pilot.press("b")
-            await until(pilot, lambda by=by: pane(screen).by == by)
-        assert keys(screen) == ["Relu", "Fused", "Sigmoid", "ReorderOutput", "Add"]
-        await pilot.press("down", "enter")
-        await until(pilot, lambda: pane(screen).by == "layer")
-        assert keys(screen) == ["one"]  # the row of the layer of type Fused
-        await pilot.press("=")
-        await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
-        assert keys(screen) == ["both"]
-        await pilot.press("escape")
-        await until(pilot, lambda: pane(screen).by == "type")
-        row = screen.row()
-        assert row is not None
-        assert row.key == "Fused"
-        await pilot.press("escape")
-        await until(pilot, lambda: pane(screen).by == "layer")
-        assert keys(screen) == ["both", "reorder", "same"]
-
-
-async def test_filter_noise_and_sort(pair: tuple[Path, Path]) -> None:
-    async with opened(*pair) as (pilot, screen):
-        await pilot.press("f")
-        assert keys(screen) == ["one", "reorder"]
-        await pilot.press("/", *"eor")
-        assert keys(screen) == ["reorder"]
-        await pilot.press("enter")
-        assert pane(screen).table.has_focus
-        assert "1 of 3, more than noise" in pane(screen).frame.title
-        await pilot.press("escape", "escape")
-        assert keys(screen) == ["one", "reorder", "same"]
-        await pilot.press("o")
-        assert keys(screen) == ["one", "reorder", "same"]  # by name
-        await pilot.press("~")
-        assert keys(screen) == ["same", "reorder", "one"]
-
-
-async def test_the_other_base(pair: tuple[Path, Path]) -> None:
-    async with opened(*pair) as (pilot, screen):
-        await pilot.press("o", "G")
-        go_to(screen, "same")
-        await pilot.press("=")
-        await until(pilot, lambda: screen.comparison is not None and screen.comparison.base == 1)
-        await until(pilot, lambda: "A-B ms" in screen_text(screen.app))
-        assert "only B" in screen_text(screen.app)
-        assert keys(screen) == ["both", "reorder", "same"]  # by name, as before
-        assert pane(screen).table.cursor == 2
-        go_to(screen, "both")
-        before = screen.comparison
-        await pilot.press("=")
-        await until(pilot, lambda: screen.comparison is not before)
-        row = screen.row()
-        assert row is not None
-        assert row.key == "one"  # what the other report calls that layer
-        assert pane(screen).table.has_focus
-
-
 @pytest.mark.broad
 async def test_enter_goes_to_the_node_and_t_to_the_layer(pair: tuple[Path, Path]) -> None:
     async with opened(*pair) as (pilot, screen):

@@ -16,7 +16,7 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.settings.config import Config
 from dld_tui.core.settings.state import State
 from dld_tui.screens.results import diff as module
-from dld_tui.screens.results.diff import DiffDetail, DiffScreen, DiffView
+from dld_tui.screens.results.diff import DiffScreen, DiffView
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.dialogs.search import PickDialog
@@ -71,16 +71,6 @@ async def test_enter_goes_to_the_node_in_the_model_that_has_it(
         assert ("new_node" in screen.conditions()) is not is_gone
         await pilot.press("enter")
         assert (await front(pilot, WorkspaceScreen)).path == pair[1]
-
-
-async def test_a_node_that_moved_says_where_to(tmp_path: Path) -> None:
-    old = models.BRANCHES.replace("[pre] a = Relu(x)", "[pre] a = Relu(x)\n[moved] q = Tanh(x)")
-    new = models.BRANCHES.replace("[inner] h", "[moved] q = Tanh(x)\n[inner] h")
-    before, after = models.write(tmp_path, old, "old.onnx"), models.write(tmp_path, new, "new.onnx")
-    async with opened(before, after) as (pilot, screen):
-        await pilot.press("]")
-        lines = screen.query_one(DiffDetail).lines
-        assert [lines.text(0), lines.text(1)] == ["moved node moved", "to choose:then_branch"]
 
 
 async def test_same_models(pair: tuple[Path, Path]) -> None:

@@ -10,18 +10,15 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.home.palette import ContextMenu
 from dld_tui.screens.results.plan import PlanScreen
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
-from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.graph.state import GraphView
-from dld_tui.widgets.results.plan import PlanDetails, PlanFindings, SpecialPane
+from dld_tui.widgets.results.plan import PlanDetails, SpecialPane
 from tests.support.engine_files import HOSTILE, write_engine, write_model
 from tests.support.tui import front, screen_text, until
 
 SMALL, LARGE = (80, 24), (200, 50)
-PANES = ("summary", "layers", "findings", "graph", "charts", "tables", "details")
 
 
 @asynccontextmanager
@@ -37,10 +34,6 @@ async def opened(
         yield pilot, screen
 
 
-def seen(screen: PlanScreen) -> set[str]:
-    return {name for name in PANES if screen.query_one(f"#{name}").region.area > 0}
-
-
 def text(pilot: Pilot[Any]) -> str:
     return screen_text(pilot.app)
 
@@ -50,161 +43,15 @@ def engine(tmp_path: Path) -> Path:
     return write_engine(tmp_path, timing=True)
 
 
-async def a_large_screen_shows_layers_graph_and_details(
-    pilot: Pilot[Any], screen: PlanScreen
-) -> None:
-    assert seen(screen) == {"summary", "layers", "graph", "details"}
-    shown = text(pilot)
-    assert "NVIDIA A100" in shown
-    assert "GPU compute, median" in shown
-    assert "/block/conv2/Conv + /block/add/Add" in shown
-    await pilot.press("6")
-    assert seen(screen) == {"summary", "layers", "tables", "details"}
-
-
-async def shows(pilot: Pilot[Any], screen: PlanScreen, *names: str) -> None:
-    await until(pilot, lambda: seen(screen) == set(names))
-
-
-async def a_small_screen_shows_one_pane_with_the_details(
-    pilot: Pilot[Any], screen: PlanScreen
-) -> None:
-    assert seen(screen) == {"summary"}
-    for key, name in zip("234", ("layers", "findings", "graph"), strict=True):
-        await pilot.press(key)
-        await shows(pilot, screen, name, "details")
-        assert screen.focused is not None
-        assert any(node.id == name for node in screen.focused.ancestors_with_self)
-    await pilot.press("5")
-    await shows(pilot, screen, "charts")
-    await pilot.press("2", "m")
-    await shows(pilot, screen, "layers")
-
-
-async def table_graph_and_details_are_on_the_same_layer(
-    pilot: Pilot[Any], screen: PlanScreen
-) -> None:
-    assert screen.row == 2  # the costliest one
-    await pilot.press("j")
-    assert screen.row == 1
-    assert screen.graph.row_at_cursor == 1
-    assert "sm80_xmma_fprop_int8" in text(pilot)
-    await pilot.press("4", "j")
-    assert screen.row == screen.graph.row_at_cursor == 2
-    layer = screen.layer_pane.layer_at_cursor()
-    assert layer is not None
-    assert layer.index == 2
-
-
-async def filter_narrow_group_and_clear(pilot: Pilot[Any], screen: PlanScreen) -> None:
-    await pilot.press("/", *"precision:int8", "enter")
-    assert len(screen.layer_pane.shown_layers()) == 2
-    await pilot.press("escape", "f")
-    assert isinstance(pilot.app.screen, PickDialog)
-    await pilot.press(*"reformat", "enter")
-    await until(pilot, lambda: pilot.app.screen is screen)
-    assert {layer.type for layer in screen.layer_pane.shown_layers()} == {"Reformat"}
-    await pilot.press("escape", "escape", "b")
-    assert screen.layer_pane.by == "type"
-    assert screen.layer_pane.shown_groups()[0].key == "Convolution"
-    await pilot.press("escape")
-    assert screen.layer_pane.by == "layer"
-
-
-async def limits_of_the_filter_know_bytes_and_findings(
-    pilot: Pilot[Any], screen: PlanScreen
-) -> None:
-    pane = screen.layer_pane
-    pane.set_filter("bytes>2e6 ms>0.02")
-    assert {layer.index for layer in pane.shown_layers()} == {3}
-    pane.set_filter("tactic:half")
-    assert [layer.index for layer in pane.shown_layers()] == [2]
-    pane.set_filter("findings>0")
-    assert 2 in {layer.index for layer in pane.shown_layers()}
-
-
-@pytest.mark.broad
-async def test_panes_of_an_engine(engine: Path) -> None:
-    async with opened(engine) as (pilot, screen):
-        for check in (
-            a_large_screen_shows_layers_graph_and_details,
-            table_graph_and_details_are_on_the_same_layer,
-            filter_narrow_group_and_clear,
-            limits_of_the_filter_know_bytes_and_findings,
-        ):
-            await check(pilot, screen)
-            await pilot.press("2", "escape", "escape", "home")
-
-
-async def enter_on_a_finding_goes_to_its_layer(pilot: Pilot[Any], screen: PlanScreen) -> None:
-    await pilot.press("3")
-    findings = screen.query_one(PlanFindings)
-    at = next(n for n, found in enumerate(findings.findings) if found.layer is not None)
-    findings.cursor = at
-    await pilot.press("enter")
-    await until(pilot, lambda: screen.pane == "layers")
-    layer = screen.layer_pane.layer_at_cursor()
-    assert layer is not None
-    assert screen.loaded is not None
-    wanted = findings.findings[at].layer
-    assert screen.loaded.plan.layers[layer.index].index == wanted
-
-
-async def test_the_special_tables_follow_each_other(engine: Path) -> None:
-    async with opened(engine, SMALL) as (pilot, screen):
-        await pilot.press("6")
-        pane = screen.query_one(SpecialPane)
-        assert pane.tables[pane.at].name == "convolutions"
-        assert screen.row == 2
-        await pilot.press("j")
-        assert screen.row == 1
-        names = set()
-        for _ in pane.tables:
-            names.add(pane.tables[pane.at].name)
-            assert pane.layer_at_cursor() in (screen.row, None)  # the details are of its layer
-            await pilot.press("v")
-        assert {"convolutions", "reformats", "memory", "bindings"} <= names
-        await pilot.press("3")
-        assert screen.row == screen.row_of_finding()
-        await pilot.press("6")
-        assert screen.row == pane.layer_at_cursor()
-        await pilot.press("enter")
-        await until(pilot, lambda: screen.pane == "layers")
-
-
-async def the_menu_has_the_commands_of_the_layer(pilot: Pilot[Any], screen: PlanScreen) -> None:
-    await pilot.press("2", ".")
-    menu = pilot.app.screen
-    assert isinstance(menu, ContextMenu)
-    titles = {entry.command.title for entry in menu.entries}
-    assert {"details", "graph", "go to node"} <= titles
-    await pilot.press("escape")
-    assert pilot.app.screen is screen
-
-
-async def every_chart_draws(pilot: Pilot[Any], screen: PlanScreen) -> None:
-    await pilot.press("5")
-    shown = []
-    for _ in range(8):
-        await until(pilot, lambda: "Drawing" not in text(pilot))
-        shown.append(text(pilot))
-        await pilot.press("v")
-    assert "Time per type" in shown[0]
-    assert "Roofline" in shown[6]
-    assert "of the time overhead" in shown[7]
-
-
-@pytest.mark.broad
-async def test_panes_of_an_engine_one_at_a_time(engine: Path) -> None:
-    async with opened(engine, SMALL) as (pilot, screen):
-        for check in (
-            a_small_screen_shows_one_pane_with_the_details,
-            enter_on_a_finding_goes_to_its_layer,
-            the_menu_has_the_commands_of_the_layer,
-            every_chart_draws,
-        ):
-            await check(pilot, screen)
-            await pilot.press("2", "escape", "escape", "home")
+async def test_limits_of_the_filter_know_bytes_and_findings(engine: Path) -> None:
+    async with opened(engine) as (_, screen):
+        pane = screen.layer_pane
+        pane.set_filter("bytes>2e6 ms>0.02")
+        assert {layer.index for layer in pane.shown_layers()} == {3}
+        pane.set_filter("tactic:half")
+        assert [layer.index for layer in pane.shown_layers()] == [2]
+        pane.set_filter("findings>0")
+        assert 2 in {layer.index for layer in pane.shown_layers()}
 
 
 @pytest.mark.broad

@@ -6,7 +6,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -32,12 +32,11 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDia
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.results.layers import ColumnsDialog, LayerPane
 from dld_tui.widgets.results.report_views import (
-    ChartPane,
     EnvironmentView,
     environment_lines,
     flat,
 )
-from dld_tui.widgets.results.summary import AdviceView, AnswerText, SummaryPane
+from dld_tui.widgets.results.summary import AdviceView, AnswerText
 from dld_tui.widgets.timeline.timeline import TimelineView
 from tests.support.gpu_reports import as_version_1, make_gpu_report
 from tests.support.pages import running
@@ -70,30 +69,6 @@ def test_a_report_knows_times_once_it_is_read(report: Path) -> None:
     page.loaded.report.close()
 
 
-Check = Callable[[Pilot[Any], ReportScreen], Awaitable[None]]
-
-
-async def in_turn(pilot: Pilot[Any], screen: ReportScreen, *checks: Check) -> None:
-    """Make checks, each from the top of the layers, all of which are shown."""
-    for check in checks:
-        await check(pilot, screen)
-        await pilot.press("3", "escape", "escape", "escape", "home")
-
-
-async def the_answer_is_seen_at_once_on_a_large_terminal(
-    pilot: Pilot[Any], screen: ReportScreen
-) -> None:
-    assert seen(screen) == {"summary", "timeline", "layers", "charts"}
-    assert screen.focused is pane(screen).table
-    assert "Summary" in str(screen.query_one(SummaryPane).border_title)
-    assert "median" in text_of(screen.query_one(AnswerText))
-    assert "Conv" in text_of(screen.query_one("#type-chart"))
-    await pilot.press("5")
-    assert seen(screen) == {"summary", "timeline", "layers", "environment"}
-    assert "made by a test" in text_of(screen.query_one(EnvironmentView))
-    await pilot.press("4", "3")
-
-
 async def layers_have_a_third_of_the_rows(pilot: Pilot[Any], screen: ReportScreen) -> None:
     sizes = [
         (80, 24), (99, 34), (100, 31), (100, 34), (100, 37), (149, 40), (150, 39), (150, 42),
@@ -114,114 +89,6 @@ async def layers_have_a_third_of_the_rows(pilot: Pilot[Any], screen: ReportScree
     await pilot.pause()
 
 
-async def maximise_and_resize(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    await pilot.press("2", "m")
-    assert seen(screen) == {"timeline"}
-    await pilot.press("m")
-    assert len(seen(screen)) == 4
-    await pilot.resize_terminal(120, 36)
-    await pilot.pause()
-    assert seen(screen) == {"summary", "timeline", "layers"}
-
-
-async def the_costliest_layer_is_on_top_and_under_both_cursors(
-    pilot: Pilot[Any], screen: ReportScreen
-) -> None:
-    assert screen.report is not None
-    top = max(screen.report.layers, key=lambda layer: layer.time_ms or 0)
-    layer = pane(screen).layer_at_cursor()
-    assert layer is not None
-    assert layer.index == top.index == timeline(screen).key_at_cursor()
-    await pilot.press("o", "o")
-    assert pane(screen).table.sort_column != "time"
-    assert pane(screen).table.key_at_cursor() == top.index
-
-
-async def cursors_of_table_and_timeline_go_together(
-    pilot: Pilot[Any], screen: ReportScreen
-) -> None:
-    await pilot.press("down", "down")
-    layer = pane(screen).layer_at_cursor()
-    assert layer is not None
-    assert timeline(screen).key_at_cursor() == layer.index
-    await pilot.press("2", "g", "right")
-    assert timeline(screen).key_at_cursor() == 1
-    assert pane(screen).table.key_at_cursor() == 1
-
-
-async def test_one_pane_at_a_time_on_a_small_terminal(report: Path) -> None:
-    async with opened(report, SMALL) as (pilot, screen):
-        assert seen(screen) == {"summary"}
-        for number, name in zip(
-            "2345", ("timeline", "layers", "charts", "environment"), strict=True
-        ):
-            await pilot.press(number)
-            assert seen(screen) == {name}
-            assert screen.focused is not None
-            assert any(node.id == name for node in screen.focused.ancestors_with_self)
-        await pilot.press("3", "G", "t")
-        assert seen(screen) == {"timeline"}
-        assert timeline(screen).scale.zoom > 1
-        key = timeline(screen).key_at_cursor()
-        await pilot.press("enter")
-        assert seen(screen) == {"layers"}
-        assert pane(screen).table.key_at_cursor() == key
-        await pilot.press("2", "/", *"softmax", "enter")
-        assert seen(screen) == {"layers"}
-        assert len(pane(screen).table.order) == 5
-        await pilot.press("escape")
-        assert len(pane(screen).table.order) == 25
-
-
-async def show_in_table_gives_up_a_filter_that_hides_the_layer(
-    pilot: Pilot[Any], screen: ReportScreen
-) -> None:
-    await pilot.press("/", *"relu", "enter")
-    await pilot.press("2", "g", "enter")
-    assert pane(screen).filter == ""
-    assert pane(screen).table.key_at_cursor() == 0
-
-
-async def filter_while_typing(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    table = pane(screen).table
-    await pilot.press("/", *"type:conv")
-    assert len(table.order) == 5
-    await pilot.press("enter")
-    assert screen.focused is table
-    assert "5 of 25" in str(pane(screen).border_title)
-    await pilot.press("/", *"zzz")
-    assert "Esc" in text_of(table)
-    await pilot.press("escape")
-    assert len(table.order) == 25
-    assert screen.focused is table
-
-
-async def test_the_advice_is_first_and_the_layer_of_the_timeline_in_its_border(
-    report: Path,
-) -> None:
-    async with opened(report, (120, 35)) as (_, screen):
-        assert screen.focused is screen.query_one(AdviceView)
-        view = timeline(screen)
-        layer = pane(screen).layer_at_cursor()
-        assert layer is not None
-        assert view.size.height == 3
-        assert f"{layer.time_ms:.3f} ms" in str(view.border_title)  # there is no row for it
-
-
-async def group_and_drill_in_and_out(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    table = pane(screen).table
-    await pilot.press("b")
-    assert pane(screen).by == "type"
-    assert len(table.order) == 5
-    key = str(table.key_at_cursor())
-    await pilot.press("enter")
-    assert {layer.type for layer in pane(screen).shown_layers()} == {key}
-    await pilot.press("escape")
-    assert (pane(screen).by, table.key_at_cursor()) == ("type", key)
-    await pilot.press("escape")
-    assert pane(screen).by == "layer"
-
-
 async def every_grouping_shows_the_same_total(pilot: Pilot[Any], screen: ReportScreen) -> None:
     for _ in range(6):
         await pilot.press("b")
@@ -229,16 +96,6 @@ async def every_grouping_shows_the_same_total(pilot: Pilot[Any], screen: ReportS
         assert total == pytest.approx(sum(one.time_ms or 0 for one in pane(screen).all_layers))
     await pilot.press("b")
     assert pane(screen).by == "layer"
-
-
-async def marked_layers_are_added_up(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    layers = pane(screen).shown_layers()[:3]
-    await pilot.press("space", "space", "space")
-    line = text_of(screen.query_one("#sums"))
-    assert "3 marked" in line
-    assert f"total {sum(layer.time_ms or 0 for layer in layers):.3f} ms" in line
-    await pilot.press("escape")
-    assert not screen.query_one("#sums").display
 
 
 async def test_enter_goes_to_the_node_of_the_model(
@@ -285,47 +142,11 @@ async def test_nested_bodies_are_drawn_below_their_parent_and_measured(tmp_path:
         assert "6 layers" not in text_of(view)
 
 
-async def other_passes_can_be_drawn(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    assert timeline(screen).shown_pass == 2
-    assert "typical pass 3 of 5" in str(timeline(screen).border_title)
-    before = timeline(screen).timeline.total_us
-    await pilot.press("]")
-    await until(pilot, lambda: "pass 4 of 5" in str(timeline(screen).border_title))
-    assert timeline(screen).timeline.total_us > before
-    assert timeline(screen).key_at_cursor() == pane(screen).table.key_at_cursor()
-
-
-async def a_bar_of_the_chart_filters_the_layers(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    await pilot.press("4")
-    chart = screen.query_one(ChartPane)
-    assert " ms" in text_of(screen.query_one("#type-chart"))
-    await pilot.press("%")
-    assert " %" in text_of(screen.query_one("#type-chart"))
-    assert chart.percent
-    await pilot.press("enter")
-    assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
-    assert screen.pane == "layers"
-
-
 @pytest.mark.broad
-async def test_layers_and_timeline(report: Path) -> None:
+async def test_layers_at_every_size_and_totals_of_groups(report: Path) -> None:
     async with opened(report) as (pilot, screen):
-        await in_turn(
-            pilot,
-            screen,
-            the_answer_is_seen_at_once_on_a_large_terminal,
-            the_costliest_layer_is_on_top_and_under_both_cursors,
-            cursors_of_table_and_timeline_go_together,
-            show_in_table_gives_up_a_filter_that_hides_the_layer,
-            filter_while_typing,
-            group_and_drill_in_and_out,
-            every_grouping_shows_the_same_total,
-            marked_layers_are_added_up,
-            other_passes_can_be_drawn,
-            a_bar_of_the_chart_filters_the_layers,
-            layers_have_a_third_of_the_rows,
-            maximise_and_resize,
-        )
+        await every_grouping_shows_the_same_total(pilot, screen)
+        await layers_have_a_third_of_the_rows(pilot, screen)
 
 
 async def test_without_colours_the_timeline_uses_glyphs(tmp_path: Path) -> None:
@@ -437,12 +258,6 @@ async def test_columns_are_chosen_and_remembered(report: Path) -> None:
         assert "output shapes" not in text_of(pane(screen).table)
     async with opened(report) as (_, screen):
         assert "output_dims" not in pane(screen).columns
-
-
-async def test_a_partial_report_says_so(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "p.dldprof", finish=False)
-    async with opened(path, SMALL) as (_, screen):
-        assert "Partial: the run was stopped" in text_of(screen.query_one(AnswerText))
 
 
 async def test_a_report_without_layers(tmp_path: Path) -> None:
@@ -564,155 +379,16 @@ async def test_how_busy_the_gpu_is(tmp_path: Path) -> None:
         assert "Fallback: 1 of 20 layers" in " ".join(text.split())
 
 
-async def layers_are_ranked_by_their_time_on_the_gpu(
-    pilot: Pilot[Any], screen: ReportScreen
-) -> None:
-    assert screen.report is not None
-    # The layer on the processor has no kernels, and its own time among those of the others.
-    costs = [layer.gpu_time_ms or layer.time_ms or 0 for layer in pane(screen).shown_layers()]
-    assert costs == sorted(costs, reverse=True)
-    top = pane(screen).layer_at_cursor()
-    assert top is not None
-    assert top.gpu_time_ms == costs[0]
-    assert top.percent == pytest.approx(100 * costs[0] / sum(costs))
-    assert timeline(screen).key_at_cursor() == top.index
-    assert "GPU ms" in text_of(pane(screen).table)
-    assert "GPU %" in text_of(pane(screen).table)
-
-
-async def groups_have_their_time_on_the_gpu(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    await pilot.press("b")
-    assert "GPU ms" in text_of(pane(screen).table)
-    total = sum(group.gpu_time_ms or 0.0 for group in pane(screen).shown_groups())
-    layers = screen.report.layers if screen.report else ()
-    assert total == pytest.approx(sum(layer.gpu_time_ms or 0.0 for layer in layers))
-
-
-async def from_the_table_to_the_kernel_and_back(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    await pilot.press("3", "t", "X")
-    assert seen(screen) == {"timeline"}
-    event = timeline(screen).event_at_cursor()
-    layer = pane(screen).layer_at_cursor()
-    assert event is not None
-    assert layer is not None
-    assert event.layer == layer.index
-    assert "kernel" in text_of(timeline(screen))
-    await pilot.press("enter")
-    assert seen(screen) == {"layers"}
-    assert pane(screen).table.key_at_cursor() == event.layer
-
-
-async def a_copy_belongs_to_no_layer(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    await pilot.press("2", "down", "home")
-    assert screen.layer_at_cursor() is None
-    assert "memcpy" in text_of(timeline(screen))
-    await pilot.press("enter", "s", "t", "X", "]")
-    await until(pilot, lambda: "pass 3 of 3" in str(timeline(screen).border_title))
-
-
-@pytest.mark.broad
-async def test_counters_are_under_the_lanes_at_every_size(gpu_report: Path) -> None:
-    async with opened(gpu_report, SMALL) as (pilot, screen):
-        for size in (SMALL, (120, 36), LARGE):
-            await pilot.resize_terminal(*size)
-            await pilot.press("2")
-            text = text_of(timeline(screen))
-            assert "stream 7" in text
-            assert "SM active" in text
-            assert "PCIe read" in text or size == (120, 36)
-
-
-async def marked_layers_are_summed_up_with_their_distinct_values(
-    pilot: Pilot[Any], screen: ReportScreen
-) -> None:
-    await pilot.press("3", "space", "space", "space")
-    text = text_of(screen.query_one("#sums"))
-    assert "3 marked" in text
-    assert "% of all layers" in " ".join(text.split())
-    assert "GPU " in text
-    assert "precision fp32×3" in text
-    assert "provider CUDA×3" in text
-    assert "output 1x8x16x16×3" in text
-
-
-async def the_share_of_the_pass_is_a_column(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    pane(screen).set_columns(["name", "time", "of_pass"])
-    layer = pane(screen).shown_layers()[0]
-    profiled = screen.report.profiled_latency if screen.report else None
-    assert profiled is not None
-    share = 100 * (layer.time_ms or 0.0) / profiled.median
-    text = text_of(pane(screen).table)
-    assert "% pass" in text
-    assert f"{share:.1f}" in text
-
-
-async def charts_go_round(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    found = []
-    chart, view = screen.query_one(ChartPane), screen.query_one("#type-chart")
-    for _ in range(7):
-        await pilot.press("v")
-        await until(pilot, lambda: "Drawing" not in text_of(view))
-        found.append(chart.chart)
-        assert text_of(view).strip()
-        if chart.chart == "passes":
-            await until(pilot, lambda: "run 1 " in text_of(view))
-            await pilot.press("right")
-            assert "run 2 " in text_of(view)
-        elif chart.chart == "memory":
-            await until(pilot, lambda: "1 of " in text_of(view))
-            await pilot.press("enter")
-            assert screen.pane == "layers"
-            costliest = max(pane(screen).all_layers, key=lambda one: one.gpu_time_ms or 0.0)
-            assert pane(screen).layer_at_cursor() == costliest
-        await pilot.press("%")
-    assert found == [
-        "precision", "passes", "distribution", "memory", "roofline", "type", "precision",
-    ]  # fmt: skip
-
-
-async def enter_on_a_precision_shows_the_layers_of_the_type(
-    pilot: Pilot[Any], screen: ReportScreen
-) -> None:
-    await pilot.press("v", "down", "enter")
-    assert len({layer.type for layer in pane(screen).shown_layers()}) == 1
-    assert screen.pane == "layers"
-
-
-@pytest.mark.broad
-async def test_layers_of_a_gpu(gpu_report: Path) -> None:
-    async with opened(gpu_report, LARGE) as (pilot, screen):
-        await in_turn(
-            pilot,
-            screen,
-            layers_are_ranked_by_their_time_on_the_gpu,
-            groups_have_their_time_on_the_gpu,
-            marked_layers_are_summed_up_with_their_distinct_values,
-            enter_on_a_precision_shows_the_layers_of_the_type,
-            a_copy_belongs_to_no_layer,
-            the_share_of_the_pass_is_a_column,
-        )
-
-
-async def the_environment_has_clocks_and_throttling(
-    pilot: Pilot[Any], screen: ReportScreen
-) -> None:
-    await pilot.press("5")
-    text = all_text(screen.query_one(EnvironmentView))
-    assert "GPU, clocks and power" in text
-    assert "580.95.05" in text
-    assert "power cap" in text
-
-
-@pytest.mark.broad
-async def test_panes_of_a_gpu_one_at_a_time(gpu_report: Path) -> None:
-    async with opened(gpu_report, SMALL) as (pilot, screen):
-        await in_turn(
-            pilot,
-            screen,
-            the_environment_has_clocks_and_throttling,
-            from_the_table_to_the_kernel_and_back,
-            charts_go_round,
-        )
+async def test_the_share_of_the_pass_is_a_column(gpu_report: Path) -> None:
+    async with opened(gpu_report, LARGE) as (_, screen):
+        pane(screen).set_columns(["name", "time", "of_pass"])
+        layer = pane(screen).shown_layers()[0]
+        profiled = screen.report.profiled_latency if screen.report else None
+        assert profiled is not None
+        share = 100 * (layer.time_ms or 0.0) / profiled.median
+        text = text_of(pane(screen).table)
+        assert "% pass" in text
+        assert f"{share:.1f}" in text
 
 
 async def test_a_lost_gpu_and_missing_permission_are_said(tmp_path: Path) -> None:

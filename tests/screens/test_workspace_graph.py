@@ -80,20 +80,6 @@ async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: P
             await session.press("C")
 
 
-async def views_cycle_and_keep_the_cursor(session: Session) -> None:
-    await to_graph(session, "/layers.3/gate")
-    views = []
-    for _ in range(3):
-        assert at(session) == "/layers.3/gate"
-        await session.press("v")
-        views.append(view(session))
-        choices = session.screen.graph.frame.choices
-        assert choices is not None
-        assert choices.names[choices.chosen] == view(session).value
-        assert "v overview rail canvas focus" in session.text
-    assert views == [GraphView.RAIL, GraphView.CANVAS, GraphView.FOLDED]
-
-
 async def a_click_on_the_name_of_a_view_switches_to_it(session: Session) -> None:
     await to_graph(session, "/layers.3/gate")
     for clicked in (GraphView.CANVAS, GraphView.FOCUS, GraphView.RAIL, GraphView.FOLDED):
@@ -123,20 +109,6 @@ async def test_the_grid_is_shown_and_remembered(chain: Path) -> None:
         assert session.text.count("·") > before.count("·") + 20
         await session.press("#")
         assert session.text.count("·") == before.count("·")
-
-
-async def the_focus_view_and_the_way_back(session: Session) -> None:
-    await to_graph(session, "/layers.3/gate")
-    await session.press("t")
-    assert view(session) is GraphView.FOCUS
-    assert "v overview rail canvas focus 2" in session.text
-    await session.press(")")
-    assert "v overview rail canvas focus 3" in session.text
-    await session.press("(", "(")
-    assert "v overview rail canvas focus 1" in session.text
-    await session.press("escape")
-    assert view(session) is GraphView.FOLDED
-    assert at(session) == "/layers.3/gate"
 
 
 async def ways_between_marked_nodes_and_the_cursor(session: Session) -> None:
@@ -184,21 +156,6 @@ async def no_node_is_acted_on_at_a_fold(session: Session) -> None:
     assert not session.screen.document.dirty
 
 
-async def folds_open_and_close_at_the_cursor(session: Session) -> None:
-    await to_graph(session)
-    pane = session.screen.graph
-    pane.list.go_to_key(fold(session))
-    await session.press("z")
-    assert shown(session).overview.is_open(fold(session))
-    assert pane.fold is fold(session)
-    await session.press("down", "enter", "down")
-    assert at(session) == "/layers.0/norm"
-    await session.press("z")
-    assert pane.fold is not None
-    assert pane.fold.count == 1
-    assert not shown(session).overview.is_open(pane.fold)
-
-
 async def the_cursor_comes_back_to_the_fold_it_was_on(session: Session) -> None:
     await to_graph(session)
     pane = session.screen.graph
@@ -239,17 +196,6 @@ async def test_a_picture_holds_what_its_view_shows(layers: Path) -> None:
         assert boxes[GraphView.FOCUS] < whole
 
 
-async def a_fold_opens_on_the_canvas_and_closes_round_a_node(session: Session) -> None:
-    await to_graph(session)
-    pane = session.screen.graph
-    pane.list.go_to_key(fold(session))
-    await session.press("v", "v")
-    assert view(session) is GraphView.CANVAS
-    before = len(pane.boxes.items)
-    await session.press("z")
-    assert len(pane.boxes.items) > before
-
-
 async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None:
     await to_graph(session, "/layers.3/gate")
     pane = session.screen.graph
@@ -273,49 +219,19 @@ async def graph_and_explorer_follow_each_other(session: Session) -> None:
     assert at(session) != "/layers.5/norm"
 
 
-async def a_search_finds_what_is_folded_and_unfolds_it(session: Session) -> None:
-    await to_graph(session, "/stem")
-    rows = len(session.screen.graph.list.lines)
-    await session.press("/")
-    await session.type("layers.7/gate", "enter")
-    await session.until(lambda: at(session) == "/layers.7/gate")
-    unfolded = len(session.screen.graph.list.lines)
-    assert unfolded > rows
-    await session.until(lambda: session.screen.explorer.node is named(session, at(session)))
-    assert not session.screen.graph.reveal_match("zzzz")
-    await session.press("/")
-    await session.type("zzzz", "enter")
-    assert at(session) == "/layers.7/gate"
-    assert len(session.screen.graph.list.lines) == unfolded
-
-
-async def a_narrow_pane_names_only_the_view_that_is_seen(session: Session) -> None:
-    await to_graph(session, "/layers.3/gate")
-    await session.pilot.resize_terminal(40, 15)
-    await session.shows("Graph · overview")
-    assert "rail canvas" not in session.text
-    await session.pilot.resize_terminal(*WIDE)
-
-
 @pytest.mark.broad
 @pytest.mark.usefixtures("folded")
 async def test_views_folds_and_cursors_of_layers(layers: Path) -> None:
     async with opened(layers) as session:
         await walk(
             session,
-            folds_open_and_close_at_the_cursor,
             the_cursor_comes_back_to_the_fold_it_was_on,
             no_node_is_acted_on_at_a_fold,
             an_edit_keeps_folds_and_the_cursor_on_a_fold,
-            a_fold_opens_on_the_canvas_and_closes_round_a_node,
-            views_cycle_and_keep_the_cursor,
             a_click_on_the_name_of_a_view_switches_to_it,
-            the_focus_view_and_the_way_back,
             ways_between_marked_nodes_and_the_cursor,
             graph_and_explorer_follow_each_other,
             commands_act_on_the_graphs_node_when_a_filter_hides_it,
-            a_search_finds_what_is_folded_and_unfolds_it,
-            a_narrow_pane_names_only_the_view_that_is_seen,
         )
 
 
@@ -414,30 +330,6 @@ async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:
         await session.press("v")  # it waits until the boxes are drawn
         await session.until(lambda: graph.list.display)
         assert at(session) == "/layers.20/gate"
-
-
-@pytest.mark.parametrize("size", [(120, 40), (140, 40)])
-async def test_a_model_opens_on_its_graph_with_the_parameters_and_nodes_where_there_is_room(
-    chain: Path, size: tuple[int, int]
-) -> None:
-    async with opened(chain, size, pane="") as session:
-        panes = session.screen.panes
-        assert [panes.pane(name).display for name in ("graph", "parameters")] == [True, True]
-        assert panes.explorer.display is (size[0] == 140)
-        assert session.screen.graph.has_focus_within
-        await session.press("down")
-        assert session.details[0].split()[:2] == ["Relu", at(session)]
-        await session.press("up")  # an input: what is known of no node
-        assert not at(session)
-        assert session.details[0].split()[0] == "main"
-        await session.press("/")
-        await session.type("first", "enter")
-        assert session.details[0].split()[:2] == ["Relu", "first"]
-        await session.press("1")
-        assert session.screen.explorer.has_focus_within
-        await session.pilot.resize_terminal(80, 24)
-        assert session.screen.explorer.display
-        assert session.screen.explorer.has_focus_within
 
 
 async def the_cursor_goes_onto_links_and_edits_them(session: Session) -> None:

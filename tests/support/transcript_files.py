@@ -101,6 +101,7 @@ _MODELS = {
     "redeclared.onnx": REDECLARED,
     "alive.onnx": ALIVE,
     "layered.onnx": models.layered(3),
+    "deep.onnx": models.layered(12),
     "tokens.onnx": models.TOKENS,
     "custom.onnx": CUSTOM,
 }
