@@ -280,5 +280,7 @@ def test_how_a_model_was_listed_is_recalled_for_it_alone(desk: Desk) -> None:
             ("/a/n.onnx", ExplorerModel(desk.document).view.name),
         ):
             listing = ExplorerModel(desk.document)
-            recall_arrangement({"view": "FILE", "model": "/a/m.onnx"}, wanted, listing, Path(path))
+            kept = {"view": "FILE", "model": "/a/m.onnx", "descending": wanted}
+            recall_arrangement(kept, wanted, listing, Path(path))
             assert (listing.show_constants, listing.view.name) == (wanted, view)
+            assert listing.descending == (wanted and path == "/a/m.onnx")

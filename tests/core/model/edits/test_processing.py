@@ -309,6 +309,7 @@ def test_integers_stay_integers(tmp_path: Path) -> None:
         ("append_processing", {"step": "sort"}, "step is 'sort'"),
         ("append_processing", {"step": "softmax", "output": "x"}, "there is no output 'x'"),
         ("append_processing", {"step": "argmax", "axis": 4}, "output 'y' has no axis 4"),
+        ("append_processing", {"step": "top-k", "axis": 4, "k": 1}, "output 'y' has no axis 4"),
         ("append_processing", {"step": "top-k", "k": 7}, "k is 7, and axis -1 of output 'y' has 6"),
         ("append_processing", {"step": "nms"}, "nms takes float32 of 3 axes"),
     ],

@@ -50,6 +50,17 @@ def test_defaults_are_among_the_texts() -> None:
                 assert attribute.default.decode() in words[attribute.name]
 
 
+def test_texts_are_those_of_the_first_to_the_last_opset_that_has_them() -> None:
+    for (op_type, attribute), limits in attribute_words._VERSIONS.items():
+        for word, (first, last) in limits.items():
+            ends = {first - 1: False, first: True}
+            if last is not None:
+                ends |= {last: True, last + 1: False}
+            for version, is_there in ends.items():
+                words = attribute_words.attribute_words(op_type, "", attribute, version)
+                assert (word in words) == is_there, (op_type, word, version)
+
+
 def test_which_texts_readers_take_for_the_default() -> None:
     assert attribute_words.attribute_words("Gelu", "", "approximate") == ("none", "tanh")
     assert attribute_words.attribute_words("Relu", "", "approximate") == ()

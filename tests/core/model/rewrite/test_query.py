@@ -65,6 +65,7 @@ CASES = {
     "* where in[0] != in[1]": "a b f",
     "* where in[0] = in[0] and inputs = 2": "a b f",
     "* where out.uses = 0": "f g",
+    "* where out.uses = 1 and type = Conv": "a b",
     "* where inputs = 2 and type in ['Conv']": "a b",
     "* where (name = a or name = b) and not name = a": "b",
     "* where 2 * 3 - 1 = 5 and name = a": "a",
