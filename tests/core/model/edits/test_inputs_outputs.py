@@ -44,8 +44,9 @@ def test_value_types(tmp_path: Path) -> None:
     for value in ("a", "x"):
         document.apply("set_value_type", scope=[], value=value, dtype="float16", dims=["M", 8])
         assert type_in(document, value).text == "float16[M, 8]"
-    document.apply("set_value_type", scope=[], value="a", dtype=None, dims=None)
-    assert document.main.value_type("a") is None
+    for value in ("a", "x"):
+        document.apply("set_value_type", scope=[], value=value, dtype=None, dims=None)
+        assert document.main.value_type(value) is None
 
 
 def test_function_parameters(tmp_path: Path) -> None:
