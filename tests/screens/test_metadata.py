@@ -8,12 +8,10 @@ import pytest
 from textual.widgets import TextArea
 
 from dld_tui.core.model import edits
-from dld_tui.core.model.document.metadata import precision_of, profiles_of
+from dld_tui.core.model.document.metadata import precision_of
 from dld_tui.screens.model.metadata import (
     MetadataList,
-    MetadataScreen,
     ProfilesScreen,
-    RangeDialog,
     shape_of,
     shape_text,
 )
@@ -28,28 +26,6 @@ def go(session: Session, label: str, part: str = "") -> None:
     texts = [view.lines.text(at) for at in range(len(view.lines))]
     start = next(at for at, text in enumerate(texts) if text.startswith(part))
     view.cursor = next(at for at in range(start, len(texts)) if texts[at].startswith(label))
-
-
-@pytest.mark.broad
-async def test_entries_are_added_changed_and_removed(chain: Path) -> None:
-    async with opened(chain) as session:
-        node = await session.go("second", "@")
-        session.in_front(MetadataScreen)
-        await session.press("a")
-        await session.type("note", "enter")
-        await session.type("first", "enter")
-        assert node.metadata == {"note": "first"}
-        go(session, "note")
-        await session.press("e", "ctrl+u")
-        await session.type("other", "enter")
-        assert node.metadata == {"note": "other"}
-        go(session, "note")
-        await session.press("d")
-        assert node.metadata == {}
-        await session.press("u")
-        assert node.metadata == {"note": "other"}
-        await session.press("escape")
-        assert session.app.screen is session.screen
 
 
 async def doc_strings_have_lines(session: Session) -> None:
@@ -122,30 +98,6 @@ async def test_precision_of_marked_nodes_is_a_column(chain: Path) -> None:
         assert session.screen.explorer.list.marks == set(nodes[:2])
         await session.press("P", "c")
         assert {precision_of(node) for node in nodes} == {""}
-
-
-@pytest.mark.broad
-async def test_profiles_are_made_and_checked(chain: Path) -> None:
-    async with opened(chain) as session:
-        document = session.screen.document
-        session.screen.editing.show_profiles()
-        await session.front(ProfilesScreen)
-        assert "Press a to add one" in session.text
-        await session.press("a", "e")
-        assert isinstance(session.app.screen, RangeDialog)
-        await session.press("tab", "tab", "ctrl+u")
-        await session.type("8x5", "enter")
-        assert "dimension 1 is fixed to 4" in session.text
-        await session.press("backspace", "4", "enter")
-        (profile,) = profiles_of(document)
-        assert profile["x"].max == (8, 4)
-        assert "8x4" in session.text
-        await session.press("a")
-        assert len(profiles_of(document)) == 2
-        await session.press("d")
-        assert profiles_of(document) == [profile]
-        await session.press("u", "u", "u", "u")
-        assert profiles_of(document) == []
 
 
 async def profiles_that_fit_no_more_are_marked(session: Session) -> None:

@@ -8,33 +8,8 @@ from dld_tui.app import DldApp
 from dld_tui.commands import all_commands
 from dld_tui.commands.command import Command
 from dld_tui.screens.home.palette import Palette, entries_for, is_meant, rank, ranked
-from dld_tui.screens.settings import SettingsScreen
 from tests.support import models
-from tests.support.pages import running
-from tests.support.tui import rows_of
 from tests.support.workspace import NARROW, opened
-
-
-async def test_typing_and_enter_runs_a_command() -> None:
-    async with running() as run:
-        await run.press("ctrl+p")
-        run.in_front(Palette)
-        await run.press(*"setti")
-        row = next(row for row in rows_of(run.app) if "settings" in row)
-        assert "F2" in row
-        await run.press("enter")
-        assert isinstance(run.app.screen, SettingsScreen)
-
-
-async def test_what_the_command_under_the_cursor_does_is_read_whole() -> None:
-    async with running() as run:
-        await run.press("ctrl+p", *"recent files")
-        palette = run.in_front(Palette)
-        for _ in range(3):
-            told = " ".join(" ".join(run.text.replace("┃", " ").split()).split())
-            entry = palette._shown[palette.view.cursor]
-            assert entry.command.help in told
-            await run.press("down")
 
 
 async def test_commands_of_the_place_come_and_those_that_can_run_first() -> None:

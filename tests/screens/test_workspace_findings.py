@@ -121,56 +121,13 @@ async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:
         assert len(session.screen.document.history.done) == 1
 
 
-async def everything_is_repaired_from_the_palette(session: Session) -> None:
-    await checked(session)
-    session.screen.checks.fix_all()
-    await session.until(lambda: session.screen.checks.is_checked)
-    assert len(session.screen.document.history.done) == 1
-    assert session.screen.document.history.done[-1].edit == "repair"
-
-
-async def a_filter_shows_some_and_esc_shows_all(session: Session) -> None:
-    await on_rule(session, "arity")
-    pane = session.screen.findings
-    every = len(pane.findings)
-    await session.press("b")
-    assert {finding.rule for finding in pane.shown} == {"arity"}
-    assert "1 of arity shown" in pane.frame.keys
-    await session.press("b")
-    assert len(pane.shown) == every
-    await session.press("/")
-    await session.type("unused", "enter")
-    assert 0 < len(pane.shown) < every
-    assert pane.list.has_focus
-    await session.press("escape")
-    assert len(pane.shown) == every
-
-
-async def a_filter_that_hides_all_says_so(session: Session) -> None:
-    await on_rule(session, "arity")
-    await session.press("/")
-    await session.type("zzz", "down")
-    assert session.screen.findings.current is None
-    await session.shows("No finding matches the filter")
-    await session.press("f", "escape")
-    assert session.screen.findings.current is not None
-
-
-async def the_menu_offers_the_repair(session: Session) -> None:
-    await on_rule(session, "arity")
-    await session.press(".")
-    await session.shows("fix all")
-
-
-@pytest.mark.broad
-async def test_filters_and_menus_of_findings(shady: Path) -> None:
+async def test_everything_is_repaired_from_the_palette(shady: Path) -> None:
     async with opened(shady, WIDE) as session:
-        await session.in_turn(
-            a_filter_shows_some_and_esc_shows_all,
-            a_filter_that_hides_all_says_so,
-            the_menu_offers_the_repair,
-            everything_is_repaired_from_the_palette,
-        )
+        await checked(session)
+        session.screen.checks.fix_all()
+        await checked(session)
+        assert len(session.screen.document.history.done) == 1
+        assert session.screen.document.history.done[-1].edit == "repair"
 
 
 async def findings_of_other_tools_are_listed_and_replaced(session: Session) -> None:

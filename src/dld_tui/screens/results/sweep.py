@@ -64,8 +64,9 @@ def compare_page(paths: Sequence[Path]) -> TableResult:
         for one in compared.differences
     ]
     lines = [*compared.lines, "; ".join(named), *differing, METHOD]
+    shown = replace(point_table(compared, compared.rows, "screen"), title="Points")
     return TableResult(
-        " and ".join(map(visible, titles)), lines, point_table(compared, compared.rows, "screen"),
+        " and ".join(map(visible, titles)), lines, shown,
         written=point_table(compared, compared.rows, "csv"),
     )  # fmt: skip
 
