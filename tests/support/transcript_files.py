@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -66,7 +67,24 @@ m (float[2, 4] x, bool c) => (float[2, 3] y)
 }"""
 PLAIN = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[1, 4] x) => (float[1, 4] y) { [conv] t = Relu(x) [act] y = Relu(t) }"""
+_HEAD_OF_ATTRIBUTES = '<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>\n'
+ATTRIBUTES = """g (float[4] x) => (float[4] y)
+<float[2, 2] same = {1, 2, 3, 4}, float[4] w = {1, 2, 3, 4}, int64[3] n = {1, 2, 3}>
+{
+    [many] a = custom.Thing <f = 1.5, i = 3, s = "one", fs = [1.0, 2.0], is = [1, 2, 3],
+        ss = ["a", "b"], t = float[3] {1, 2, 3}, gone = 1> (x, w, n, same)
+    [choose] y = custom.Choose <body = b () => (float[4] t) { [in] t = Neg(a) }> (a)
+}"""
+CHANGED = """g (float[4] x) => (float[4] y)
+<float[2, 2] same = {1, 2, 3, 4}, float[4] w = {1, 2, 3, 5}, int64[2] n = {1, 2}>
+{
+    [many] a = custom.Thing <f = 2.5, i = 4, s = "two", fs = [1.0, 3.0], is = [1, 2],
+        ss = ["a", "c"], t = float[3] {1, 2, 4}, more = 1> (x, w, n, same)
+    [choose] y = custom.Choose <body = b () => (float[4] t) { [in] t = Abs(a) }> (a)
+}"""
 _MODELS = {
+    "attributes.onnx": _HEAD_OF_ATTRIBUTES + ATTRIBUTES,
+    "attributes2.onnx": _HEAD_OF_ATTRIBUTES + CHANGED,
     "costs.onnx": COSTS,
     "plain.onnx": PLAIN,
     "renamed.onnx": models.CHAIN.replace("[first]", "[stem]"),
@@ -414,6 +432,39 @@ def _lost_tuning(path: Path) -> None:
     Path(result.report).rename(path)
 
 
+_DATA = Path(__file__).resolve().parents[1] / "data"
+_RESNET = "engines/trex/examples/pytorch/resnet/A100"
+
+
+def _real(member: str, path: Path, archive: str = "engines") -> None:
+    """Write a file of ``tests/data``, and those of the same beginning, which lie beside it."""
+    stem = member.removesuffix(".graph.json")
+    beside = path.name.removesuffix(".graph.json")
+    with tarfile.open(_DATA / f"{archive}.tar.xz") as packed:
+        for info in packed:
+            if info.isfile() and info.name.startswith(stem):
+                data = packed.extractfile(info)
+                assert data is not None
+                name = beside + info.name.removeprefix(stem)
+                path.with_name(name).write_bytes(data.read())
+
+
+def _other_settings(path: Path) -> None:
+    """Write the report of another model with other settings, shapes and a busy machine."""
+    made = start_report(
+        path, model={"sha256": "0" * 64, "bytes": 10, "path": "/m/net.onnx"},
+        settings={"provider": "CPU", "threads": 2, "warm_up": 3, "input_shapes": {"x": [1, 3]}},
+        environment={"python": "3.1", "cpu_threads": 2, "other_busy_threads": 1.7,
+                     "load_average": [9.0], "gpu_temperature_c": 40},
+    )  # fmt: skip
+    made.add_latencies(_times(9.0))
+    first = made.add_layer(_cpu("/stem/conv", "Conv", "/stem/conv"))
+    for index, ms in enumerate(_times(9.0)):
+        made.add_pass(index, index * 1e6, 1000 * ms)
+        made.add_samples(index, [(first, index * 1e6, 1000 * ms, 1000 * ms, 1)])
+    made.finish()
+
+
 FILES: dict[str, Callable[[Path], object]] = {
     **{name: partial(_model, text) for name, text in _MODELS.items()},
     **{name: partial(_text, text) for name, text in {**_TEXTS, **_SWEEPS, **_TRTEXEC}.items()},
@@ -438,6 +489,23 @@ FILES: dict[str, Callable[[Path], object]] = {
     "classifier.onnx": lambda path: onnx.save(samples.demo_classifier(), path),
     "tiny.engine.graph.json": lambda path: engine_files.write_engine(path.parent, timing=True),
     "chrome.json": _chrome,
+    "busy.dldprof": _other_settings,
+    "resnet.graph.json": partial(_real, f"{_RESNET}/fp16/resnet.onnx.engine.graph.json"),
+    "qat.graph.json": partial(_real, f"{_RESNET}/qat/resnet-qat.onnx.engine.graph.json"),
+    "result-01.log": partial(_real, "engines/cookbook/trtexec-10.16.1-result-01.log"),
+    "result-04.log": partial(_real, "engines/cookbook/trtexec-10.16.1-result-04.log"),
+    "fp16.txt": partial(_real, "engines/cookbook/trtexec-8.2.3-FP16.txt"),
+    "printer.log": partial(_real, "engines/cookbook/engineprinter-10.16.1.log"),
+    "detailed.json": partial(_real, "engines/cookbook/trt10.16.1-exportLayerInfo-detailed.json"),
+    "names.json": partial(_real, "engines/cookbook/trt8.6-exportLayerInfo-namesonly.json"),
+    "midway.json": partial(
+        _real, "ortprofile/edge/run_failed_midway.ort1.31.1.json", archive="profiles"
+    ),
+    "shufflenet.json": partial(
+        _real, "ortprofile/light_shufflenet.ort1.8.1.json", archive="profiles"
+    ),
+    "silero.json": partial(_real, "ortprofile/silero_if.ort1.31.1.json", archive="profiles"),
+    "cuda.json": partial(_real, "ortprofile/resnet50_cuda_h200.ort1.31.1.json", archive="profiles"),
     "second.profile.json": lambda path: write_profile(path, [("conv", 8.0)]),
     "ort.json": _ort,
     "rich.dldprof": _rich,

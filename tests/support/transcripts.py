@@ -23,6 +23,8 @@ from tests.support.transcript_files import FILES
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+_OF_REPORTS = "1.31.1"
+"""The version of ONNX Runtime that reports of tests name."""
 _ABOUT, _COMMAND, _ERROR, _STATUS = "## ", "$ ", "2> ", "= "
 
 

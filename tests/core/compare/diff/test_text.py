@@ -82,28 +82,6 @@ def test_foreign_names_are_shown_as_text() -> None:
     assert not any(char in shown for char in "\x1b\x07")
 
 
-def test_canonical_text() -> None:
-    assert canonical(models.parse(models.FUNCTIONS)) == [
-        "model",
-        "  ir_version: 10",
-        "  opset ai.onnx: 18",
-        "  opset local: 1",
-        "main",
-        "  name: functions",
-        "  input x: float32[N]",
-        "  output y: float32[N]",
-        "  node call: local.twice(x) -> y",
-        "function local:twice",
-        "  opset ai.onnx: 18",
-        "  input v: ?",
-        "  output r: ?",
-        "  node sum: Add(v, v) -> r",
-    ]
-    nested = canonical(models.parse(models.BRANCHES))
-    assert "      then_branch" in nested
-    assert "        node inner: Neg(a) -> h" in nested
-
-
 @settings(max_examples=60)
 @given(graphs(), graphs())
 def test_models_that_differ_have_other_canonical_text(
