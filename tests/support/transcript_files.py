@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -433,6 +434,8 @@ def _lost_tuning(path: Path) -> None:
 
 
 _DATA = Path(__file__).resolve().parents[1] / "data"
+_HOME = re.compile(rb"/(?:home/[^/]+|work)/(?:[^/\s\"]+/)*(?=[^/\s\"]+\.onnx)")
+"""The folders of models on the machines that files are of."""
 _RESNET = "engines/trex/examples/pytorch/resnet/A100"
 
 
@@ -446,7 +449,7 @@ def _real(member: str, path: Path, archive: str = "engines") -> None:
                 data = packed.extractfile(info)
                 assert data is not None
                 name = beside + info.name.removeprefix(stem)
-                path.with_name(name).write_bytes(data.read())
+                path.with_name(name).write_bytes(_HOME.sub(b"/models/", data.read()))
 
 
 def _other_settings(path: Path) -> None:
