@@ -23,8 +23,8 @@ from tests.support.transcript_files import FILES
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
-_OF_REPORTS = "1.31.1"
-"""The version of ONNX Runtime that reports of tests name."""
+_VERSION = re.compile("|".join(map(re.escape, (onnxruntime.__version__, "1.31.1"))))
+"""The version of ONNX Runtime here, and the one that reports of tests name."""
 _ABOUT, _COMMAND, _ERROR, _STATUS = "## ", "$ ", "2> ", "= "
 
 
@@ -43,9 +43,7 @@ def written(path: Path, dld: Dld, folder: Path) -> str:
         elif line.startswith(_COMMAND):
             words = shlex.split(line.removeprefix(_COMMAND))
             printed = (
-                _CLOCK.sub("TIME", one.replace(str(folder), "FOLDER")).replace(
-                    onnxruntime.__version__, "1.x"
-                )
+                _VERSION.sub("1.x", _CLOCK.sub("TIME", one.replace(str(folder), "FOLDER")))
                 for one in _printed(words, dld)
             )
             blocks[-1] += [line, *printed]
