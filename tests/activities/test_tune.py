@@ -56,7 +56,7 @@ from dld_tui.core.tune.result import (
 )
 from tests.support.activities import finished
 from tests.support.jobs import texts
-from tests.support.models import write, write_weighted
+from tests.support.models import ENDLESS, write, write_weighted
 from tests.support.runtime import session_of
 
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -522,19 +522,6 @@ def test_the_proof_fits_into_the_time_that_is_kept_for_it(
     assert clock[0] <= budget - profile_s + 1.0 + 2 * durations[-1]
     starting_s, measuring_s = 1.0 * len(durations), 2 * sum(durations)
     assert budget < 100 or starting_s < 0.1 * measuring_s
-
-
-ENDLESS = """
-<ir_version: 8, opset_import: ["" : 17]>
-endless (float[4] x) => (float[4] y) {
-    trips = Constant <value = int64 {9000000000000000000}> ()
-    y = Loop <body = body (int64 i, bool go, float[4] a) => (bool again, float[4] b) {
-        again = Identity (go)
-        b = Sin (a)
-    }> (trips, , x)
-}
-"""
-"""A model whose pass does not end in a lifetime."""
 
 
 @pytest.mark.broad

@@ -35,6 +35,7 @@ from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.inputs.fills import random_inputs
 from dld_tui.core.model.inputs.shapes import InputSpec
 from tests.support import models
+from tests.support.models import ENDLESS
 
 pytest.importorskip("onnxruntime")
 
@@ -180,19 +181,6 @@ def test_the_newest_opset_is_what_onnxruntime_itself_calls_supported() -> None:
     supported = re.search(r"till opset (\d+)", str(refused.value))
     assert supported is not None
     assert runtime.newest_opset() == min(int(supported[1]), onnx.defs.onnx_opset_version())
-
-
-ENDLESS = """
-<ir_version: 8, opset_import: ["" : 17]>
-endless (float[4] x) => (float[4] y) {
-    trips = Constant <value = int64 {9000000000000000000}> ()
-    y = Loop <body = body (int64 i, bool go, float[4] a) => (bool again, float[4] b) {
-        again = Identity (go)
-        b = Sin (a)
-    }> (trips, , x)
-}
-"""
-"""A model whose pass does not end in a lifetime."""
 
 
 @pytest.mark.parametrize("way", ["run", "timer", "bound", "unread"])

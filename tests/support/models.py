@@ -140,6 +140,17 @@ image (float[batch, 3, 4, 5] x) => (float[batch, 4, 5, 3] y, float[batch, 3, 4, 
 }
 """
 """An image that is used in two layouts."""
+ENDLESS = """
+<ir_version: 8, opset_import: ["" : 17]>
+endless (float[4] x) => (float[4] y) {
+    trips = Constant <value = int64 {9000000000000000000}> ()
+    y = Loop <body = body (int64 i, bool go, float[4] a) => (bool again, float[4] b) {
+        again = Identity (go)
+        b = Sin (a)
+    }> (trips, , x)
+}
+"""
+"""A model whose pass does not end in a lifetime."""
 
 
 def parse(text: str) -> onnx.ModelProto:
