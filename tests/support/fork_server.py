@@ -39,7 +39,12 @@ _AT_START = ("LD_", "MALLOC_", "OMP_", "ORT_", "PYTHON")
 """Variables that Python or a library reads once, while it starts."""
 _CHILD_SUBREAPER = 36
 _LARGEST = 1 << 20
-_IMPORTED = ("numpy", "onnx", "onnx.shape_inference", "onnxruntime", "dld_tui.activities.worker")
+_IMPORTED = (
+    "numpy", "onnx", "onnx.shape_inference", "onnxruntime", "dld_tui.activities.worker",
+    "onnxruntime.quantization.matmul_nbits_quantizer", "onnxslim",  # they import sympy: 0.4 s
+    "onnxruntime.transformers.float16", "polygraphy.backend.onnx", "onnx_graphsurgeon",
+    "polygraphy.tools",
+)  # fmt: skip
 _ROOMS = ("activities", "backends", "core")
 _START = (
     "import sys; sys.path[:] = sys.argv[2].split('\\n');"

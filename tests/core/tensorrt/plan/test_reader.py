@@ -157,7 +157,7 @@ JSON = st.recursive(
 
 @pytest.mark.broad
 @given(layers=st.lists(JSON, min_size=1, max_size=4), bindings=JSON)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_hostile_json_is_a_plan_or_one_error(
     tmp_path: Path, layers: list[object], bindings: object
 ) -> None:

@@ -231,14 +231,14 @@ class InferenceRows:
 
 def inference_of(raw: Mapping[str, JSON]) -> Inference | None:
     """Return the times of a row; None where they are missing, impossible or contradictory."""
-    # An invalid time makes the whole row doubtful.
-    if any(key.endswith("Ms") and time_of(value) is None for key, value in raw.items()):
+    times = {key: time_of(value) for key, value in raw.items() if key.endswith("Ms")}
+    if None in times.values():  # an invalid time makes the whole row doubtful
         return None
     phases: list[tuple[float | None, float]] = []
     copies = []
     for part, key in (("H2d", "h2dMs"), ("Compute", "computeMs"), ("D2h", "d2hMs")):
-        start, end = time_of(raw.get(f"start{part}Ms")), time_of(raw.get(f"end{part}Ms"))
-        took = time_of(raw.get(key))
+        start, end = times.get(f"start{part}Ms"), times.get(f"end{part}Ms")
+        took = times.get(key)
         if start is not None and end is not None:
             if end < start or (took is not None and not _agree(took, end - start)):
                 return None
@@ -254,13 +254,13 @@ def inference_of(raw: Mapping[str, JSON]) -> Inference | None:
         phases = _one_after_another(took for _, took in phases)
     known = tuple(((compute_start or 0.0) if at is None else at, took) for at, took in phases)
     first, end = min(at for at, _ in known), max(at + took for at, took in known)
-    latency, whole = time_of(raw.get("latencyMs")), sum(took for _, took in known)
+    latency, whole = times.get("latencyMs"), sum(took for _, took in known)
     if latency is None:
         latency = end - first
     elif not _agree(latency, whole) and not _agree(latency, end - first):
         return None
-    begin, done = time_of(raw.get("startEnqMs")), time_of(raw.get("endEnqMs"))
-    enqueue = time_of(raw.get("enqMs"))
+    begin, done = times.get("startEnqMs"), times.get("endEnqMs")
+    enqueue = times.get("enqMs")
     if enqueue is None and begin is not None and done is not None and done >= begin:
         enqueue = done - begin
     start_ms = None if compute_start is None else first

@@ -96,6 +96,22 @@ class Parts:
     log: TrtexecLog | None = None
     tactics: list[Tactics] = field(default_factory=list)
     """Names of tactics from the logs of the engine."""
+    timings: dict[Path, tuple[TimingSummary | None, list[str]]] = field(default_factory=dict)
+    """Times of the timing files that were read, and notes."""
+
+    def times_in(self, path: Path) -> tuple[TimingSummary | None, list[str]]:
+        """Return the times of a timing file (None without valid ones), and notes.
+
+        Raises:
+            InputError: It cannot be read, or is something else.
+        """
+        if path not in self.timings:
+            listed = rows_of_file(text_of_file(path), str(path))
+            beside = warm_up_beside(path)
+            warm_up = warm_up_ms(self.metadata) if beside is None else beside
+            computed, notes = timing_of_rows(listed.rows, warm_up)
+            self.timings[path] = computed, [*listed.notes("timing file"), *notes]
+        return self.timings[path]
 
 
 def note_choice(parts: Parts, role: str, chosen: Path, candidates: Sequence[Path]) -> None:
@@ -129,9 +145,7 @@ def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
     path = _timing_file(parts)
     if path is None:
         return printed
-    listed = rows_of_file(text_of_file(path), str(path))
-    parts.notes += listed.notes("timing file")
-    computed, notes = timing_of_rows(listed.rows, _warm_up(parts, path))
+    computed, notes = parts.times_in(path)
     parts.notes += notes
     if computed is None:
         return printed
@@ -143,12 +157,6 @@ def timing_of(parts: Parts, total_ms: float | None) -> TimingSummary | None:
             f" {fmt.milliseconds(total_ms)} ms: {path.name} probably belongs to another engine"
         )
     return with_summary(computed, printed) if printed is not None else computed
-
-
-def _warm_up(parts: Parts, timing: Path) -> float | None:
-    """Return how long the run of a timing file warmed up, as far as a report of it would know."""
-    beside = warm_up_beside(timing)
-    return warm_up_ms(parts.metadata) if beside is None else beside
 
 
 def _own_summary(parts: Parts) -> JSON:
@@ -163,9 +171,7 @@ def _own_summary(parts: Parts) -> JSON:
     # It is kept where a timing file that was paired with the engine says the same.
     path = _timing_file(parts, quiet=True)
     if path is not None:
-        computed, _ = timing_of_rows(
-            rows_of_file(text_of_file(path), str(path)).rows, _warm_up(parts, path)
-        )
+        computed, _ = parts.times_in(path)
         printed = timing_of_summary(summary)
         if computed is not None and printed is not None and agree(computed, printed):
             return summary
@@ -222,10 +228,9 @@ def _by_rank(parts: Parts, candidates: Sequence[Path]) -> Path | None:
     medians: dict[Path, float] = {}
     for path in candidates[:_MOST_RANKED]:
         try:
-            rows = rows_of_file(text_of_file(path), str(path)).rows
+            computed, _ = parts.times_in(path)
         except InputError:
             return None
-        computed, _ = timing_of_rows(rows, _warm_up(parts, path))
         if computed is None or computed.compute is None:
             return None
         medians[path] = computed.compute.median
