@@ -56,7 +56,7 @@ test: $(DEVELOPED)  ## run the quick tests: all of make check but those marked b
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile quick -m '$(QUICK)'
 
 test-all: $(DEVELOPED)  ## run every test
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m 'not bench'
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile thorough -m 'not bench'
 
 check: $(DEVELOPED)  ## run what CI always runs: format, lint, types, import contracts, rules, and all tests but the slow tiers
 	$(BIN)/ruff format --check .
@@ -67,7 +67,7 @@ check: $(DEVELOPED)  ## run what CI always runs: format, lint, types, import con
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(CHECKED)' || $(call again,$(CHECKED))
 
 check-slow: $(DEVELOPED)  ## run the slow tests, except exhaustive ones: models, TensorRT-RTX, SSH
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m '$(SLOW)' || $(call again,$(SLOW))
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --hypothesis-profile thorough -m '$(SLOW)' || $(call again,$(SLOW))
 
 conformance: $(DEVELOPED)  ## check our TensorRT calls against the bindings of ten versions
 	@$(BIN)/python -m pytest -q -rP tests/backends/test_tensorrt_conformance.py -m 'not slow' | grep -E '^(TensorRT|[0-9]+ (passed|failed)|FAILED|ERROR)'

@@ -34,8 +34,9 @@ if os.path.isdir(_MEMORY) and os.access(_MEMORY, os.W_OK):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", _MEMORY)
 
 # On a busy machine every example may take long: that is no failure.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("quick", settings.get_profile("patient"), max_examples=25)
+settings.register_profile("thorough", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("patient", settings.get_profile("thorough"), max_examples=40)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=20)
 settings.load_profile("patient")
 
 # For programs that tests start; here a plugin of pytest has imported Textual already.

@@ -20,6 +20,7 @@ from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log
 from tests.support import models
 from tests.support.activities import finished
+from tests.support.fork_server import python
 from tests.support.tiers import first
 
 pytestmark = pytest.mark.usefixtures("replaces_all")
@@ -101,7 +102,7 @@ def test_a_search_that_was_killed_goes_on_where_it_was(tmp_path: Path, at: int) 
     whole = result(request(tmp_path, CHECK))
     check = [sys.executable, "-S", "-c", KILLED, "{model}", str(counts), str(at)]
     asked = Request(model, shlex.join(check), out)
-    command = [sys.executable, "-c", RUNNING, str(model), asked.check, str(out)]
+    command = python(RUNNING, model, asked.check, out)
     killed = subprocess.run(command, check=False, timeout=60)
     assert killed.returncode == -signal.SIGKILL
     assert not out.exists()
@@ -123,7 +124,7 @@ def test_a_trial_that_ends_three_processes_is_not_made_again(tmp_path: Path) -> 
         "sys.exit(b'Sigmoid' in data)"
     )
     asked = Request(model, shlex.join([sys.executable, "-S", "-c", fatal, "{model}"]), out)
-    command = [sys.executable, "-c", RUNNING, str(model), asked.check, str(out)]
+    command = python(RUNNING, model, asked.check, out)
     for _ in range(3):
         killed = subprocess.run(command, check=False, timeout=60)
         assert killed.returncode == -signal.SIGKILL

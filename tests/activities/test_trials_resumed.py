@@ -6,7 +6,6 @@ import importlib
 import json
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from dld_tui.core.events import Finished, Log, Progress
 from dld_tui.core.params import from_json
 from dld_tui.core.process.paths import cache_dir
 from tests.support.conversions import detector
+from tests.support.fork_server import python
 from tests.support.precision_models import write_attention
 from tests.support.tiers import first
 
@@ -52,7 +52,7 @@ def run(name: str, values: dict[str, Any]) -> tuple[dict[str, Any], list[str], l
 
 
 def kill_after(name: str, values: dict[str, Any], count: int) -> None:
-    command = [sys.executable, "-c", KILLED, name, json.dumps(values), str(count)]
+    command = python(KILLED, name, json.dumps(values), count)
     assert subprocess.run(command, check=False, timeout=120).returncode == -signal.SIGKILL
 
 

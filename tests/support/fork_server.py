@@ -52,6 +52,12 @@ _START = (
 )
 
 
+def python(code: str, *arguments: object) -> list[str]:
+    """Return the command of a Python that is forked as a worker is, with the imports done."""
+    given = map(str, arguments)
+    return [sys.executable, "-c", f"{BOOTSTRAP}'\\n')\n{code}", *given, "\n".join(sys.path)]
+
+
 class ForkServer:
     """The process that forks, started when it is first needed."""
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
+import inspect
+import json
 import os
 import resource
 import signal
@@ -135,36 +137,47 @@ KINDS = {
     "a fork that computes": """
         import ctypes
         from dld_tui.core.process.child import Limits, compute
-        go(lambda: compute(lambda: ctypes.PyDLL(None).sleep(1000) and b"", Limits(900, 1 << 30)), 1)
+        limits = Limits(900, 1 << 30)
+        go(lambda: compute(lambda: ctypes.PyDLL(None).sleep(1000) and b"", limits), guarded=False)
     """,
 }
 PARENT = """
-import os, subprocess, sys, threading, time
+import json, os, subprocess, sys, threading, time
 from pathlib import Path
-python, folder = sys.executable, sys.argv[1]
-def go(call, least=2):
+from dld_tui.core.process import child
+def go(call, guarded=True):
+    before, groups = children_of(os.getpid()), len(child._guard._groups)
     threading.Thread(target=call, daemon=True).start()
-    own = os.getpid()
-    def count():
-        ids = os.listdir(f"/proc/{own}/task")
-        return sum(len(open(f"/proc/{own}/task/{i}/children").read().split()) for i in ids)
-    while count() < least: time.sleep(0.01)
+    while children_of(os.getpid()) == before or len(child._guard._groups) < groups + guarded:
+        time.sleep(0.01)
+kept, known = [], set()
+for kind, code in json.loads(sys.argv[2]).items():
+    kept.append({**globals(), "python": sys.executable, "folder": sys.argv[1]})
+    guarded = len(child._guard._groups)
+    exec(code, kept[-1])
+    started = children_of(os.getpid()) - known
+    guarded = len(child._guard._groups) - guarded
+    print(json.dumps([kind, [[*started], guarded]]), flush=True)
+    known |= started
+time.sleep(900)
 """
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_outlives_a_parent_that_is_killed(kind: str, folder: Path) -> None:
-    code = f"{PARENT}\n{textwrap.dedent(KINDS[kind])}\nprint('ready', flush=True)\ntime.sleep(900)"
-    parent = subprocess.Popen([sys.executable, "-c", code, str(folder)], stdout=subprocess.PIPE)
-    assert parent.stdout is not None
-    with parent:
-        line = parent.stdout.readline()
-        started = children_of(parent.pid)
+def test_nothing_outlives_a_parent_that_is_killed(folder: Path) -> None:
+    kinds = {kind: textwrap.dedent(code) for kind, code in KINDS.items()}
+    code = inspect.getsource(children_of) + PARENT
+    command = [sys.executable, "-c", code, str(folder), json.dumps(kinds)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        started = dict(json.loads(parent.stdout.readline() or "[0, 0]") for _ in KINDS)
         parent.kill()
-        began = time.monotonic()
-        wait_until(lambda: all(map(is_gone, started)), f"the end of {kind}")
-    assert line == b"ready\n"
-    assert len(started) >= 1 + (kind != "a fork that computes")  # and the guard
+    assert [*started] == [*KINDS]
+    for kind, (processes, guarded) in started.items():
+        assert processes, kind
+        assert guarded == (kind != "a fork that computes"), kind
+    began = time.monotonic()
+    for kind, (processes, _) in started.items():
+        wait_until(lambda left=processes: all(map(is_gone, left)), f"the end of {kind}")
     assert time.monotonic() - began < 1.0 + os.getloadavg()[0] / 4
 
 

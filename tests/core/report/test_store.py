@@ -4,7 +4,6 @@ import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.report import store
 from dld_tui.core.report.records import Cost, Layer, NodeLink
 from dld_tui.core.report.report import Report
+from tests.support.fork_server import python
 from tests.support.profiles import start_report
 
 
@@ -172,12 +172,11 @@ def test_what_could_not_be_written_is_kept_until_there_is_room(path: Path) -> No
 
 _ENDLESS = """
 import sys
-sys.path[:0] = {paths!r}
 from tests.support.profiles import start_report
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report import store
 store.COMMIT_SECONDS = 0.05
-writer = start_report({path!r})
+writer = start_report(sys.argv[1])
 layer = writer.add_layer(Layer("a", "Conv"))
 index = 0
 while True:
@@ -196,9 +195,7 @@ def committed_passes(path: Path) -> int:
 
 
 def test_killed_run_leaves_a_readable_partial_report(path: Path) -> None:
-    root = Path(__file__).parents[3]
-    code = _ENDLESS.format(paths=[str(root), str(root / "src")], path=str(path))
-    child = subprocess.Popen([sys.executable, "-c", code])
+    child = subprocess.Popen(python(_ENDLESS, path))
     try:
         deadline = time.monotonic() + 120
         while not committed_passes(path):
@@ -227,7 +224,7 @@ def test_kill_within_a_commit_is_rolled_back(path: Path) -> None:
         "c.executemany('INSERT INTO latencies VALUES (?, 2.0)', ((i,) for i in range(1, 50000)))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    subprocess.run([sys.executable, "-c", code, str(path)], check=False)
+    subprocess.run(python(code, path), check=False)
     assert Path(f"{path}-journal").exists()
     found = Report.open(path)
     assert (found.latencies, found.settings) == ((1.0,), {"iterations": 3})
