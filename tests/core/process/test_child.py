@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,10 @@ def is_gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return True
+
+
+def are_gone(processes: list[int]) -> bool:
+    return all(map(is_gone, processes))
 
 
 def children_of(pid: int) -> set[int]:
@@ -177,7 +182,7 @@ def test_nothing_outlives_a_parent_that_is_killed(folder: Path) -> None:
         assert guarded == (kind != "a fork that computes"), kind
     began = time.monotonic()
     for kind, (processes, _) in started.items():
-        wait_until(lambda left=processes: all(map(is_gone, left)), f"the end of {kind}")
+        wait_until(partial(are_gone, processes), f"the end of {kind}")
     assert time.monotonic() - began < 1.0 + os.getloadavg()[0] / 4
 
 
