@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from onnx import numpy_helper
 
+from dld_tui.core.accuracy import metrics
 from dld_tui.core.accuracy.datasets import read_dataset
 from dld_tui.core.accuracy.metrics import (
     METRICS,
@@ -27,6 +28,7 @@ from dld_tui.core.accuracy.scores import DatasetScores, Interval, Score, score_l
 from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.model.inputs.shapes import InputSpec
+from dld_tui.core.process.plugins import Plugin
 
 X = [InputSpec("x", "float32", ("n", 2))]
 
@@ -136,8 +138,8 @@ def test_intervals_of_shares_hold_the_truth(share: float, count: int) -> None:
     assert held_pair / 800 > 0.925
 
 
-@pytest.mark.broad
-def test_intervals_by_drawing_hold_the_truth() -> None:
+def test_intervals_by_drawing_hold_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "_DRAWS", 400)
     random, rmse = np.random.default_rng(7), METRICS["rmse"]
     held = 0
     for _ in range(25):
@@ -163,9 +165,6 @@ def test_unknown_metrics_and_wrong_labels_are_named() -> None:
 
 
 def test_metrics_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dld_tui.core.accuracy import metrics
-    from dld_tui.core.process.plugins import Plugin
-
     mine = Metric("mine", "mine", lambda outputs, label: [1.0], lambda rows: float(rows.sum()))
     given = (Plugin("mine", "toy", mine),)
     monkeypatch.setattr(metrics, "plugins", lambda group, kind: given)
@@ -265,8 +264,8 @@ def test_verdicts(ends: tuple[float, float], higher: bool, outcome: Outcome, sai
     assert f"{outcome}: a loss of 1.0 is allowed" in score_lines(result)
 
 
-@pytest.mark.broad
-def test_samples_that_differ_are_counted_of_a_pair() -> None:
+def test_samples_that_differ_are_counted_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "_DRAWS", 20)
     rows = np.array([[0.0, 1], [1, 1], [2, 0], [3, 3]])
     other = rows + np.array([[0, 0], [0, 1], [1, 1], [0, 0]])
     pair = [Judged(name, "", one) for name, one in (("a", rows), ("b", other))]

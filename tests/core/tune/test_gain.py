@@ -25,6 +25,7 @@ from dld_tui.core.tune.result import (
     no_time,
 )
 from tests.support.report_files import layer, writer
+from tests.support.tiers import first
 
 _BY_ID = {change.id: change for change in CHANGES}
 
@@ -208,13 +209,16 @@ def test_layers_without_nodes_explain_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.broad
-def test_a_planted_difference_is_found_at_its_node_on_a_noisy_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", first(1, [range(6), range(6, 20)]), ids=str)
+def test_a_planted_difference_is_found_at_its_node_on_a_noisy_machine(
+    tmp_path: Path, seeds: range
+) -> None:
     """Passes of both are hit alike by what is slow, and one in four by another program.
 
-    In 20 pairs of profiles, 5 % of the time goes at one of 40 nodes.
+    In each pair of profiles, 5 % of the time goes at one of 40 nodes.
     """
     found = []
-    for seed in range(20):
+    for seed in seeds:
         draw = random.Random(seed)
         layers = {number: draw.uniform(0.05, 0.4) for number in range(40)}
         planted = draw.randrange(40)
@@ -237,9 +241,9 @@ def test_a_planted_difference_is_found_at_its_node_on_a_noisy_machine(tmp_path: 
         is_first = result.rows[0].nodes == key
         share = result.percent_of(-100 * less / sum(layers.values()))
         found.append((is_first, 0.8 <= at_node <= 1.2, share is not None and share >= 80))
-    first, near, explained = (sum(column) for column in zip(*found, strict=True))
-    assert (first, near) == (20, 20)
-    assert explained >= 17
+    named, near, explained = (sum(column) for column in zip(*found, strict=True))
+    assert (named, near) == (len(seeds), len(seeds))
+    assert explained >= 0.8 * len(seeds)
 
 
 def test_ratios_of_later_races_are_those_of_the_model_as_it_is() -> None:

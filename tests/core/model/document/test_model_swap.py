@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +20,7 @@ from dld_tui.core.model.shapes.staleness import Staleness
 from dld_tui.core.model.tensors.payloads import payload_dir, sweep
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.killed import killed_after
 from tests.support.sessions import bytes_of, node_in, tensor_in
 
 SIZE = 40_000
@@ -231,29 +229,6 @@ def test_what_is_no_model_never_replaces_one(tmp_path: Path, content: bytes) -> 
     assert not document.dirty
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.serialise import save
-from dld_tui.core.model.edits.model_swap import keep_model
-def rename(node, name): document.apply("rename_node", scope=[], node=node, name=name)
-opened = []
-for steps in sys.argv[2:]:
-    document = Document.open(steps + ".onnx", journaled=True)
-    opened.append(document)
-    rename("first", "one")
-    described = keep_model(document, Path(sys.argv[1]))
-    document.apply("replace_model", model=described, title="convert")
-    rename("first", "uno")
-    if "save" in steps: save(document)
-    if "undo" in steps:
-        document.undo()
-        document.undo()
-        if "redo" in steps: document.redo()
-    rename("last", "end")
-os.kill(os.getpid(), signal.SIGKILL)
-"""
 AFTER_CRASH = {
     "plain": ("uno", 2),
     "undo": ("one", 1),
@@ -267,13 +242,26 @@ def test_a_crash_does_not_lose_it(tmp_path: Path) -> None:
     for steps in AFTER_CRASH:
         weighted(tmp_path, f"{steps}.onnx", value=1)
     result = weighted(tmp_path, "result.onnx", value=2)
-    run = subprocess.run(
-        [sys.executable, "-c", KILLED, str(result), *AFTER_CRASH],
-        capture_output=True,
-        check=False,
-        cwd=tmp_path,
-    )
-    assert run.returncode == -signal.SIGKILL, run.stderr.decode()
+
+    def work() -> None:
+        opened = []  # a journal goes when its document is closed
+        for steps in AFTER_CRASH:
+            document = Document.open(tmp_path / f"{steps}.onnx", journaled=True)
+            opened.append(document)
+            document.apply("rename_node", scope=[], node="first", name="one")
+            described = keep_model(document, result)
+            document.apply("replace_model", model=described, title="convert")
+            document.apply("rename_node", scope=[], node="first", name="uno")
+            if "save" in steps:
+                save(document)
+            if "undo" in steps:
+                document.undo()
+                document.undo()
+                if "redo" in steps:
+                    document.redo()
+            document.apply("rename_node", scope=[], node="last", name="end")
+
+    killed_after(work)
     result.unlink()
     sweep()
     for steps, (first, value) in AFTER_CRASH.items():

@@ -10,9 +10,10 @@ import onnx
 import pytest
 
 from dld_tui.core.errors import EditError
-from dld_tui.core.files.blobs import PATCH_LIMIT, PatchedBlob
+from dld_tui.core.files.blobs import PatchedBlob
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.serialise import save
+from dld_tui.core.model.edits import tensors
 from dld_tui.core.model.tensors.payloads import reference
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
@@ -142,11 +143,13 @@ def test_replacing_by_reference_and_by_values(tmp_path: Path) -> None:
     assert np.array_equal(onnx.numpy_helper.to_array(loaded.graph.initializer[2]), data)
 
 
-@pytest.mark.broad
-def test_many_cell_edits_stay_patches_until_they_are_many(tmp_path: Path) -> None:
+def test_many_cell_edits_stay_patches_until_they_are_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     document = opened(tmp_path)
     document.on_change.append(lambda change: None)  # nobody looks at each of them
-    rows, columns = 3000, 1000
+    monkeypatch.setattr(tensors, "PATCH_LIMIT", limit := 40_000)
+    rows, columns = 300, 1000
     document.apply(
         "replace_tensor", scope=[], tensor=BIG, dtype="float32", dims=[rows, columns],
         payload=reference(document, bytes(rows * columns * 4)),
@@ -156,9 +159,9 @@ def test_many_cell_edits_stay_patches_until_they_are_many(tmp_path: Path) -> Non
     tensor = tensor_in(document, "big")
     payload = tensor.payload()
     assert isinstance(payload, PatchedBlob)
-    assert payload.patch_size < 200 * 200
+    assert 200 * 4 < payload.patch_size < limit
     assert tensor.read(5 * 997, 1).tolist() == [5]
-    values: list[JSON] = [1.0] * (PATCH_LIMIT // 4 + 1)
+    values: list[JSON] = [1.0] * (limit // 4 + 1)
     document.apply("set_elements", scope=[], tensor=BIG, start=0, values=values)
     flat = tensor_in(document, "big")
     assert type(flat.payload()).__name__ == "Blob"

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +29,7 @@ from dld_tui.core.model.tensors.payloads import (
 )
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.killed import killed_after
 from tests.support.sessions import tensor_in
 
 LARGE = os.urandom(INLINE_LIMIT + 1)
@@ -158,38 +156,35 @@ def test_messages_take_their_payloads_along(tmp_path: Path) -> None:
             decode_message(other, wrong, onnx.TensorProto)
 
 
-KILLED = """
-import os, signal, sys
-import numpy as np
-from dld_tui.core.model.document import Document
-from dld_tui.core.model.tensors.payloads import reference
-from dld_tui.core.model.document.serialise import save
-document = Document.open(sys.argv[1], journaled=True)
-data = np.arange(50_000, dtype=np.float32).tobytes()
-def apply(edit, **arguments): document.apply(edit, scope=[], **arguments)
-big = {"initializer": "big"}
-apply("add_initializer", name="big", dtype="float32", dims=[50_000],
-      fill={"kind": "payload", "payload": reference(document, data)})
-apply("set_elements", tensor=big, start=3, values=[7])
-if "save" in sys.argv[2]: save(document)
-apply("delete_initializers", names=["big"])
-if "save" in sys.argv[2]: save(document)
-document.undo()
-if "redo" in sys.argv[2]:
-    document.redo()
-    document.undo()
-apply("set_elements", tensor=big, start=4, values=[8])
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
 @pytest.mark.parametrize("steps", ["plain", "save", "save redo"])
 def test_a_journal_with_payloads_is_replayed_after_a_crash(tmp_path: Path, steps: str) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    run = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path), steps], capture_output=True, check=False
-    )
-    assert run.returncode == -signal.SIGKILL, run.stderr.decode()
+    expected = np.arange(50_000, dtype=np.float32)
+
+    def work() -> None:
+        document = Document.open(path, journaled=True)
+
+        def cell(start: int, value: int) -> None:
+            big: JSON = {"initializer": "big"}
+            document.apply("set_elements", scope=[], tensor=big, start=start, values=[value])
+
+        fill: JSON = {"kind": "payload", "payload": reference(document, expected.tobytes())}
+        document.apply(
+            "add_initializer", scope=[], name="big", dtype="float32", dims=[50_000], fill=fill
+        )
+        cell(3, 7)
+        if "save" in steps:
+            save(document)
+        document.apply("delete_initializers", scope=[], names=["big"])
+        if "save" in steps:
+            save(document)
+        document.undo()
+        if "redo" in steps:
+            document.redo()
+            document.undo()
+        cell(4, 8)
+
+    killed_after(work)
     (left,) = crash_journals(path)
     assert left.journal.stat().st_size < 10_000
     assert len(files()) >= 1
@@ -199,7 +194,6 @@ def test_a_journal_with_payloads_is_replayed_after_a_crash(tmp_path: Path, steps
     assert result.refused == []
     forget_journal(left)
     tensor = tensor_in(document, "big")
-    expected = np.arange(50_000, dtype=np.float32)
     expected[3:5] = [7, 8]
     assert np.array_equal(tensor.read(), expected)
     save(document)

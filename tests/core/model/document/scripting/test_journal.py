@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from contextlib import closing
 from pathlib import Path
@@ -27,27 +25,36 @@ from dld_tui.core.model.document.scripting.scripts import parse_script, replay
 from dld_tui.core.model.document.serialise import save
 from dld_tui.core.process.paths import journal_dir
 from tests.support import models
+from tests.support.killed import killed_after
 from tests.support.sessions import bytes_of
 
-KILLED = """
-import os, signal, sys
-from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.serialise import save, skeleton_bytes
-from dld_tui.core.files.wire import splice
 THEN = ["choose:then_branch"]
-document = Document.open(sys.argv[1], journaled=True)
-for line in sys.argv[2].split(","):
-    if line == "undo": document.undo()
-    elif line == "redo": document.redo()
-    elif line == "save": save(document)
-    elif line == "delete": document.apply("delete_nodes", scope=THEN, nodes=["inner"])
-    elif line == "drop": document.apply("delete_nodes", scope=[], nodes=["choose"])
-    else: document.apply("rename_value", scope=[], value="a", name=line)
-pieces = splice(skeleton_bytes(document), document.blobs)
-sys.stdout.buffer.write(b"".join(p if isinstance(p, bytes) else p.read() for p in pieces))
-sys.stdout.flush()
-os.kill(os.getpid(), signal.SIGKILL)
-"""
+
+
+def steps_and_killed(path: Path, steps: str) -> bytes:
+    """Do steps in a process that is killed then; return the model as it was."""
+    made = path.parent / "made"
+
+    def work() -> None:
+        document = Document.open(path, journaled=True)
+        for step in steps.split(","):
+            if step == "undo":
+                document.undo()
+            elif step == "redo":
+                document.redo()
+            elif step == "save":
+                save(document)
+            elif step == "delete":
+                document.apply("delete_nodes", scope=THEN, nodes=["inner"])
+            elif step == "drop":
+                document.apply("delete_nodes", scope=[], nodes=["choose"])
+            else:
+                (value,) = document.main.nodes[0].outputs
+                document.apply("rename_value", scope=[], value=value, name=step)
+        made.write_bytes(bytes_of(document))
+
+    killed_after(work)
+    return made.read_bytes()
 
 
 @pytest.mark.parametrize(
@@ -62,45 +69,25 @@ def test_a_killed_program_leaves_a_journal_that_restores_every_edit(
     tmp_path: Path, steps: str
 ) -> None:
     path = models.write(tmp_path, models.BRANCHES)
-    run = subprocess.run(
-        [sys.executable, "-c", KILLED, str(path), steps],
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    assert run.returncode == -signal.SIGKILL, run.stderr.decode()
+    made = steps_and_killed(path, steps)
     (left,) = crash_journals(path)
     assert left.matches
     document = Document.open(path, journaled=True)
     result = replay(document, left.lines)
     assert result.refused == []
-    restored = bytes_of(document)
-    assert restored == run.stdout
+    assert bytes_of(document) == made
     discard_journal(left)
     assert [found for found in crash_journals(path) if found.journal == left.journal] == []
     assert left.lines in [found.lines for found in discarded_journals(path)]
     document.close()
 
 
-UNDONE_AND_KILLED = """
-import os, signal, sys
-from dld_tui.core.model.document import Document
-document = Document.open(sys.argv[1], journaled=True)
-document.apply("rename_node", scope=[], node="first", name="one")
-document.apply("rename_node", scope=[], node="one", name="two")
-document.undo()
-if sys.argv[2] == "all": document.undo()
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-@pytest.mark.parametrize(("undone", "standing"), [("last", [1]), ("all", [])])
+@pytest.mark.parametrize(("steps", "standing"), [("one,two,undo", [1]), ("one,two,undo,undo", [])])
 def test_edits_that_were_undone_are_not_offered(
-    tmp_path: Path, undone: str, standing: list[int]
+    tmp_path: Path, steps: str, standing: list[int]
 ) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    run = subprocess.run([sys.executable, "-c", UNDONE_AND_KILLED, str(path), undone], check=False)
-    assert run.returncode == -signal.SIGKILL
+    path = models.write(tmp_path, models.BRANCHES)
+    steps_and_killed(path, steps)
     assert [len(standing_edits(left.lines)) for left in crash_journals(path)] == standing
     sweep_journals()
     assert len(list(journal_dir().iterdir())) == len(standing)
@@ -150,24 +137,24 @@ def test_edits_that_are_thrown_away_are_kept_for_a_week(tmp_path: Path) -> None:
     assert discarded_journals(path) == []
 
 
-SAVED_AND_KILLED = """
-import os, signal, sys
-from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.serialise import save
-document = Document.open(sys.argv[1], journaled=True)
-document.apply("rename_node", scope=[], node="first", name="one")
-def die(*names): os.kill(os.getpid(), signal.SIGKILL)
-if sys.argv[2] == "after": document._recorder.saved = die
-else: os.replace = die
-save(document)
-"""
-
-
 @pytest.mark.parametrize(("moment", "offered"), [("before", 1), ("after", 0)])
 def test_a_save_that_is_killed_around_its_rename(tmp_path: Path, moment: str, offered: int) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    run = subprocess.run([sys.executable, "-c", SAVED_AND_KILLED, str(path), moment], check=False)
-    assert run.returncode == -signal.SIGKILL
+
+    def work() -> None:
+        rename = os.replace
+
+        def die(old: Path, new: Path) -> None:
+            if moment == "after":
+                rename(old, new)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        document = Document.open(path, journaled=True)
+        document.apply("rename_node", scope=[], node="first", name="one")
+        os.replace = die
+        save(document)
+
+    killed_after(work)
     assert (onnx.load(path).graph.node[0].name == "one") is (moment == "after")
     assert [len(left.lines) for left in crash_journals(path)] == [1] * offered
     sweep_journals()
@@ -192,7 +179,7 @@ def test_a_line_that_is_nested_too_deep_is_refused_and_the_others_are_offered(
     tmp_path: Path,
 ) -> None:
     path = models.write(tmp_path, models.BRANCHES)
-    subprocess.run([sys.executable, "-c", KILLED, str(path), "one"], check=False)
+    steps_and_killed(path, "one")
     (journal,) = journal_dir().iterdir()
     with journal.open("a") as file:
         for depth in (100, 5_000, 100_000):
@@ -209,14 +196,14 @@ def test_a_line_that_is_nested_too_deep_is_refused_and_the_others_are_offered(
 
 def test_a_changed_model_and_a_torn_last_line_are_noticed(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.BRANCHES)
-    subprocess.run([sys.executable, "-c", KILLED, str(path), "one,two"], check=False)
+    steps_and_killed(path, "one,two")
     (journal,) = journal_dir().iterdir()
     with journal.open("a") as file:
         file.write('{"edit": "rename_val')
     os.utime(path, ns=(1, 1))
     (left,) = crash_journals(path)
     assert not left.matches
-    assert [line["name"] for line in left.lines] == ["one"]
+    assert [line["name"] for line in left.lines] == ["one", "two"]
 
 
 def test_a_folder_that_cannot_be_written_is_told_and_the_edit_goes_on(
