@@ -28,8 +28,6 @@ from tests.support import models
 from tests.support.killed import killed_after
 from tests.support.sessions import bytes_of
 
-THEN = ["choose:then_branch"]
-
 
 def steps_and_killed(path: Path, steps: str) -> bytes:
     """Do steps in a process that is killed then; return the model as it was."""
@@ -45,7 +43,7 @@ def steps_and_killed(path: Path, steps: str) -> bytes:
             elif step == "save":
                 save(document)
             elif step == "delete":
-                document.apply("delete_nodes", scope=THEN, nodes=["inner"])
+                document.apply("delete_nodes", scope=["choose:then_branch"], nodes=["inner"])
             elif step == "drop":
                 document.apply("delete_nodes", scope=[], nodes=["choose"])
             else:
@@ -138,7 +136,9 @@ def test_edits_that_are_thrown_away_are_kept_for_a_week(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("moment", "offered"), [("before", 1), ("after", 0)])
-def test_a_save_that_is_killed_around_its_rename(tmp_path: Path, moment: str, offered: int) -> None:
+def test_a_save_that_is_killed_around_its_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, offered: int
+) -> None:
     path = models.write(tmp_path, models.CHAIN)
 
     def work() -> None:
@@ -151,7 +151,7 @@ def test_a_save_that_is_killed_around_its_rename(tmp_path: Path, moment: str, of
 
         document = Document.open(path, journaled=True)
         document.apply("rename_node", scope=[], node="first", name="one")
-        os.replace = die
+        monkeypatch.setattr(os, "replace", die)
         save(document)
 
     killed_after(work)
