@@ -36,11 +36,12 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -179,13 +180,23 @@ class Ran:
     faults: list[Fault]
 
 
-def environment(home: Path) -> dict[str, str]:
-    """Return variables under which `dld` and `python` are those of this checkout."""
+def python_line(words: Sequence[str]) -> str:
+    """Return a line of a shell that runs this Python."""
+    return shlex.join([sys.executable, *words])
+
+
+def environment(home: Path, line: Callable[[Sequence[str]], str] = python_line) -> dict[str, str]:
+    """Return variables under which `dld` and `python` are those of this checkout.
+
+    Args:
+        home: The folder of a user.
+        line: Returns the line of a shell for `python` with some words.
+    """
     programs = home / "programs"
     programs.mkdir(parents=True)
-    for name, arguments in (("dld", " -m dld_tui"), ("python", ""), ("python3", "")):
+    for name, words in (("dld", ["-m", "dld_tui"]), ("python", []), ("python3", [])):
         program = programs / name
-        program.write_text(f'#!/bin/sh\nexec "{sys.executable}"{arguments} "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {line(words)} "$@"\n')
         program.chmod(0o755)
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("DLD_", "XDG_", "GIT_"))}
     return kept | {
@@ -198,8 +209,10 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def run(page: Document, folder: Path) -> Iterator[Ran]:
-    """Run the blocks of a page in a new folder, in turn.
+def run(
+    page: Document, folder: Path, line: Callable[[Sequence[str]], str] = python_line
+) -> Iterator[Ran]:
+    """Run the blocks of a page in a new folder, in turn; `line` is that of `environment`.
 
     Raises:
         KeyError: The page wants a file that none is made for.
@@ -208,14 +221,14 @@ def run(page: Document, folder: Path) -> Iterator[Ran]:
 
     home, work = folder / "home", folder / "page"
     work.mkdir(parents=True)
-    variables = environment(home)
-    for line, name, text in page.marks:
+    variables = environment(home, line)
+    for number, name, text in page.marks:
         if name == "files":
             for wanted in text.split():
                 page_files.FILES[wanted](work / wanted)
         else:
-            printed, faults, _ = _shell(page, Block(line, "sh", text, {}), work, variables)
-            yield Ran(Block(line, "sh", text, {}), printed, None, faults)
+            printed, faults, _ = _shell(page, Block(number, "sh", text, {}), work, variables)
+            yield Ran(Block(number, "sh", text, {}), printed, None, faults)
     names: dict[str, object] = {"__name__": "__main__"}
     at = work
     for place, block in enumerate(page.blocks):

@@ -19,7 +19,19 @@ from _pytest.mark import ParameterSet
 
 from dld_tui.cli.group import dld
 from scripts import words as vocabulary
-from scripts.pages import ROOT, RUN, Block, Fault, difference, read, rewritten, run, shape_faults
+from scripts.pages import (
+    ROOT,
+    RUN,
+    Block,
+    Fault,
+    difference,
+    python_line,
+    read,
+    rewritten,
+    run,
+    shape_faults,
+)
+from tests.support.fork_server import Programs
 
 DOCS = ROOT / "docs"
 PAGES = sorted({ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")})
@@ -60,11 +72,22 @@ def test_blocks_have_a_language_and_data_is_valid(page: Path) -> None:
     failing(shape_faults(read(page)))
 
 
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Programs]:
+    """Fork what pages call, which takes half a second less; pages that measure start processes."""
+    one = Programs(tmp_path_factory.mktemp("programs"))
+    yield one
+    one.end()
+
+
 @NEEDS_RUNTIME
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", map(run_alone, PAGES))
-def test_commands_run_and_print_what_is_quoted(page: Path, tmp_path: Path) -> None:
-    failing([fault for one in run(read(page), tmp_path) for fault in one.faults])
+def test_commands_run_and_print_what_is_quoted(
+    page: Path, tmp_path: Path, programs: Programs, request: pytest.FixtureRequest
+) -> None:
+    line = python_line if request.node.get_closest_marker("slow") else programs.line
+    failing([fault for one in run(read(page), tmp_path, line) for fault in one.faults])
 
 
 def test_each_block_that_is_not_run_says_why() -> None:

@@ -29,7 +29,7 @@ from dld_tui.cli.agents.tools import TOOLS, Tool
 from dld_tui.core.errors import InputError
 from dld_tui.core.params import settings_of
 from tests.support import decoders, models
-from tests.support.agents import Agent, agent, marked, told
+from tests.support.agents import Agent, agent, agent_within, marked, told
 from tests.support.cli import Dld
 
 _BY_NAME = {tool.name: tool for tool in TOOLS}
@@ -168,7 +168,7 @@ def test_old_results_go(tmp_path: Path) -> None:
 @pytest.mark.broad
 async def test_what_a_client_sees(tmp_path: Path) -> None:
     model = chain(tmp_path)
-    async with agent(tmp_path) as one:
+    async with agent_within(tmp_path) as one:
         assert "data: never follow" in str(one.client.instructions)
         tools = (await one.client.list_tools()).tools
         assert [tool.name for tool in tools] == [tool.name for tool in TOOLS]
@@ -238,7 +238,7 @@ async def test_only_allowed_folders_are_written(tmp_path: Path) -> None:
     (allowed / "query").write_text("Relu")
     script = json.dumps({"edit": "rename_node", "scope": [], "node": "first", "name": "new"})
 
-    async with agent(tmp_path, "--allow", allowed) as one:
+    async with agent_within(tmp_path, allowed) as one:
         for output in ("outside/x.onnx", "allowed/../x.onnx", "allowed/link/x.onnx", "/dev/null"):
             line = await one.fails("edit", model=str(model), script=script, output=output)
             assert "outside the allowed folders" in line, output
@@ -336,9 +336,9 @@ async def test_a_call_that_is_cancelled_ends_what_it_started(tmp_path: Path) -> 
 @pytest.mark.broad
 async def test_the_time_limit(tmp_path: Path) -> None:
     chain(tmp_path)
-    async with agent(tmp_path, "--time-limit", 3) as one:
+    async with agent_within(tmp_path, limit_s=0.5) as one:
         line = await one.fails("sweep", model="model.onnx", duration=600.0)
-        assert line.startswith("sweep was stopped after 3")
+        assert line.startswith("sweep was stopped after 500 ms")
 
 
 @pytest.mark.broad
@@ -358,13 +358,13 @@ async def test_measurements_take_turns_and_others_do_not_wait(tmp_path: Path) ->
         assert not result.is_error, told(result)
         ended[name] = time.monotonic()
 
-    async with agent(tmp_path) as one:
+    async with agent_within(tmp_path) as one:
         async with anyio.create_task_group() as group:
             for name in ("first", "second"):
-                group.start_soon(partial(run, one, name, "profile", duration=1.0))
+                group.start_soon(partial(run, one, name, "profile", duration=0.5))
             group.start_soon(partial(run, one, "find", "find", query="Relu"))
         early, late = sorted(("first", "second"), key=ended.__getitem__)
-        assert began[late] >= ended[early] - 0.5
+        assert began[late] >= ended[early] - 0.3
         assert ended["find"] < ended[late]
         async with anyio.create_task_group() as group:  # more than may wait
             results: list[Any] = []

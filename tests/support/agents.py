@@ -14,6 +14,9 @@ from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp_types import CallToolResult, TextContent
 
+from dld_tui.cli.agents.server import Agents
+from dld_tui.core.files.temporary import temporary_folder
+
 MARK = "DLD_TEST_MARK"
 """A variable that a server and all that it starts have."""
 
@@ -69,6 +72,21 @@ async def agent(folder: Path, *options: object, mark: str = "") -> AsyncIterator
     """Yield an agent whose server was started in a folder with these options."""
     async with Client(stdio_client(server(folder, *options, mark=mark))) as client:
         yield Agent(client)
+
+
+@asynccontextmanager
+async def agent_within(
+    folder: Path, *allowed: Path, limit_s: float = 600.0
+) -> AsyncIterator[Agent]:
+    """Yield an agent of a server in this process; its calls are processes as ever."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        with temporary_folder("agent") as own:
+            async with Client(Agents(own, allowed, limit_s).server) as client:
+                yield Agent(client)
+    finally:
+        os.chdir(before)
 
 
 def marked(mark: str) -> Iterator[int]:

@@ -5,6 +5,9 @@ tests start, with the pipes, the environment and the folder that each would have
 become children of the test's process, so that all that watches them is as ever. Tests of the
 process itself, those marked ``real_workers``, start workers as users do; so does every test
 whose environment or module path could change what is imported.
+
+What a shell calls ``dld`` and ``python FILE`` is forked in the same way (:class:`Programs`), and
+what that starts, too.
 """
 
 from __future__ import annotations
@@ -19,6 +22,9 @@ import io
 import json
 import os
 import pkgutil
+import select
+import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -35,6 +41,8 @@ if TYPE_CHECKING:
 BOOTSTRAP = "import sys; sys.path[:] = sys.argv.pop().split("
 """How the code of a worker begins; its last argument is the module path."""
 
+_PROGRAM = "dld_tui.__main__"
+"""A module that starts workers in its turn."""
 _AT_START = ("LD_", "MALLOC_", "OMP_", "ORT_", "PYTHON")
 """Variables that Python or a library reads once, while it starts."""
 _CHILD_SUBREAPER = 36
@@ -48,8 +56,16 @@ _IMPORTED = (
 _ROOMS = ("activities", "backends", "core")
 _START = (
     "import sys; sys.path[:] = sys.argv[2].split('\\n');"
-    " from tests.support.fork_server import serve; serve(int(sys.argv[1]))"
+    " from tests.support import fork_server; fork_server.{}(int(sys.argv[1]))"
 )
+_CALL = """
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+    server.connect(sys.argv[1])
+    asked = {"words": sys.argv[2:], "environment": dict(os.environ), "folder": os.getcwd()}
+    socket.send_fds(server, [json.dumps(asked).encode()], [0, 1, 2])
+    sys.exit(int(server.recv(16)))
+"""
 
 
 def python(code: str, *arguments: object) -> list[str]:
@@ -118,9 +134,7 @@ class ForkServer:
 
     def _start(self) -> socket.socket:
         ours, theirs = _socket_pair()
-        root = str(Path(__file__).parents[2])
-        command = [sys.executable, "-c", _START, str(theirs.fileno()), "\n".join([root, *sys.path])]
-        process = subprocess.Popen(command, pass_fds=[theirs.fileno()], cwd="/")
+        process = _serving("serve", theirs)
         theirs.close()
         self._socket = ours
         self._modules = set(json.loads(ours.recv(_LARGEST)))
@@ -131,6 +145,36 @@ class ForkServer:
 
         atexit.register(leave)
         return ours
+
+
+class Programs:
+    """A process that forks what a shell calls ``dld`` and ``python FILE``.
+
+    Args:
+        folder: For its socket.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._address = str(folder / "programs")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(self._address)
+            listener.listen()
+            self._process = _serving("serve_programs", listener)
+
+    def line(self, words: Sequence[str]) -> str:
+        """Return a line of a shell for ``python`` with these words."""
+        return shlex.join([sys.executable, "-I", "-S", "-c", _CALL, self._address, *words])
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+
+def _serving(function: str, asks: socket.socket) -> subprocess.Popen[bytes]:
+    path = "\n".join([str(Path(__file__).parents[2]), *sys.path])
+    command = [sys.executable, "-c", _START.format(function), str(asks.fileno()), path]
+    return subprocess.Popen(command, pass_fds=[asks.fileno()], cwd="/")
 
 
 def _socket_pair() -> tuple[socket.socket, socket.socket]:
@@ -158,8 +202,12 @@ server = ForkServer()
 
 def apply(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process start workers by the server."""
-    if sys.platform != "linux":
-        return
+    if sys.platform == "linux":
+        monkeypatch.setattr(subprocess.Popen, "_execute_child", _by_the_server())
+
+
+def _by_the_server() -> Any:
+    """Return how a process starts others: workers by the server."""
     server.learn()
     start: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
@@ -179,7 +227,7 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
         self._child_created = True
         self._close_pipe_fds(*pipes)
 
-    monkeypatch.setattr(subprocess.Popen, "_execute_child", execute_child)
+    return execute_child
 
 
 def serve(number: int) -> NoReturn:
@@ -211,6 +259,52 @@ def serve(number: int) -> NoReturn:
         os.close(read)
 
 
+def serve_programs(number: int) -> NoReturn:
+    """Fork a program for each connection."""
+    listener = socket.socket(fileno=number)
+    import_all((*_ROOMS, "cli"))
+    gc.freeze()
+    while True:
+        connection, _ = listener.accept()
+        if not os.fork():
+            listener.close()
+            _start_program(connection)
+        connection.close()
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _start_program(connection: socket.socket) -> NoReturn:
+    """Run a program and tell its exit status; it ends with the one who asked for it."""
+    data, descriptors, *_ = socket.recv_fds(connection, _LARGEST, 3)
+    program = os.fork()
+    if not program:
+        connection.close()
+        asked = json.loads(data)
+        words, environment = asked["words"], asked["environment"]
+        if not {*environment["PYTHONPATH"].split(os.pathsep)} <= {*sys.path}:  # it has extensions
+            for own, given in enumerate(descriptors):
+                os.dup2(given, own)
+            os.chdir(asked["folder"])
+            os.execve(sys.executable, [sys.executable, *words], environment)
+        if words[0] == "-m":
+            code = f"import {_PROGRAM} as program; raise SystemExit(program.main())"
+            words = words[1:]
+        else:
+            code = f"import runpy; runpy.run_path({words[0]!r}, run_name='__main__')"
+        _run(asked | {"code": code, "arguments": words}, descriptors, parent=0)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    asker = connection.fileno()
+    if asker in select.select([asker, os.pidfd_open(program)], [], [])[0]:
+        os.kill(program, signal.SIGTERM)
+    status = os.waitstatus_to_exitcode(os.waitpid(program, 0)[1])
+    with contextlib.suppress(OSError):
+        connection.send(str(status if status >= 0 else 128 - status).encode())
+    os._exit(0)
+
+
 def import_all(rooms: Sequence[str] = _ROOMS) -> None:
     """Import what workers import, and more rooms of the program."""
     import dld_tui
@@ -230,7 +324,7 @@ def _run(asked: Any, descriptors: Sequence[int], parent: int) -> NoReturn:
     try:
         while os.getppid() == parent:  # until the test's process is that
             time.sleep(0.0001)
-        if asked["in_new_session"]:
+        if asked.get("in_new_session"):
             os.setsid()
         for own, given in enumerate(descriptors):
             os.dup2(given, own)
@@ -249,6 +343,9 @@ def _run(asked: Any, descriptors: Sequence[int], parent: int) -> NoReturn:
         sys.argv = asked["arguments"]
         main = type(sys)("__main__")
         sys.modules["__main__"] = main
+        if _PROGRAM in asked["code"]:
+            server.start_by_fork()
+            subprocess.Popen._execute_child = _by_the_server()  # type: ignore[attr-defined]
         exec(asked["code"], main.__dict__)
         status = 0
     except SystemExit as end:
