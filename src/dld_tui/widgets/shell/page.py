@@ -312,6 +312,23 @@ class CommandScreen(_Base):
         if size != self._size:
             super()._screen_resized(size)
 
+    def _update_focus_styles(
+        self, focused: Widget | None = None, blurred: Widget | None = None
+    ) -> None:
+        """Give new styles to the frames around what has the focus and what had it.
+
+        Textual gives them to everything in these frames, which is a whole form for a step to its
+        next field; here no style depends on whether something around it has the focus.
+        """
+        around = {
+            widget
+            for moved in (focused, blurred)
+            if moved is not None
+            for widget in moved.ancestors_with_self
+            if widget._has_focus_within
+        }
+        self.app.stylesheet.update_nodes(around, animate=True)
+
     def hold_paint(self, seconds: float) -> None:
         """Paint nothing for a while, or until :meth:`release_paint`: what was there stays.
 
@@ -567,8 +584,8 @@ class Page(CommandScreen, Screen[None]):
 
     def crumb(self, text: str) -> None:
         """Show where in the model the cursor is, at the right of the keys."""
-        if self.is_mounted:
-            self.query_one(KeyBar).crumb = text
+        for bar in self.query(KeyBar):
+            bar.crumb = text
 
     def on_screen_resume(self, event: Any) -> None:
         """Draw the tabs as they are now."""
