@@ -234,13 +234,16 @@ def serve(number: int) -> NoReturn:
     """Fork a worker for each message, until nobody asks any more."""
     connection = socket.socket(fileno=number)
     import_all()
-    gc.freeze()
+    prepare()
     modules = {name.partition(".")[0] for name in sys.modules} - {"tests", "__main__"}
     connection.send(json.dumps(sorted(modules)).encode())
     while True:
         data, descriptors, *_ = socket.recv_fds(connection, _LARGEST, 3)
         if not data:
             os._exit(0)
+        asked = json.loads(data)
+        if _PROGRAM in asked["code"]:
+            import_all(("cli",))
         read, write = os.pipe()
         between = os.fork()
         if not between:
@@ -251,7 +254,7 @@ def serve(number: int) -> NoReturn:
             os.close(read)
             os.close(write)
             connection.close()
-            _run(json.loads(data), descriptors, parent)
+            _run(asked, descriptors, parent)
         for descriptor in (write, *descriptors):
             os.close(descriptor)
         os.waitpid(between, 0)  # now the worker is a child of the test's process
@@ -259,11 +262,21 @@ def serve(number: int) -> NoReturn:
         os.close(read)
 
 
+def prepare() -> None:
+    """Learn the operators of onnx, as each worker would; its calls need no further fork."""
+    from dld_tui.core.model.operators import native, registry
+    from tests.support import quick_forks
+
+    registry.onnx_operators()
+    native.compute = quick_forks.compute  # type: ignore[attr-defined]
+    gc.freeze()
+
+
 def serve_programs(number: int) -> NoReturn:
     """Fork a program for each connection."""
     listener = socket.socket(fileno=number)
     import_all((*_ROOMS, "cli"))
-    gc.freeze()
+    prepare()
     while True:
         connection, _ = listener.accept()
         if not os.fork():

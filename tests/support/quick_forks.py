@@ -7,11 +7,13 @@ Tests of what onnx may do to a process, or of what it takes too long for, are ma
 from __future__ import annotations
 
 from collections.abc import Callable
-
-import pytest
+from typing import TYPE_CHECKING
 
 from dld_tui.core.model.operators import native
 from dld_tui.core.process.child import LimitError, Limits, RefusedError, says_no_memory
+
+if TYPE_CHECKING:
+    import pytest
 
 
 def apply(monkeypatch: pytest.MonkeyPatch) -> None:
