@@ -102,6 +102,19 @@ def test_an_operator_set_more_is_not_taken(simplified: Simplified) -> None:
     assert "com.microsoft" in str(result["notes"])
 
 
+@pytest.mark.usefixtures("replaces_all")
+def test_what_folds_into_more_than_the_threshold_is_not_taken(simplified: Simplified) -> None:
+    """Weights that the model has already count nothing, however large they are."""
+    folded = SMALLEST.replace(" w ", " v ").replace("x, w", "x, v")
+    result, after = simplified({"Polygraphy": folded, "onnxslim": SMALLER}, threshold=0.0)
+    assert operators(after) == operators(models.parse(SMALLER))
+    result, after = simplified({"Polygraphy": folded}, threshold=0.0)
+    assert operators(after) == ["Identity", "Mul", "Identity"]
+    assert "it folds v, which takes 16 B" in "".join(result["notes"])
+    _, after = simplified({"Polygraphy": folded}, threshold=1.0)
+    assert operators(after) == ["Mul"]
+
+
 def test_unverified_results_are_taken_on_demand_only(simplified: Simplified) -> None:
     assert operators(simplified({"onnxslim": WRONG}, verify=False)[1]) == ["Add"]
 

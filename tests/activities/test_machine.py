@@ -114,7 +114,8 @@ def test_wrong_values_of_an_engine_are_a_failure(trt: Any) -> None:
 
 
 def test_a_step_that_needs_another(trt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    errors: dict[str, DldError] = {"build": ActivityError("it broke", hint="mend it")}
+    whole = ActivityError("it broke", where="m.onnx", hint="mend it", details="9" * 9999)
+    errors: dict[str, DldError] = {"build": whole}
 
     def ask(self: Any, activity: str, **settings: Any) -> Generator[Progress, None, Any]:
         if error := errors.get(activity):
@@ -122,8 +123,14 @@ def test_a_step_that_needs_another(trt: Any, monkeypatch: pytest.MonkeyPatch) ->
         return (yield from here(self, activity, **settings))
 
     monkeypatch.setattr(selftest._Bench, "ask", ask)
-    states = [step.status for step in tried(backend="tensorrt").rows]
-    assert states == [FAILED, *[SKIPPED] * 5]
+    first, *rest = tried(backend="tensorrt").rows
+    assert (first.status, first.detail, first.fix) == (FAILED, "m.onnx: it broke", "mend it")
+    assert set(first.log) == {"9"}
+    assert len(first.log) < 9999, "its end is enough"
+    assert [step.status for step in rest] == [SKIPPED] * 5
+    errors["build"] = ActivityError("it broke")
+    first = tried(backend="tensorrt").rows[0]
+    assert (first.detail, first.fix, first.log) == ("it broke", "", "")
     errors["build"] = UnavailableError("no library", hint="install it")
     result = tried(backend="tensorrt")
     assert {step.status for step in result.rows} == {UNAVAILABLE}
@@ -136,7 +143,7 @@ def test_a_result_that_is_none_is_a_failure_with_its_traceback(
 ) -> None:
     monkeypatch.setattr(selftest._Bench, "_build", lambda self: iter(int("x") for _ in "x"))
     step = tried(backend="tensorrt").rows[0]
-    assert (step.status, step.detail[:21]) == (FAILED, "unexpected ValueError")
+    assert (step.status, step.detail[:21], step.fix) == (FAILED, "unexpected ValueError", "")
     assert "Traceback" in step.log
 
 

@@ -59,7 +59,7 @@ def test_the_installed_provider_is_asked_and_others_go_by_their_tables(tmp_path:
     assert {provider.name for provider in result.providers} >= {one.name for one in tables()}
     cpu = of(result, "CPU")
     assert (cpu.basis, cpu.taken, cpu.total, cpu.partitions) == (Basis.ASKED, 6, 6, 1)
-    assert cpu.date == "", "only tables have one"
+    assert (cpu.date, cpu.url) == ("", ""), "only tables have them"
     assert cpu.share == 1.0
     qnn = of(result, "QNN")
     assert (qnn.basis, qnn.taken) == (Basis.TABLE, 0)

@@ -176,6 +176,14 @@ def test_what_does_not_fit_is_refused(asked: dict[str, Any], why: str, tmp_path:
         sweep(write(tmp_path, PICKY), **asked)
 
 
+def test_dimensions_that_there_are_stand_beside_one_that_is_not(tmp_path: Path) -> None:
+    fixed = PICKY.replace("[N, K]", "[2, 2]")
+    for text, named in ((PICKY, "There are K, N"), (fixed, "There are none: all of its sizes")):
+        with pytest.raises(UsageError) as caught:
+            sweep(write(tmp_path, text), dim=("Z=1,2",))
+        assert str(caught.value.hint).startswith(named)
+
+
 @needs_onnxruntime(31)
 def test_the_memory_of_a_point_is_that_of_its_pass(
     tmp_path: Path, turns: Callable[[Turn], None]
@@ -233,6 +241,7 @@ def test_a_precision_that_does_not_hold_the_values_is_a_cell(
     assert told["model"] == ""
     assert told["fp16"]
     text = WEIGHTS.replace("float[", "float16[").replace("0.5, -0.25, 1.0, 0.125", "1, 2, 3, 4")
+    text = text.replace("}>", "}, float16[4] u = {1, 2, 3, 4}, float[3] v = {1, 2, 3}>")
     half = write(tmp_path, text)
     with pytest.raises(ActivityError, match="most of its weights are float16"):
         sweep(half, precision="fp32", batch="1")

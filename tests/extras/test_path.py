@@ -282,6 +282,7 @@ def test_all_time_counts_for_a_node_and_no_path_is_longer(tmp_path: Path) -> Non
     for before, after in pairwise(on_path):
         assert before in {makers[name].ref for name in reads[after] if name in makers}
     assert found.path_ms == pytest.approx(sum(node.ms for node in found.path))
+    assert not found.unsized, "all sizes are known"
 
     def longest(node: str) -> float:
         before = [longest(makers[name].ref) for name in reads[node] if name in makers]

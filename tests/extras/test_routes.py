@@ -20,7 +20,7 @@ from dld_tui.core.events import Finished, Progress
 from dld_tui.core.params import from_json
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
-from dld_tui.extras.routes import job
+from dld_tui.extras.routes import job, pages
 from dld_tui.extras.routes.job import Request, run
 from dld_tui.extras.routes.pages import reasons
 from dld_tui.extras.routes.search import (
@@ -210,6 +210,10 @@ def test_the_fastest_right_route_wins_and_its_engine_is_kept(
     assert "copy_ppg=off" in result.command
     assert "-copy_ppg=off is faster than the default" in " ".join(search_lines(result))
     assert trial_table(result).rows[0] == result.best
+    shown = pages.page(result, {})
+    assert shown.loaded is not None
+    assert shown.loaded.summary == tuple(search_lines(result))
+    assert shown.loaded.rows.rows == trial_table(result).rows
     assert fake.cuda.live == 0
     assert not list((tmp_path / "cache" / "route-search").glob("*"))
 

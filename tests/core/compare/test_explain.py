@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from typing import Any
 
@@ -87,6 +88,24 @@ def test_a_machine_four_times_slower_is_one_finding() -> None:
     notes = [column.shown_text(row) for column in table.columns if column.key == "remark"
              for row in table.rows]  # fmt: skip
     assert sorted(notes) == ["", *["common"] * 15]
+
+
+def test_a_row_whose_noise_reaches_the_common_factor_follows_it() -> None:
+    """Its own ratio is too low or too high, and the interval of it is not."""
+
+    def uneven(low: float, high: float, slow: int) -> list[float]:
+        times = [*noisy(0.02 * low, 5, 50 - slow), *noisy(0.02 * high, 6, slow)]
+        random.Random(1).shuffle(times)
+        return times
+
+    short = {"low": uneven(2, 5, 40), "high": uneven(4, 9, 44), "far": uneven(1, 2, 40)}
+    base = [timed(f"x{at}", noisy(1.0, at)) for at in range(15)]
+    base += [timed(name, noisy(0.02, at)) for at, name in enumerate(short, 16)]
+    slow = [timed(f"x{at}", noisy(3.5 + 0.1 * at, 50 + at)) for at in range(15)]
+    slow += [timed(name, times) for name, times in short.items()]
+    found = Comparison([subject(*base), subject(*slow)])
+    follows = {row.key: found.follows(row, 1) for row in found.rows()}
+    assert [name for name, does in follows.items() if not does] == ["far"]
 
 
 def test_a_setting_may_be_the_common_cause() -> None:

@@ -255,10 +255,19 @@ def test_a_computation_gives_its_result_of_any_size() -> None:
     assert compute(lambda: data, ANY) == data
 
 
-def test_a_computation_that_fails() -> None:
+def test_a_computation_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> bytes:
         raise ValueError("ä no")
 
+    def no_fork() -> int:
+        raise BlockingIOError
+
+    before = os.listdir("/proc/self/fd")
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fork", no_fork)
+        with pytest.raises(BlockingIOError):
+            compute(fail, ANY)
+    assert os.listdir("/proc/self/fd") == before
     with pytest.raises(RefusedError, match=r"^ä no$"):
         compute(fail, ANY)
     with pytest.raises(CrashError, match=r"^it ends the process \(SIGSEGV\)$"):

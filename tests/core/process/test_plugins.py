@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from importlib import metadata
 from pathlib import Path
 
@@ -72,6 +73,23 @@ def test_the_first_of_two_versions_on_the_path_counts(
     assert [tuple(point) for point in entry_points("numbers")] == [
         ("two", "other_package:TWO", "other-package")
     ]
+
+
+@pytest.mark.usefixtures("package")
+def test_what_is_no_package_with_entry_points_hides_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = tmp_path / "first"
+    for name in ("a.py", "b-1.dist-info", "c-1.dist-info", "C-2.egg-info", "d-1.dist-info"):
+        (first / name).mkdir(parents=True)
+    for name in ("c-1.dist-info", "C-2.egg-info", "d-1.dist-info"):
+        text = f"[dld_tui.numbers]\n{name[:3]} = other:X\n"
+        (first / name / "entry_points.txt").write_text(text)
+    listed = os.listdir  # in no order of its own
+    monkeypatch.setattr("os.listdir", lambda at: sorted(listed(at), key=str.lower))
+    monkeypatch.setattr("sys.path", [str(tmp_path / "gone"), str(first), str(tmp_path)])
+    found = [point.name for point in entry_points("numbers")]
+    assert found == ["absent", "c-1", "d-1", "one", "raises", "text"]
 
 
 def test_ours_are_those_of_importlib_metadata() -> None:

@@ -78,7 +78,11 @@ def test_a_report_is_told_alone_and_beside_its_model(
     lines = preview(str(path), "REPORT", never).lines
     assert ("takes", figure) in lines
     assert (("", "stopped before its end") in lines) is not is_whole
-    beside = dict(preview(str(model), "ONNX", never, [str(other), str(path)]).lines)
+    spoiled = tmp_path / "spoiled.dldprof"  # the newest of the model, and damaged since
+    make_report(spoiled, model=model)
+    spoiled.write_bytes(spoiled.read_bytes()[:100])
+    reports = [str(other), str(spoiled), str(path)]
+    beside = dict(preview(str(model), "ONNX", never, reports).lines)
     assert beside["profile"] == f"{figure}, just now: r.dldprof"
 
 

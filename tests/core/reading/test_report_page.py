@@ -15,6 +15,7 @@ from dld_tui.core.report.records import GpuEvent, Layer, NodeLink
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
 from tests.support.browser import dom_after
+from tests.support.profiles import start_report
 from tests.support.report_files import HOSTILE, layer, make_nested_report, make_report, writer
 from tests.support.work import steps_in
 
@@ -82,6 +83,28 @@ def test_the_figures_are_those_of_the_report(tmp_path: Path) -> None:
         assert "made by a test" in made
         assert "clocks.locked" in made
         assert report_page(report) == made
+
+
+def test_what_was_recorded_is_told_as_people_read_it(tmp_path: Path) -> None:
+    told = {
+        "bytes": (2000, "size", "2 kB"), "moved_bytes": (10, "moved", "10 B"),
+        "kilobytes": (10, "kilobytes", "10"), "mtime_ns": (10**18, "modified", "2001-09-09"),
+        "took_ns": (5_000_000, "took_ms", "5.000"), "ratio": (0.25, "ratio", "0.25"),
+        "yes": (True, "yes", "yes"), "no": (False, "no", "no"),
+        "names": (["a", 2], "names", "a, 2"),
+        "some": ([{}], "some", "[{}]"), "inner": ({"bytes": 10}, "inner.bytes", "10 B"),
+        "text": ("t", "text", "t"), "none": (None, "", ""), "nothing": ("", "", ""),
+        "empty": ([], "", ""), "input_shapes": ({"x": [1]}, "", ""),
+    }  # fmt: skip
+    settings = {name: value for name, (value, *_) in told.items()}
+    made = start_report(tmp_path / "r.dldprof", settings=settings)
+    made.finish()
+    with Report.open(made.path) as report:
+        page = report_page(report)
+    (section,) = re.findall(r"<h2[^>]*>Settings</h2>(.*?)</section>", page, re.S)
+    rows = dict(re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', section))
+    expected = {name: text for _, name, text in told.values() if name}
+    assert rows | {"modified": rows["modified"][:10]} == expected
 
 
 def test_a_report_without_anything_measured_is_a_page(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.report.formats.chrome_trace import trace_lines, write_trace
 from dld_tui.core.report.records import GpuEvent, PassState
 from dld_tui.core.report.report import Report, open_report
+from tests.support.profiles import start_report
 from tests.support.report_files import HOSTILE, layer, make_report, writer
 
 
@@ -62,6 +63,18 @@ def test_passes_layers_streams_and_counters(gpu_report: Path) -> None:
     # The counters' clock is a second ahead of the passes'.
     assert samples[0]["ts"] == pytest.approx(100)
     assert sum(e["args"]["value"] for e in samples) == pytest.approx(sum(range(50)))
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_samples_are_where_they_were_taken(count: int, tmp_path: Path) -> None:
+    made = start_report(tmp_path / "r.dldprof")
+    counter = made.add_counter("sm", "SM active", "%", 100.0, "cupti-pm")
+    made.add_counter_samples(counter, [(500.0 + 4 * n, 7.0 + n) for n in range(count)])
+    made.finish()
+    with Report.open(made.path) as report:
+        events = json.loads("\n".join(trace_lines(report)))["traceEvents"]
+    samples = [(event["ts"], event["args"]["value"]) for event in of(events, ph="C")]
+    assert samples == [(500 + 2 * n, 7 + n) for n in range(count)]
 
 
 def test_what_was_written_reads_back(gpu_report: Path, tmp_path: Path) -> None:

@@ -69,10 +69,13 @@ def test_of_several_runs_the_last_counts(path: Path) -> None:
         which = "the last complete one" if cut else "the last"
         assert warnings == [f"the profile is of 2 runs: {which} is shown"]
     # In one list, each run begins with its count.
-    write(path, [*ROWS, {"count": 7}, row("new", 7.0, 1.0, 100.0)])
+    wrong = [row("negative", -1.0, -1.0, 0.0), row("contradicts", 1.0, 9.0, 0.0), *ROWS[1:]]
+    write(path, [*ROWS, *wrong, {"count": 7}, row("new", 7.0, 1.0, 100.0)])
     with open_report(path) as report:
         assert [layer.name for layer in report.layers] == ["new"]
         assert report.environment == {"iterations": 7}
+        warnings = [note.text for note in report.notes if note.kind == "warning"]
+    assert warnings == ["the profile is of 2 runs: the last is shown"]
 
 
 def test_unsound_rows_are_left_out_and_counted(tmp_path: Path) -> None:

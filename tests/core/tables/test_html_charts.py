@@ -45,6 +45,10 @@ def test_a_histogram_counts_every_value_once() -> None:
     beyond = next(text for text in texts if " more above " in text)
     assert sum(counted) + int(beyond.split()[0]) == 901
     assert f"median {statistics.median(values):.4g} ms" in texts
+    assert "ms" in texts, "the axis has its unit"
+    few, many = ([1.0] * count + [50.0] for count in (198, 199))
+    assert " more above " not in histogram(few, []), "199 values have no 99.5th percentile"
+    assert "1 more above " in histogram(many, [])
 
 
 @pytest.mark.parametrize("values", [[], [1.0], [float("nan"), 2.0]])

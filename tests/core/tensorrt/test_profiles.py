@@ -118,6 +118,12 @@ def test_what_has_no_range_is_guessed_and_told(tmp_path: Path) -> None:
     (remark,) = (one for one in found.remarks if one.startswith("Input image"))
     assert "image → 2x3x224x224 (guessed: height and width 224" in remark
     assert "--opt-shapes image:2x3x224x224" in remark
+    # What is given, or has no range, stands before what is guessed.
+    text = TWO.replace("(float[N, 3, H, H] image", "(float[2] f, float[N, 3, H, H] image")
+    given = settings(opt_shapes=("image:4x3x8x8",))
+    assert ranges_for(opened(text, tmp_path), given) == [
+        {"image": same(4, 3, 8, 8), "other": same(4, 4)}
+    ]
     told = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=("image:4x3x8x8",)))
     assert (told.guess, told.remarks) == (None, [])
 

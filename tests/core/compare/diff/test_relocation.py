@@ -162,6 +162,28 @@ def test_all_names_differ(tmp_path: Path, name: str) -> None:
     assert numbered(found) == numbered(plain)
 
 
+def test_a_function_that_the_target_does_not_have_hides_no_other(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+    m (float[4] x) => (float[4] y) { [one] a = f.One(x) [two] b = f.Two(a) y = f.Three(b) }
+    """ + "".join(
+        f'<domain: "f", opset_import: ["" : 18]> {name} (p) => (q) {{ [{name}] h = Abs(p)'
+        f" [end] q = {last}(h) }}"
+        for name, last in (("One", "Neg"), ("Two", "Exp"), ("Three", "Sin"))
+    )
+    base, target = models.parse(text), models.parse(text)
+    del target.functions[1]
+    target.graph.node[1].CopyFrom(onnx.helper.make_node("Exp", ["a"], ["b"], "two"))
+    line: dict[str, JSON]
+    for function in target.functions:
+        function.node[0].name = "begin"
+        line = {"edit": "rename_node", "scope": [f"function f:{function.name}"],
+                "node": function.name, "name": "found"}  # fmt: skip
+        _, found, result = both(tmp_path, base, target, [line])
+        assert not result.refused
+        names = {one.name: one.node[0].name for one in found.functions}
+        assert [name for name in names if names[name] == "found"] == [function.name]
+
+
 def test_shifted_names(tmp_path: Path) -> None:
     """The name is there, but it is that of another node, as after a new export."""
     base = models.parse(models.CHAIN)

@@ -242,6 +242,17 @@ def test_what_is_about_an_engine_without_its_layers(tmp_path: Path) -> None:
         assert [layer.name for layer in open_plan(one).layers] == ["a"]
 
 
+def test_of_two_logs_the_first_counts(tmp_path: Path) -> None:
+    path = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}])
+    assert open_plan(path).log is None
+    for name, option in (("build", "--fp16"), ("profile", "--int8")):
+        log = tmp_path / f"net.{name}.log"
+        log.write_text(f"&&&& RUNNING TensorRT.trtexec [TensorRT v100300] # trtexec {option}\n")
+        plan = open_plan(path)
+        assert plan.log is not None
+        assert (plan.log.command, plan.files["log"]) == (f"trtexec {option}", str(log))
+
+
 def test_mere_names_have_types_and_the_terminals_that_are_certain(tmp_path: Path) -> None:
     path = tmp_path / "names.graph.json"
     path.write_text(
