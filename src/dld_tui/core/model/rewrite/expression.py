@@ -17,7 +17,8 @@ import math
 import operator
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -290,7 +291,7 @@ class Reader:
             raise UsageError(f"the text has more than {MOST_CHARACTERS:,} characters")
         self.text = text
         self.at = 0
-        self.depth = 0
+        self._depth = 0
 
     def space(self) -> None:
         """Go on to the next character that says something."""
@@ -374,11 +375,14 @@ class Reader:
         if not self.is_done:
             raise self.error("this is not expected")
 
-    def deeper(self) -> None:
-        """Note that a bracket was opened; whoever calls it takes one off `depth` later."""
-        self.depth += 1
-        if self.depth > MOST_DEPTH:
+    @contextmanager
+    def deeper(self) -> Iterator[None]:
+        """Read what is in a bracket, or behind a sign that may follow itself."""
+        self._depth += 1
+        if self._depth > MOST_DEPTH:
             raise self.error(f"brackets are nested more than {MOST_DEPTH} deep")
+        yield
+        self._depth -= 1
 
     def error(self, message: str) -> UsageError:
         """Return an error that says where in the text it is."""
@@ -496,9 +500,8 @@ class _Parser:
     def _negated(self) -> Work:
         if not self._keyword("not"):
             return self._comparison()
-        self._reader.deeper()
-        inner = self._negated()
-        self._reader.depth -= 1
+        with self._reader.deeper():
+            inner = self._negated()
 
         def negated(names: Names) -> Any:
             value = truth(inner(names))
@@ -561,9 +564,8 @@ class _Parser:
 
     def _signed(self) -> Work:
         if self._reader.take("-"):
-            self._reader.deeper()
-            inner = self._signed()
-            self._reader.depth -= 1
+            with self._reader.deeper():
+                inner = self._signed()
             return _calculated(operator.sub, lambda names: 0, inner)
         return self._with_fields(self._atom())
 
@@ -581,20 +583,18 @@ class _Parser:
                 return work
 
     def _nested(self, end: str) -> Work:
-        self._reader.deeper()
-        work = self.either()
-        self._reader.depth -= 1
+        with self._reader.deeper():
+            work = self.either()
         self._reader.expect(end)
         return work
 
     def _list(self, end: str) -> list[Work]:
         items: list[Work] = []
-        self._reader.deeper()
-        while not self._reader.take(end):
-            items.append(self.either())
-            if not self._reader.take(",") and not self._reader.sees(end):
-                raise self._reader.error(f"',' or {end!r} is expected")
-        self._reader.depth -= 1
+        with self._reader.deeper():
+            while not self._reader.take(end):
+                items.append(self.either())
+                if not self._reader.take(",") and not self._reader.sees(end):
+                    raise self._reader.error(f"',' or {end!r} is expected")
         return items
 
     def _atom(self) -> Work:

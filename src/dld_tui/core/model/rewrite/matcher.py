@@ -743,9 +743,7 @@ def _touched(transaction: Transaction) -> tuple[set[Node], set[str]] | None:
                 primitive.new,
             )
             produced.update((primitive.scope, name) for name in names if isinstance(name, str))
-        elif isinstance(primitive, SetList) and primitive.field_name == "metadata_props":
-            continue
-        else:
+        elif not isinstance(primitive, SetList) or primitive.field_name != "metadata_props":
             return None
     if any(node.children for node in nodes):
         return None

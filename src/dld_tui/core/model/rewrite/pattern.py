@@ -453,7 +453,6 @@ class BodyReader:
             if shared:
                 raise reader.error("an operator is expected behind &")
             return self._argument()
-        reader.deeper()
         label = ""
         kinds_match = reader.match(_KINDS)
         assert kinds_match is not None
@@ -472,9 +471,9 @@ class BodyReader:
         may_miss = self._is_pattern and reader.take("?")
         swaps = reader.take("~")
         may_miss = may_miss or (self._is_pattern and reader.take("?"))
-        attributes = self._attributes() if reader.take("<") else ()
-        inputs, more = self._inputs()
-        reader.depth -= 1
+        with reader.deeper():
+            attributes = self._attributes() if reader.take("<") else ()
+            inputs, more = self._inputs()
         if self._is_constant(kinds, inputs, attributes):
             return self._constant_of(attributes)
         if not outputs:
@@ -548,12 +547,11 @@ class BodyReader:
         reader = self._reader
         if reader.take("["):
             items = []
-            reader.deeper()
-            while not reader.take("]"):
-                items.append(self._literal())
-                if not reader.take(",") and not reader.sees("]"):
-                    raise reader.error("',' or ']' is expected")
-            reader.depth -= 1
+            with reader.deeper():
+                while not reader.take("]"):
+                    items.append(self._literal())
+                    if not reader.take(",") and not reader.sees("]"):
+                        raise reader.error("',' or ']' is expected")
             return items
         negative = reader.take("-")
         number = reader.number()
