@@ -112,7 +112,7 @@ def test_a_node_with_subgraphs_is_taken_with_all_in_them(tmp_path: Path, operato
 
 SHAPES = """
 <ir_version: 10, opset_import: ["" : 18]>
-shapes (float[N, 4, 6] x) => (float[N, K] y, int64[3] other)
+shapes (float[N, 4, 6] x, int64[3] fed) => (float[N, K] y, int64[3] other)
 <int64[1] at = {0}, int64[1] rest = {-1}, int64[1] axes = {0}> {
     shape = Shape(x)
     first = Gather(shape, at)
@@ -120,6 +120,11 @@ shapes (float[N, 4, 6] x) => (float[N, K] y, int64[3] other)
     y = Reshape(x, size)
     z = Abs(x)
     other = Neg(shape)
+    beside = Add(shape, fed)
+    half = Cast <to = 10> (beside)
+    halves = Sqrt(half)
+    sum = ReduceSum <keepdims = 0> (fed)
+    mixed = Mul(shape, sum)
 }
 """
 
@@ -129,10 +134,12 @@ def test_shape_computations_are_left_to_the_cpu_as_onnx_runtime_does(tmp_path: P
     with reader_of(tmp_path, SHAPES) as reader:
         cuda = {name: verdict.cause for name, (verdict, _) in told(reader, "CUDA").items()}
         assert {name for name, cause in cuda.items() if cause is Cause.HOST} == {
-            "Gather", "Concat", "Neg",
+            "Gather", "Concat", "Neg", "Add", "Cast",
         }  # fmt: skip
         assert {name for name, cause in cuda.items() if cause is Cause.NONE} == {
             "Shape", "Reshape", "Abs",
+            "Sqrt",  # of float16
+            "ReduceSum", "Mul",  # of nothing that was made on the host, and of what it made
         }  # fmt: skip
 
 

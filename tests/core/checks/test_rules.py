@@ -106,6 +106,16 @@ def loop(model: onnx.ModelProto) -> None:
     model.graph.node[0].input[0] = "b"
 
 
+def ring(count: int) -> Change:
+    """Return a change that adds nodes of which each takes what the one before it makes."""
+
+    def change(model: onnx.ModelProto) -> None:
+        for at in range(count):
+            node(model, "Abs", [f"v{(at - 1) % count}"], [f"v{at}"], f"n{at}")
+
+    return change
+
+
 def huge(model: onnx.ModelProto) -> None:
     for dim in model.graph.input[0].type.tensor_type.shape.dim:
         dim.dim_value = 2**62
@@ -127,6 +137,8 @@ def external(model: onnx.ModelProto, **entries: str) -> None:
 
 CHAIN_CASES: list[tuple[str, str, Change]] = [
     ("graph-cycle", "Graph has a cycle: first -> second -> first", loop),
+    ("graph-cycle", f"cycle: {' -> '.join(f'n{at % 7}' for at in range(8))}", ring(7)),
+    ("graph-cycle", f"cycle: {' -> '.join(f'n{at}' for at in range(8))} -> … (8 nodes)", ring(8)),
     ("unsorted-nodes", "not topologically sorted: second comes before", swap),
     ("undefined-input", "Inputs ghost, phantom have no producer",
      lambda m: m.graph.node.append(oh.make_node("Add", ["ghost", "phantom"], ["dead"], "n"))),

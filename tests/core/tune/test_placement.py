@@ -222,13 +222,14 @@ BLOCKS = """
 net (float[1, 4, 8, 8] x) => (float[1, 4, 8, 8] y)
 <float[4, 4, 3, 3] w0, float[4, 4, 3, 3] w1, float[4, 4, 3, 3] w2, float[4, 4, 1, 1] w3>
 {
+    [k] k3 = Neg(w3)
     [c0] a0 = Conv<pads = [1, 1, 1, 1]>(x, w0)
     [r0] b0 = Relu(a0)
     [c1] a1 = Conv<pads = [1, 1, 1, 1]>(b0, w1)
     [r1] b1 = Relu(a1)
     [c2] a2 = Conv<pads = [1, 1, 1, 1]>(b1, w2)
     [s2] b2 = Sigmoid(a2)
-    [c3] a3 = Conv(b1, w3)
+    [c3] a3 = Conv(b1, k3)
     [sum] y = Add(b2, a3)
 }
 """

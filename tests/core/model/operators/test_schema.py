@@ -58,6 +58,11 @@ def test_code_is_never_wrapped() -> None:
     ]  # fmt: skip
 
 
+def test_a_heading_ends_a_list() -> None:
+    text = wrapped("* item\n# Part\n    x = 1\nEnd.", 40)
+    assert text == ["• item", "", "Part", "", "  x = 1", "", "End."]
+
+
 def test_code_under_a_list_item_is_indented_below_it() -> None:
     assert wrapped("* input:\n        for (;;)\n          x", 40) == [
         "• input:",

@@ -340,6 +340,23 @@ STANDARD: dict[str, Call] = {
 }  # fmt: skip
 
 
+PACKED: list[tuple[list[tuple[int, ...]], tuple[int, ...]]] = [
+    ([(2, 3, 2, 3, 4)], (2, 3, 8)),  # query, keys and values in one
+    ([(2, 3, 8), (2, 5, 2, 2, 6)], (2, 3, 12)),  # keys and values
+]
+
+
+@pytest.mark.parametrize(("given", "made"), PACKED)
+def test_packed_operands_of_attention_which_the_cpu_does_not_take(
+    given: list[tuple[int, ...]], made: tuple[int, ...]
+) -> None:
+    names = [f"x{at}" for at in range(len(given))]
+    node = helper.make_node("MultiHeadAttention", names, ["y"], num_heads=2)
+    rule = rule_of("com.microsoft", "MultiHeadAttention")
+    assert rule is not None
+    assert rule(ShapeCall(node, [*map(Value, given)]))[0].dims == made
+
+
 _CONSTANT = (np.int32, np.int64)
 
 

@@ -216,11 +216,24 @@ def test_each_kind_of_loss_is_told_apart() -> None:
     assert counts([-2, 3, 4], "float32", "float8e8m0") == (1, 0, 1, 0, 0)
 
 
-def test_the_largest_error_is_exact_for_64_bits() -> None:
-    proto = onnx.TensorProto(data_type=onnx.TensorProto.INT64, dims=[2])
-    proto.raw_data = np.array([2**62 + 1, 5], np.int64).tobytes()
-    report = plan_conversion(Tensor(proto, None), "float64")
-    assert (report.rounded, report.max_error) == (1, 1.0)
+@pytest.mark.parametrize(
+    ("values", "source", "target", "error"),
+    [
+        ([2**62 + 1, 5], "int64", "float64", 1.0),  # exact for 64 bits
+        ([2**63 + 2**10, 5], "uint64", "int64", 2.0**64),
+        ([-9, 7], "int64", "int4", 16.0),
+        ([2, 300], "int64", "uint8", 256.0),
+        ([3, 0, 1], "int8", "bool", 2.0),
+        ([1.75, 300.0], "float32", "uint8", 45.0),
+        ([0.25, -0.5], "float64", "float4e2m1", 0.25),
+        ([7, 1], "int8", "int64", 0.0),
+    ],
+)
+def test_the_largest_error_is_told(
+    values: list[float], source: str, target: str, error: float
+) -> None:
+    native = np.array(values, numpy_type(source))
+    assert plan_conversion(tensor_of(native, source), target).max_error == error
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.core.errors import CancelledError, InputError, SaveError
+from dld_tui.core.errors import CancelledError, EditError, InputError, SaveError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.tensors.elements import payload_bytes, require_dtype
 from dld_tui.core.model.tensors.npy import export_npy, import_npy, read_npy_header
@@ -182,3 +182,5 @@ def test_numbers_out_of_a_narrow_type_are_refused(document: Document, tmp_path: 
     np.save(tmp_path / "c.npy", np.array([16], np.uint8))
     with pytest.raises(InputError, match="codes that float4e2m1 does not have"):
         import_npy(document, tmp_path / "c.npy", dtype="float4e2m1")
+    with pytest.raises(EditError, match="real"):
+        import_npy(document, tmp_path / "c.npy", dtype="real")

@@ -237,8 +237,6 @@ def _contrib_default(value: Any) -> AttributeValue:
     """Return a default in the form that models hold: strings are bytes."""
     if isinstance(value, str):
         return value.encode()
-    if isinstance(value, list):
-        return [item.encode() if isinstance(item, str) else item for item in value]
     assert value is None or isinstance(value, (int, float))
     return value
 

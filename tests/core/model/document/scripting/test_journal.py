@@ -194,12 +194,15 @@ def test_a_line_that_is_nested_too_deep_is_refused_and_the_others_are_offered(
     assert (fresh.main.nodes[0].name, fresh.main.nodes[0].outputs) == ("two", ("one",))
 
 
-def test_a_changed_model_and_a_torn_last_line_are_noticed(tmp_path: Path) -> None:
+def test_a_changed_model_is_noticed_and_nothing_behind_a_torn_line_is_offered(
+    tmp_path: Path,
+) -> None:
     path = models.write(tmp_path, models.BRANCHES)
     steps_and_killed(path, "one,two")
     (journal,) = journal_dir().iterdir()
     with journal.open("a") as file:
-        file.write('{"edit": "rename_val')
+        file.write('{"edit": "rename_val\n')
+        file.write('{"edit": "rename_node", "scope": [], "node": "pre", "name": "three"}\n')
     os.utime(path, ns=(1, 1))
     (left,) = crash_journals(path)
     assert not left.matches
