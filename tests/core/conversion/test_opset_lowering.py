@@ -171,6 +171,10 @@ WRITTEN = {
         graph("c = OptionalHasElement(x) a = OptionalGetElement(x) d = Cast<to=1>(c)"
               "y = Add(a, d)", 18), 13,
     ),
+    "many definitions in one body": (
+        graph("v0 = Relu(x) " + " ".join(f"v{n + 1} = HardSwish(v{n})" for n in range(12))
+              + " y = Relu(v12)", 14), 13,
+    ),
     "as many inputs as one likes, in a wider type": (
         graph("c = Cast<to=6>(x) m = Max(c, c, c) y = Cast<to=1>(m)", 13), 11,
     ),

@@ -17,7 +17,7 @@ from dld_tui.core.model.document.scripting.scripts import replay
 from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.edits.model_swap import PresentModel, keep_model
 from dld_tui.core.model.shapes.staleness import Staleness
-from dld_tui.core.model.tensors.payloads import payload_dir, sweep
+from dld_tui.core.model.tensors.payloads import payload_dir, resolve, sweep
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.killed import killed_after
@@ -190,6 +190,14 @@ def test_former_external_data_comes_along_to_another_folder(tmp_path: Path) -> N
     fresh = Document.open(tmp_path / "other" / "m.onnx")
     fresh.apply("replace_model", model=PresentModel(document).keep())
     assert big(fresh) == 1
+
+
+def test_the_present_state_leaves_data_beside_the_file_there(tmp_path: Path) -> None:
+    document = Document.open(weighted(tmp_path, "m.onnx", value=1, external=True))
+    described = PresentModel(document).keep()
+    assert resolve(document, described) == bytes_of(document)
+    nowhere = Document(models.parse(models.CHAIN))
+    assert resolve(nowhere, PresentModel(nowhere).keep()) == bytes_of(nowhere)
 
 
 def test_large_results_are_moved_and_payloads_stay_in_the_file(tmp_path: Path) -> None:

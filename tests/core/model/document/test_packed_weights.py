@@ -190,6 +190,33 @@ g () => (float[12, 8] y) <int64[2] to = {8, -1}> {
     s_row = Squeeze (s)
     y = DequantizeLinear <axis = 1> (turned, s_row)
 }"""
+MOVES: list[tuple[str, list[int]]] = [
+    ("Identity (b)", []), ("Flatten (b)", []), ("Flatten <axis = 2> (b)", []),
+    ("Flatten <axis = -1> (b)", []), ("Squeeze (b)", []), ("Squeeze (b, to)", [0]),
+    ("Squeeze (b, to)", [-1]), ("Unsqueeze (b, to)", [0, -1]), ("Unsqueeze (b, to)", [2, 1]),
+    ("Reshape (b, to)", [0, -1]), ("Reshape (b, to)", [2, 0, -1]),
+    ("Reshape <allowzero = 1> (b, to)", [12, 2]), ("Transpose (b)", []),
+    ("Transpose <perm = [1, 0, 3, 2]> (b)", []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("call", "to"), MOVES)
+def test_levels_in_another_shape(call: str, to: list[int], tmp_path: Path) -> None:
+    text = f"""<ir_version: 10, opset_import: ["" : 21]>
+    g () => (float y) <float s = {{0.5}}> {{ m = {call} y = DequantizeLinear (m, s) }}"""
+    weights = {"b": np.arange(24, dtype=np.int8).reshape(1, 4, 6, 1)}
+    weights |= {"to": np.array(to)} if to else {}
+    path = stored_model(tmp_path / "m.onnx", text.replace("float y", "float[?] y"), weights)
+    made = onnx.load(path)
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    onnx.save(made, path)
+    with closing(Document.open(path)) as document:
+        (weight,) = blocked_weights(document)
+        expected = as_run(path, 0)
+        assert weight.shape == expected.shape
+        np.testing.assert_array_equal(weight.matrix(), expected)
+
+
 SCALES_IN_FEW_BITS = """<ir_version: 10, opset_import: ["" : 21]>
 g () => (float[8, 32] y) {
     scales = DequantizeLinear (s, whole)

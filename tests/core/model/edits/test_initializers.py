@@ -14,7 +14,7 @@ from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import tensor_in
+from tests.support.sessions import tensor_in, type_in
 
 ZEROS: JSON = {"kind": "zeros"}
 THEN: list[JSON] = ["choose:then_branch"]
@@ -44,6 +44,17 @@ def test_names_that_mean_something_are_refused(tmp_path: Path) -> None:
     functions = opened(tmp_path, models.FUNCTIONS)
     with pytest.raises(EditError, match="a function has no initializers"):
         add(functions, "k", ["function local:twice"])
+
+
+@pytest.mark.parametrize(("version", "is_listed"), [(0, False), (3, True), (4, False)])
+def test_before_version_4_of_the_format_it_is_an_input_too(version: int, is_listed: bool) -> None:
+    model = models.parse(models.CHAIN)
+    model.ir_version = version
+    document = Document(model)
+    add(document, "x", dims=[2, 4])  # which is an input already
+    add(document, "fresh", dims=[5, 6])
+    assert document.main.inputs == (("x", "fresh") if is_listed else ("x",))
+    assert type_in(document, "fresh").text == "float32[5, 6]"
 
 
 def test_a_dangling_use_gets_its_source_back(tmp_path: Path) -> None:

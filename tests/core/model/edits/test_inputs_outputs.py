@@ -10,6 +10,7 @@ import pytest
 from dld_tui.core.checks import check
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.edits.inputs_outputs import declare_inputs
 from tests.support import models
 from tests.support.sessions import bytes_of, opened, type_in
 
@@ -47,6 +48,13 @@ def test_value_types(tmp_path: Path) -> None:
     for value in ("a", "x"):
         document.apply("set_value_type", scope=[], value=value, dtype=None, dims=None)
         assert document.main.value_type(value) is None
+
+
+def test_declared_shapes_give_numbers_to_names(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    document.apply("add_input", scope=[], name="z", dtype="int64", dims=["M", "N"])
+    assert declare_inputs(document, {"ghost": (1,), "x": (3, 4), "z": (2, 3)}) == {"N": 3, "M": 2}
+    assert [type_in(document, name).text for name in "xz"] == ["float32[3, 4]", "int64[2, 3]"]
 
 
 def test_function_parameters(tmp_path: Path) -> None:

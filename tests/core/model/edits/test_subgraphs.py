@@ -193,8 +193,10 @@ def test_a_new_list_of_bodies(tmp_path: Path) -> None:
     ):
         with pytest.raises(EditError, match=reason):
             document.apply(edit, scope=[], node="last", attribute="all", **arguments)
-    with pytest.raises(EditError, match="no body 'nothing'"):
-        document.apply("delete_subgraph", scope=[], node="last", attribute="nothing")
+    document.apply("set_attribute", scope=[], node="last", attribute="number", kind="int", value=1)
+    for attribute in ("nothing", "number"):
+        with pytest.raises(EditError, match=f"no body '{attribute}'"):
+            document.apply("delete_subgraph", scope=[], node="last", attribute=attribute)
 
 
 def test_a_header_edited_before_its_body_is_deleted_comes_back_as_it_was(tmp_path: Path) -> None:

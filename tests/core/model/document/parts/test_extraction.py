@@ -15,6 +15,7 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.parts.extraction import (
     Extraction,
     body_at,
+    declare_inferred,
     extract_between,
     extract_body,
     extract_nodes,
@@ -119,6 +120,22 @@ def test_between_values_that_are_named(document: Document, tmp_path: Path) -> No
     model = saved(found, tmp_path)
     assert [info.name for info in model.graph.input] == ["q"]
     same_as_the_whole(model)
+
+
+def test_types_that_are_inferred_later_are_declared(document: Document) -> None:
+    found = extract_between(document, document.main, ["left", "right", "q"], ["j", "r"])
+    assert found.untyped == ["left", "right", "j"]
+    main = found.document.main
+    main.inferred["j"] = main.inferred["r"] = ValueType("float32", (2, 5))
+    declare_inferred(found)
+    assert found.untyped == ["left", "right"]
+    types = {name: main.value_type(name) for name in ("left", "j", "r")}
+    assert types["left"] is None
+    main.inferred.clear()
+    assert [known.text for known in map(main.value_type, ("j", "r")) if known is not None] == [
+        "float32[2, 5]",
+        "float32[2, 4]",  # as it was declared
+    ]
 
 
 def test_value_of_a_node_that_is_needed_for_its_other_output(
