@@ -75,7 +75,8 @@ def test_a_folder_is_opened_by_its_decoder_which_documents_know_nothing_of(tmp_p
 
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"model": {}}', '{"model": {"decoder": {"filename": "../m.onnx"}}}',
-             '{"model": {"decoder": {"filename": 3}}}', "[" * 100_000],
+             '{"model": {"decoder": {"filename": 3}}}', '{"model": {"decoder": {"filename": ""}}}',
+             f'{{"model": {{"decoder": {{"filename": "{"m" * 256}"}}}}}}', "[" * 100_000],
 )  # fmt: skip
 def test_a_configuration_of_another_form_is_an_error(text: str, tmp_path: Path) -> None:
     path = tmp_path / "genai_config.json"

@@ -89,7 +89,7 @@ def read_config(path: Path) -> GenaiConfig:
     name = decoder.get("filename")
     if name is None and stages:  # the stage with the caches
         name = max(stages, key=lambda stage: len(stage.inputs)).file
-    file = path.parent / name if isinstance(name, str) and 0 < len(name) < 256 else None
+    file = path.parent / name if isinstance(name, str) and len(name) < 256 else None
     if file is None or file.parent.resolve() != path.parent.resolve():
         raise InputError("names no decoder of its folder", where=str(path))
     options = data.get("search") if isinstance(data, Mapping) else None

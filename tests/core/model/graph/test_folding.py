@@ -113,7 +113,7 @@ def test_an_empty_graph() -> None:
     assert len(overview.seen()[0]) == 0
 
 
-def residual_network(blocks: int, scope: str = "", shift: bool = False) -> Graph:
+def residual_network(blocks: int, scope: str = "") -> Graph:
     """Return a stem, some residual blocks and a head."""
     links, last = [("Input", "Stem"), ("Stem", "Pool")], "Pool"
     for block in range(blocks):
@@ -151,6 +151,22 @@ def test_blocks_begin_where_name_scopes_do() -> None:
     assert [graph.labels[v] for v in repeat.children[1].vertices] == [
         "Conv", "Relu", "Conv2y", "Add",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("scope", ["layer.", "net/layer.", "net/a/b/"])
+def test_blocks_begin_where_name_scopes_do_behind_what_looks_like_their_end(scope: str) -> None:
+    kinds = ("Conv", "Relu", "Mul", "Add")
+    names = [f"/net/stem/{kind}" for kind in kinds[1:]]
+    names += [f"/{scope}{block}/{kind}" for block in range(5) for kind in kinds]
+    graph = graph_of_links([*itertools.pairwise(names)])
+    graph.labels = [name.rpartition("/")[2] for name in graph.names]
+    _, folds = folded(graph)
+    while not (repeats_here := [fold for fold in folds if fold.count > 1]):
+        folds = [inner for fold in folds for inner in fold.children]
+    (repeat,) = repeats_here
+    assert [graph.names[block.vertices[0]] for block in repeat.children] == [
+        f"/{scope}{block}/Conv" for block in range(5)
+    ]
 
 
 def test_operators_are_counted_for_one_time_of_a_repeat() -> None:

@@ -63,6 +63,19 @@ def test_a_mask_that_is_added_hides_later_tokens_alone(tmp_path: Path) -> None:
     run(path, first)
 
 
+def test_a_mask_of_one_token_after_the_other_has_a_column_more_than_the_cache(
+    tmp_path: Path,
+) -> None:
+    mask = "float[b, 1, 1, kv_length] attention_mask,"
+    text = attention(mask, "masked = Add (scores, attention_mask)", rows="b, 1")
+    path = models.write_weighted(tmp_path, text)
+    first = guess(path)
+    past = first.shapes["past_key"][2]
+    assert past > 1
+    assert first.shapes["attention_mask"] == (1, 1, 1, past + 1)
+    run(path, first)
+
+
 def test_a_mask_as_long_as_the_keys_follows_the_lengths(tmp_path: Path) -> None:
     text = attention(
         "bool[b, 1, s, kv_length] attention_mask,",

@@ -126,6 +126,9 @@ SHIFTED = f"""g (int64[b, s] input_ids, int64[b, s] position_ids) => (float[x, z
     {w("words", 50, 8)} {w("places", 30, 8)}
     two = Constant <value_int = 2> () o = Add (position_ids, two) p = Gather (places, o)
     e = Gather (words, input_ids) y = Add (e, p) }}"""
+STRETCHED = f"""g (float[N, L] x) => (float[a, b] y, float[c] z) {{
+    {w("table", 1, 40)} y = Add (x, table) ax = Constant <value_ints = [1]> () z = Squeeze (x, ax)
+    }}"""
 LINE = f"""g (float[N, 3, 48, W] x) => (float[a, b, c, d] y) {{
     {w("k", 4, 3, 48, 3)} y = Conv (x, k) }}"""
 CALLED = """g (float[N, K] x) => (float[a, b] y) { y = local.fit <n = 24> (x) }
@@ -209,6 +212,7 @@ CASES: list[tuple[str, str, dict[str, tuple[int, ...]]]] = [
     ("shifted", SHIFTED, {"position_ids": (1, 16)}),
     ("free whisper", FREE_WHISPER, {"input_features": (1, 80, 3000)}),
     ("points", POINTS, {"x": (1, 80, 16)}),
+    ("one element stretched where nothing else does", STRETCHED, {"x": (1, 1)}),
     ("line", LINE, {"x": (1, 3, 48, 320)}),
     ("odd pair", ODD_PAIR, {"left": (1, 50), "right": (1, 100)}),
     ("called", CALLED, {"x": (1, 24)}),
