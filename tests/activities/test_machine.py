@@ -47,6 +47,9 @@ def tried(**settings: Any) -> SelfTest:
 def here(
     self: Any, activity: str, **settings: Any
 ) -> Generator[Progress, None, Any]:  # without a process, which knows no fake
+    if activity == "doctor":  # it looks at this machine
+        yield Progress(0)
+        return SimpleNamespace(checks=())
     loaded = registry.load(activity)
     if activity.startswith("profile_"):  # neither is faster when it is warm
         settings = {"duration": 0.05, "warm_up_ms": 5.0, **settings}

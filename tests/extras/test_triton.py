@@ -139,6 +139,13 @@ def test_an_engine(link: bool, dld: Dld, tmp_path: Path, repository: Path) -> No
     assert "at most 6" in dld.fails(
         2, "triton", path, "-o", repository, "--name", "b", "--max-batch", 7
     )
+    # Newer layer information has the sizes of a profile where others have -1.
+    engine(
+        tmp_path, [tensor("x", "INPUT", [4, 3], ProfileInfo=PROFILES), tensor("y", "OUTPUT", [-1])]
+    )
+    dld("triton", path, "-o", repository, "--force")
+    found = read(repository / "net" / "config.pbtxt")
+    assert (found.max_batch_size, tensors(found.input)) == (6, [("x", "TYPE_FP16", [3])])
 
 
 def test_engines_that_differ(dld: Dld, tmp_path: Path, repository: Path) -> None:

@@ -97,8 +97,6 @@ class Fake:
     """What :func:`tests.support.fake_tensorrt_tactics.simulate` makes; None has no tactics."""
     running: Any = None
     """The plan of the engine that computes, for `values`."""
-    computed: Any = None
-    """What was computed last, and its results."""
     layer_ms: dict[str, float] = field(default_factory=dict)
     """Time of a layer; 0.1 ms for those that are not named."""
     cuda: FakeCuda = field(default_factory=FakeCuda)
