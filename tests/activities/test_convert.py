@@ -19,7 +19,7 @@ from tests.support.runtime import session_of
 with_polygraphy = pytest.mark.skipif(
     bool(simplifiers.missing("Polygraphy")), reason="Polygraphy is not installed"
 )
-QUICK: dict[str, Any] = {"measure": False, "shape": ("x:2x4",)}
+SHAPE: dict[str, Any] = {"shape": ("x:2x4",)}
 
 
 def with_weight(folder: Path, values: Any, text: str = LAYERS) -> Path:
@@ -39,13 +39,13 @@ def test_float16_is_tried_and_may_replace_its_own_model(tmp_path: Path, library:
     assert onnx.load(out).graph.initializer[0].data_type == onnx.TensorProto.FLOAT16
     assert result["notes"] == []
     assert {entry for entry in tmp_path.iterdir()} == {path, out}
-    convert("fp16", path, path, library=library, **QUICK)
+    convert("fp16", path, path, library=library, **SHAPE)
     assert onnx.load(path).graph.initializer[0].data_type == onnx.TensorProto.FLOAT16
 
 
 def test_blocked_operators_may_be_separated_by_commas(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    result = convert("fp16", path, tmp_path / "out.onnx", op_block=("Mul,Add",), **QUICK)
+    result = convert("fp16", path, tmp_path / "out.onnx", op_block=("Mul,Add",), **SHAPE)
     assert result["kept"] == {"Add: blocked": 1, "Mul: blocked": 1}
 
 
@@ -63,7 +63,7 @@ def test_float16_of_a_decoder_with_int4_weights_is_good_and_is_called_so(tmp_pat
     (tmp_path / "inputs").mkdir()
     for name, array in feeds.items():
         np.save(tmp_path / "inputs" / f"{name}.npy", array)
-    result = convert("fp16", path, out, inputs=tmp_path / "inputs", measure=False)
+    result = convert("fp16", path, out, inputs=tmp_path / "inputs")
     assert result["values"]["is_good"], result["values"]
 
     halves = {name: value.astype(np.float16) if value.dtype == np.float32 else value
@@ -154,7 +154,7 @@ def test_precisions_are_previewed_and_tensors_listed_without_an_output(tmp_path:
     assert "1 layer in another precision" in str(preview["lines"])
     assert [one["name"] for one in preview["losses"]] == ["w"]
     assert "path" not in preview
-    convert("precisions", path, out, layer_precision=spec, **QUICK)
+    convert("precisions", path, out, layer_precision=spec, **SHAPE)
     assert [node.op_type for node in onnx.load(out).graph.node].count("Cast") == 3
     listed = convert("tensors", model_file(tmp_path), None, list_only=True, filter=("large",))
     assert [one["name"] for one in listed["tensors"]] == ["large"]
@@ -182,9 +182,9 @@ def test_tensors_and_precisions_name_the_node_that_gives_wrong_values(tmp_path: 
     path = with_weight(tmp_path, np.eye(4) * 1e6)  # out of float16's range
     spec = {"layer_precision": ("one:fp16",)}
     for name, settings in (("tensors", {}), ("precisions", spec)):
-        values = convert(name, path, tmp_path / f"{name}.onnx", **settings, **QUICK)["values"]
+        values = convert(name, path, tmp_path / f"{name}.onnx", **settings, **SHAPE)["values"]
         assert (values["is_good"], values["first"]["node"]) == (False, "one")
-    good = convert("tensors", path, tmp_path / "c.onnx", to="float64", **QUICK)
+    good = convert("tensors", path, tmp_path / "c.onnx", to="float64", **SHAPE)
     assert good["values"]["is_good"]
 
 
@@ -193,7 +193,7 @@ def test_repair_keeps_the_operator_where_single_nodes_cannot_be_told(
 ) -> None:
     # 500 times some values, squared, is out of float16's range
     path = with_weight(tmp_path, np.full((4, 4), 500), LAYERS.replace("Relu(a)", "Mul(a, a)"))
-    asked: dict[str, Any] = {"measure": False, "keep_io_types": True}
+    asked: dict[str, Any] = {"keep_io_types": True}
     wrong = convert("fp16", path, tmp_path / "a.onnx", **asked)["values"]
     assert (wrong["is_good"], wrong["first"]["op_type"]) == (False, "Mul")
     monkeypatch.setattr(value_check, "nodes_to_keep", lambda *_: {})

@@ -24,7 +24,7 @@ def converted(path: Path, **settings: Any) -> tuple[dict[str, Any], onnx.ModelPr
     """Convert; return the result, and the model, which onnx's checker takes."""
     out = path.with_name("bf16.onnx")
     out.unlink(missing_ok=True)
-    result = convert("bf16", path, out, measure=False, **settings)
+    result = convert("bf16", path, out, **settings)
     model = onnx.load(out)
     onnx.checker.check_model(model, full_check=True)
     return result, model
@@ -53,7 +53,7 @@ def test_what_overflows_in_float16_does_not_here(tmp_path: Path) -> None:
         <float big = {100000.0}, float small = {0.00001}>
         { [up] a = Mul(x, big) [down] y = Mul(a, small) }""",
     )
-    half = convert("fp16", path, tmp_path / "h.onnx", measure=False)["values"]
+    half = convert("fp16", path, tmp_path / "h.onnx")["values"]
     assert (half["is_good"], half["first"]["node"]) == (False, "up")
     assert converted(path)[0]["values"]["is_good"]
 

@@ -18,7 +18,7 @@ from tests.support.conversions import OLD
 
 
 def convert(path: Path, output: Path, to: int) -> dict[str, Any]:
-    return conversions.convert("opset", path, output, to=to, measure=False)
+    return conversions.convert("opset", path, output, to=to)
 
 
 def test_weights_inside_and_in_data_files_come_along(tmp_path: Path) -> None:

@@ -302,7 +302,7 @@ def test_the_result_is_valid_and_near_and_what_stays_is_told(
     path, out = models.write_weighted(tmp_path, text), tmp_path / "out.onnx"
     is_static = not settings.keys() & {"dynamic", "weights_only"}
     given = {"calibration": sets(tmp_path, *drawn_feeds(path))} if is_static else {}
-    result = convert("quantize", path, out, measure=False, **given, **settings)
+    result = convert("quantize", path, out, **given, **settings)
     model = onnx.load(out)
     onnx.checker.check_model(model)
     assert noise(path, out) < 0.3
@@ -326,7 +326,7 @@ def test_weights_in_bodies_are_quantized_and_verified(tmp_path: Path, is_dynamic
     how: dict[str, Any] = {"dynamic": True}
     if not is_dynamic:
         how = {"calibration": sets(tmp_path, *drawn_feeds(path))}
-    result = convert("quantize", path, out, measure=False, **how)
+    result = convert("quantize", path, out, **how)
     assert result["values"]["is_good"]
     model = onnx.load(out)
     onnx.checker.check_model(model)
@@ -364,7 +364,7 @@ def test_weights_in_constant_nodes_and_sparse_ones_are_quantized_too(tmp_path: P
     model.graph.node.insert(0, held)
     model.opset_import.add(domain="", version=18)  # said twice
     path.write_bytes(model.SerializeToString())
-    result = convert("quantize", path, out, dynamic=True, measure=False)
+    result = convert("quantize", path, out, dynamic=True)
     assert result["notes"] == ["1 Constant node made initializers"]
     assert result["after"]["weights_by_type"]["int8"] >= 16
 
@@ -379,7 +379,7 @@ def test_weights_in_constant_nodes_and_sparse_ones_are_quantized_too(tmp_path: P
     folder = sets(tmp_path, *drawn_feeds(path))
     for name, settings in (("quantize", {"calibration": folder}), ("opset", {"to": 21})):
         made = tmp_path / f"{name}.onnx"
-        convert(name, path, made, measure=False, **settings)
+        convert(name, path, made, **settings)
         assert noise(path, made) < 0.1
         assert not onnx.load(made).graph.sparse_initializer
 
@@ -396,7 +396,7 @@ def test_weights_whose_shape_is_declared_are_quantized(dynamic: bool, tmp_path: 
         )
     onnx.save(model, path)
     given = {} if dynamic else {"calibration": sets(tmp_path, *drawn_feeds(path))}
-    convert("quantize", path, out, dynamic=dynamic, measure=False, **given)
+    convert("quantize", path, out, dynamic=dynamic, **given)
     assert any(weight.data_type in (2, 3) for weight in onnx.load(out).graph.initializer)
 
 
@@ -435,7 +435,7 @@ def test_convolutions_stay_as_they_are_unless_they_are_asked_for(tmp_path: Path)
     path, _ = detector(tmp_path)
     for ops, has_integer in (((), False), (("Conv",), True)):
         out = tmp_path / f"{has_integer}.onnx"
-        result = convert("quantize", path, out, dynamic=True, ops=ops, measure=False)
+        result = convert("quantize", path, out, dynamic=True, ops=ops)
         assert ("ConvInteger" in kinds(out)) == has_integer
         notes = " ".join(result["notes"])
         assert ("convolutions stay in floating point" in notes) != has_integer
@@ -489,7 +489,7 @@ def test_products_that_stay_in_floating_point_are_named(tmp_path: Path, lm_head:
         [head] logits = MatMul(c, t)
     }"""
     path, out = models.write_weighted(tmp_path, text), tmp_path / "o.onnx"
-    settings = {"weights_only": True, "weights": "int4", "measure": False}
+    settings = {"weights_only": True, "weights": "int4"}
     result = convert("quantize", path, out, lm_head=lm_head, **settings)
     named = {node.name: node.op_type for node in onnx.load(out).graph.node}
     assert "MatMulNBits" in named.values()
@@ -529,7 +529,7 @@ def test_a_weight_of_several_products_is_stored_once(
     tmp_path: Path, text: str, stored_as: str
 ) -> None:
     path, out = models.write_weighted(tmp_path, text), tmp_path / "o.onnx"
-    result = convert("quantize", path, out, format=stored_as, measure=False, **BLOCKS)
+    result = convert("quantize", path, out, format=stored_as, **BLOCKS)
     assert result["values"]["is_good"]
     names = [tensor.name for tensor in onnx.load(out).graph.initializer]
     assert len(names) == len(set(names)) == 2, "values and scales, and no weight of 32 bits"
@@ -563,9 +563,7 @@ def test_a_real_model_whose_names_clash(real_files: Path, tmp_path: Path) -> Non
     x = np.random.default_rng(0).uniform(-0.5, 0.5, (1, 43844, 1)).astype(np.float32)
     tensor = numpy_helper.from_array(x, onnx.load(path).graph.input[0].name)
     (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
-    result = convert(
-        "quantize", path, tmp_path / "o.onnx", calibration=folder, method="minmax", measure=False
-    )
+    result = convert("quantize", path, tmp_path / "o.onnx", calibration=folder, method="minmax")
     assert result["values"]["skipped"] == ""
     assert result["after"]["operators"]["QuantizeLinear"] > 100
 
@@ -577,7 +575,7 @@ def test_the_tensors_are_listed_without_calibration(tmp_path: Path) -> None:
     assert points["w"]["kind"] == "weight"
     assert result["lines"][0].startswith(f"{len(points)} tensors quantized for")
     folder = sets(tmp_path, {"x": GOOD})
-    made = convert("quantize", path, tmp_path / "o.onnx", calibration=folder, measure=False)
+    made = convert("quantize", path, tmp_path / "o.onnx", calibration=folder)
     assert made["points"] == result["points"], "what is listed is what is done"
     with pytest.raises(UsageError, match="an output is needed"):
         convert("quantize", path, None, calibration=folder)
@@ -630,7 +628,7 @@ def test_latencies_of_one_result_are_measured_once(tmp_path: Path) -> None:
     text = f"{HEAD} (float[1, 1, 8] x) => (float[1, 1, 8] y) <float[1, 1, 3] w = {{1, 2, 3}}>"
     path = models.write(tmp_path, f"{text} {{ y = Conv <pads = [1, 1]> (x, w) }}")
     with patch.object(verification, "_alternating", wraps=verification._alternating) as measured:
-        result = convert("quantize", path, tmp_path / "o.onnx", dynamic=True)
+        result = convert("quantize", path, tmp_path / "o.onnx", dynamic=True, measure=True)
     assert result["latency_ms"] is not None
     assert measured.call_count == 1
 
@@ -639,7 +637,7 @@ def test_latencies_of_one_result_are_measured_once(tmp_path: Path) -> None:
 @needs_onnxruntime(31)
 def test_products_behind_operators_that_onnx_does_not_know_are_quantized(tmp_path: Path) -> None:
     path, out = decoders.stacked(tmp_path / "m.onnx"), tmp_path / "o.onnx"
-    result = convert("quantize", path, out, dynamic=True, ops=("MatMul",), measure=False)
+    result = convert("quantize", path, out, dynamic=True, ops=("MatMul",))
     assert kinds(out).count("MatMulInteger") == 3
     assert result["values"]["is_good"]
 
@@ -649,7 +647,7 @@ def test_attention_of_the_standard_is_not_taken_for_that_of_com_microsoft(tmp_pa
     standard (float[1, s, 64] x) => (float[1, s, 64] y) <float[64, 64] w>
     { q = MatMul (x, w) y = Attention <q_num_heads = 4, kv_num_heads = 4> (q, x, x) }"""
     path, out = models.write_weighted(tmp_path, text), tmp_path / "o.onnx"
-    assert convert("quantize", path, out, dynamic=True, measure=False)["values"]["is_good"]
+    assert convert("quantize", path, out, dynamic=True)["values"]["is_good"]
     assert {"Attention", "MatMulInteger"} <= {*kinds(out)}
 
 
@@ -662,7 +660,7 @@ def test_a_weight_that_is_no_matrix_keeps_its_node_and_no_other(
     m (float[2, 3, 4] x) => (y, z) <float{[*shape]} stack, float[4, 4] w>
     {{ [odd] y = MatMul (x, stack)  [plain] z = MatMul (x, w) }}"""
     path, out = models.write_weighted(tmp_path, text), tmp_path / "o.onnx"
-    how = {"dynamic": True, "measure": False}
+    how = {"dynamic": True}
     result = convert("quantize", path, out, per_channel=True, **how)
     assert result["notes"] == [
         "1 MatMul node not quantized (odd): its weight is not a matrix: --no-per-channel quantizes"
@@ -699,7 +697,7 @@ def computed_weights(folder: Path) -> Path:
 def test_weights_that_nodes_compute_from_constants_are_quantized(tmp_path: Path) -> None:
     """ONNX Runtime folds them to float32 when it loads the model."""
     path, out = computed_weights(tmp_path), tmp_path / "out.onnx"
-    convert("quantize", path, out, dynamic=True, measure=False)
+    convert("quantize", path, out, dynamic=True)
     made = onnx.load(out).graph.node
     products = {node.name.removesuffix("_quant") for node in made if "Integer" in node.op_type}
     assert products == {"stored", "turned", "cast_back"}
@@ -709,7 +707,7 @@ def test_weights_that_nodes_compute_from_constants_are_quantized(tmp_path: Path)
     assert noise(path, out) < 0.1
 
     out = tmp_path / "excluded.onnx"
-    convert("quantize", path, out, dynamic=True, exclude=("stored",), measure=False)
+    convert("quantize", path, out, dynamic=True, exclude=("stored",))
     made = onnx.load(out).graph.node
     (kept,) = (node for node in made if node.name == "stored")
     assert list(kept.input) == ["x", "wa"]
@@ -726,7 +724,7 @@ def test_advice_to_quantize_names_only_what_the_command_changes(tmp_path: Path) 
     with open_report(report_path) as report:
         layers = [layer for layer in report.layers if is_full_precision(
             layer, convolutions=False, narrow_weights=False) and is_quantizable(layer)]  # fmt: skip
-    convert("quantize", path, out, dynamic=True, measure=False)
+    convert("quantize", path, out, dynamic=True)
     before, after = (
         {node.name for node in onnx.load(one).graph.node if node.op_type == "MatMul"}
         for one in (path, out)

@@ -64,7 +64,7 @@ def simplified(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Simplified:
         monkeypatch.setattr(library_file, "by_library", by_library)
         monkeypatch.setattr(simplifiers, "missing", lambda name: [] if name in made else [name])
         path, out = models.write(tmp_path, text), tmp_path / "out.onnx"
-        result = convert("sanitize", path, out, measure=False, **settings)
+        result = convert("sanitize", path, out, **settings)
         onnx.checker.check_model(onnx.load(out))
         return result, onnx.load(out)
 
@@ -194,7 +194,7 @@ def test_external_data_and_local_functions(tmp_path: Path) -> None:
     model = onnx.load(models.write_weighted(tmp_path, text))
     path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
     onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
-    convert("sanitize", path, out, by="Polygraphy", measure=False)
+    convert("sanitize", path, out, by="Polygraphy")
     with closing(Document.open(path)) as before, closing(Document.open(out)) as after:
         with closing(ValueCheck(before, Question(), SAME)) as check:
             assert check.outputs(after).is_good
@@ -203,7 +203,7 @@ def test_external_data_and_local_functions(tmp_path: Path) -> None:
 
 def test_our_rules_simplify_without_any_library(tmp_path: Path) -> None:
     path, out = models.write(tmp_path, CHAIN), tmp_path / "out.onnx"
-    convert("sanitize", path, out, by="rules", measure=False)
+    convert("sanitize", path, out, by="rules")
     assert operators(onnx.load(out)) == ["Mul"]
 
 

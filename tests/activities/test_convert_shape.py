@@ -21,7 +21,7 @@ FIXED = f"""{HEAD} (float[2, 3, 4] x, float[4] z) => (float[2, 12] y, float[4] q
 
 def convert(folder: Path, text: str, *dims: str, **settings: Any) -> tuple[Any, onnx.ModelProto]:
     path, out = models.write(folder, text), folder / "out.onnx"
-    result = conversions.convert("shape", path, out, dim=dims, measure=False, **settings)
+    result = conversions.convert("shape", path, out, dim=dims, **settings)
     return result, onnx.load(out)
 
 
