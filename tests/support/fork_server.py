@@ -95,14 +95,17 @@ class ForkServer:
             return False
         if not str(command[2]).startswith(BOOTSTRAP) or _at_start(environment) != self._environment:
             return False
-        added = [folder for folder in command[-1].split("\n") if folder not in self._path]
-        return not any(self._hides(Path(folder)) for folder in added)
+        return not any(map(self._hides, command[-1].split("\n")))
 
-    def _hides(self, folder: Path) -> bool:
+    def _hides(self, folder: str) -> bool:
         """Return whether a folder has another one of the modules that are imported already."""
+        if folder in self._path:
+            return False
         self._started()
-        names = {entry.name.split(".")[0] for entry in folder.iterdir()} if folder.is_dir() else {}
-        return not self._modules.isdisjoint(names)
+        # Libraries add folders of theirs to the path, here as there.
+        if folder in self._path or not Path(folder).is_dir():
+            return False
+        return not self._modules.isdisjoint(name.split(".")[0] for name in os.listdir(folder))
 
     def fork(self, asked: Mapping[str, Any], descriptors: Sequence[int]) -> int:
         """Start a worker and return the number of its process, a child of this one."""
@@ -129,15 +132,19 @@ class ForkServer:
             ours.close()
             serve(theirs.detach())
         theirs.close()
-        self._socket = ours
-        self._modules = set(json.loads(ours.recv(_LARGEST)))
+        self._learn(ours)
+
+    def _learn(self, connection: socket.socket) -> None:
+        self._socket = connection
+        modules, path = json.loads(connection.recv(_LARGEST))
+        self._modules = set(modules)
+        self._path += path
 
     def _start(self) -> socket.socket:
         ours, theirs = _socket_pair()
         process = _serving("serve", theirs)
         theirs.close()
-        self._socket = ours
-        self._modules = set(json.loads(ours.recv(_LARGEST)))
+        self._learn(ours)
 
         def leave() -> None:
             ours.close()
@@ -236,7 +243,7 @@ def serve(number: int) -> NoReturn:
     import_all()
     prepare()
     modules = {name.partition(".")[0] for name in sys.modules} - {"tests", "__main__"}
-    connection.send(json.dumps(sorted(modules)).encode())
+    connection.send(json.dumps([sorted(modules), sys.path]).encode())
     while True:
         data, descriptors, *_ = socket.recv_fds(connection, _LARGEST, 3)
         if not data:
@@ -264,11 +271,13 @@ def serve(number: int) -> NoReturn:
 
 def prepare() -> None:
     """Learn the operators of onnx, as each worker would; its calls need no further fork."""
+    from dld_tui.backends.conversion import verification
     from dld_tui.core.model.operators import native, registry
     from tests.support import quick_forks
 
     registry.onnx_operators()
     native.compute = quick_forks.compute  # type: ignore[attr-defined]
+    verification._MOST = 10  # passes that are timed of a result: how long they take is not tested
     gc.freeze()
 
 
