@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dld_tui.backends.onnxruntime.contest import Contestant
+from dld_tui.backends.onnxruntime.contest import Contestant, first_item, repeated
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from tests.support import models
 
@@ -36,3 +36,16 @@ def test_bound_outputs_are_those_of_each_set(
     assert [
         {name: value.tolist() for name, value in found.items()} for found in contestant.outputs()
     ] == [{"sum": [k + 2, k + 1], "difference": [k - 2, 1 - k]} for k in range(3)]
+
+
+def test_the_first_of_several_items_is_the_item() -> None:
+    item = {"a": np.array([[1, 2]]), "b": np.array([[3], [4]]), "c": np.array(5)}
+    grown = {"a": (3, 2), "b": (2, 3)}
+    many = repeated(item, grown, 3)
+    assert {name: value.tolist() for name, value in many.items()} == {
+        "a": [[1, 2], [1, 2], [1, 2]], "b": [[3, 3, 3], [4, 4, 4]], "c": 5,
+    }  # fmt: skip
+    cut = first_item(many, item)
+    assert {name: value.tolist() for name, value in cut.items()} == {
+        name: value.tolist() for name, value in item.items()
+    }

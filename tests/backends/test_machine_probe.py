@@ -96,8 +96,13 @@ def test_a_container_without_tools_and_files_gets_one_line_each(tmp_path: Path) 
     assert {name: check.state for name, check in checks.items()} == dict.fromkeys(
         ("release", "power mode", "clocks"), WEAK
     )
+    assert checks["release"].found == "unknown: /etc/nv_tegra_release is odd"
     assert "no nvpmodel in this container" in checks["power mode"].found
     assert all("outside of the container" in check.fix for check in checks.values())
+    board = place(tmp_path / "board", BOARDS["Nano"])
+    (tmp_path / "board/etc/nv_tegra_release").unlink()
+    release = checks_of(board)["release"]
+    assert release.found == "unknown: no /etc/nv_tegra_release here"
 
     (tmp_path / ".dockerenv").unlink()
     checks = checks_of(Jetson(tmp_path, answers()))

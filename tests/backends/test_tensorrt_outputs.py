@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from array import array
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,18 @@ def test_shapes_that_data_decide_and_types_of_all_kinds(trt: Any) -> None:
     assert found["where"].tolist() == [[1, 3, 4]]
     assert found["y"].tolist() == [0, 0, 0, -(1 << 40), 2]
     assert (found["c"].dtype, found["c"].tolist()) == (ml_dtypes.bfloat16, [1.5, -2])
+
+
+def test_the_timer_makes_passes_until_its_time(trt: Any) -> None:
+    with (
+        tensorrt_outputs.EngineRun(library_of(trt), built(trt)) as run,
+        run.clients(1, {"image": image(1)}, {"image": (1, 3, 4, 4)}, 0) as (timer,),
+    ):
+        durations = array("q", bytes(8 * 10))
+        assert timer(0, durations, 4, time.perf_counter_ns() + 10**12) == 4
+        assert all(duration > 0 for duration in durations[:4])
+        assert not any(durations[4:])
+        assert timer(4, durations, 10, 0) == 1
 
 
 def test_an_engine_with_smaller_integers_takes_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,8 +75,13 @@ def test_a_command_that_refuses_shows_how_it_is_called(dld: Dld, words: tuple[st
         option for option in command.params
         if isinstance(option, click.Option) and not (option.is_flag or option.multiple)
     ]  # fmt: skip
+    many = [
+        option.opts[-1] for option in command.params
+        if isinstance(option, click.Option) and option.multiple
+    ]  # fmt: skip
     for option in single[:3]:
-        error = dld.fails(2, *words, option.opts[-1], "1", option.opts[-1], "1")
+        before = [word for name in many[:1] for word in (name, "a=1", name, "b=1")]
+        error = dld.fails(2, *words, *before, option.opts[-1], "1", option.opts[-1], "1")
         assert f"{option.opts[0]} is given 2 times" in error
 
 

@@ -145,6 +145,11 @@ _TEXTS = {
     "text.dldprof": "SQLite format 3\0 and then nothing",
     "cut.json": '{"Layers": [{"Name": "a", "LayerType": "kg',
     "trtexec.log": engine_files.LOG,
+    "errors.log": "&&&& RUNNING TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx\n"
+    "[05/07/2022-06:13:09] [E] [TRT] 10: [optimizer.cpp::computeCosts::3728] Error Code 10:"
+    " Internal Error (Could not find any implementation for node {ForeignNode[/a/Conv...]}.)\n"
+    + "".join(f"[05/07/2022-06:13:09] [E] [TRT] error {number}\n" for number in range(2, 13))
+    + "&&&& FAILED TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx\n",
     "run.log": "&&&& RUNNING TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx --fp16\n"
     "[05/07/2022-06:13:09] [E] [TRT] no tactic\n"
     "&&&& FAILED TensorRT.trtexec [TensorRT v8203] # trtexec --onnx=m.onnx --fp16\n",

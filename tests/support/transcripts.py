@@ -1,10 +1,10 @@
 """Transcripts of commands: ``tests/transcripts/*.txt`` hold command lines and all that they print.
 
-A file is run from its beginning to its end in one folder. ``$ dld …`` is a command, ``$ cat FILE``
-prints a file; below it stands what it prints, on standard error behind ``2> ``, then ``= STATUS``
-where that is not 0. The version of ONNX Runtime is written as 1.x, times of the clock as TIME.
-Lines ``## …`` before a command say what it shows. Files that a command names are made by
-:mod:`tests.support.transcript_files`.
+A file is run from its beginning to its end in one folder. ``$ dld …`` is a command; behind
+``COLUMNS=80``, it prints to a terminal of that width. ``$ cat FILE`` prints a file. Below it stands
+what it prints, on standard error behind ``2> ``, then ``= STATUS`` where that is not 0. The version
+of ONNX Runtime is written as 1.x, times of the clock as TIME. Lines ``## …`` before a command say
+what it shows. Files that a command names are made by :mod:`tests.support.transcript_files`.
 ``pytest tests/cli/test_transcripts.py --write-transcripts`` writes what is printed now, to be read
 as a diff.
 """
@@ -17,7 +17,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import onnxruntime
+import pytest
 
+from dld_tui.cli import output
 from tests.support.cli import Dld
 from tests.support.transcript_files import FILES
 
@@ -25,7 +27,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 _VERSION = re.compile("|".join(map(re.escape, (onnxruntime.__version__, "1.31.1"))))
 """The version of ONNX Runtime here, and the one that reports of tests name."""
-_ABOUT, _COMMAND, _ERROR, _STATUS = "## ", "$ ", "2> ", "= "
+_ABOUT, _COMMAND, _ERROR, _STATUS, _WIDTH = "## ", "$ ", "2> ", "= ", "COLUMNS="
 
 
 def written(path: Path, dld: Dld, folder: Path) -> str:
@@ -55,12 +57,16 @@ def _printed(words: list[str], dld: Dld) -> Iterator[str]:
     for name in (word.removeprefix("@") for word in words):
         if name in FILES and not Path(name).exists():
             FILES[name](Path(name))
-    program, *arguments = words
+    width, program, *arguments = words if words[0].startswith(_WIDTH) else ["", *words]
     if program == "cat":
         yield from (line.rstrip() for line in Path(arguments[0]).read_text().splitlines())
         return
     assert program == "dld", words
-    outcome = dld(*arguments)
+    with pytest.MonkeyPatch.context() as patch:
+        if width:
+            patch.setenv("COLUMNS", width.removeprefix(_WIDTH))
+            patch.setattr(output, "is_terminal", lambda stream: True)
+        outcome = dld(*arguments)
     yield from (line.rstrip() for line in outcome.out.splitlines())
     yield from (_ERROR + line for line in outcome.err.splitlines())
     if outcome.status:

@@ -260,6 +260,35 @@ def test_what_a_probe_tells_is_not_believed_blindly(answer: dict[str, object], s
         machine_from(answer, "box")
 
 
+def test_what_a_probe_tells_is_the_machine() -> None:
+    told = {
+        "python": [3, 10, 12], "executable": "/usr/bin/python3", "root": "/x",
+        "machine": "aarch64", "system": "Linux", "libc": ["glibc", "2.35"], "host": "orin",
+        "here": "/", "writable": True, "package": False, "gpu": True, "free": None, "ready": None,
+        "environments": ["py3.10-cpu", "../x"], "virtual": None,
+    }  # fmt: skip
+    bare = machine(environments=("py3.10-cpu",))
+    assert machine_from(told, "box") == bare
+    more: dict[str, Any] = {"free": 7, "ready": "/x/venv/bin/python", "virtual": "/home/me/venv"}
+    assert machine_from(told | more, "box") == replace(bare, **more)
+
+
+@pytest.mark.parametrize(
+    ("changes", "bad"),
+    [
+        ({"package": True}, {}),
+        ({"package": True, "free": 1 << 40}, {}),
+        ({}, {"worker": MISSING}),
+        ({"free": 1}, {"worker": MISSING, "disk": BROKEN}),
+        ({"package": True, "writable": False}, {"folder": BROKEN}),
+    ],
+)
+def test_what_a_machine_lacks(changes: dict[str, Any], bad: dict[str, str]) -> None:
+    checks = {check.name: check for check in deploy.machine_checks(machine(**changes))}
+    assert {name: one.state for name, one in checks.items() if one.state not in (GOOD, "")} == bad
+    assert all(checks[name].fix for name in bad if name != "worker")
+
+
 def test_the_probe_runs_on_every_old_python() -> None:
     assert "f'" not in bootstrap.PROBE
     assert 'f"' not in bootstrap.PROBE

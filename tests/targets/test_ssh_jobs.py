@@ -15,6 +15,7 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import RequestData
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import bootstrap
+from dld_tui.targets.ssh import job as ssh_job
 from dld_tui.targets.ssh.results import JobsStore, new_id
 from tests.support.jobs import is_running, wait_until
 from tests.support.slow_line import SlowLine
@@ -178,6 +179,22 @@ def test_events_and_the_result_come_as_from_this_machine(connection: Connection)
     with target.start("fake", script(["finish"])) as second:
         second.result()
     assert second.bytes_sent < 10_000
+
+
+def test_a_target_waits_until_its_lines_are_read(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ssh_job, "_MOST_UNREAD_BYTES", 0)
+    monkeypatch.setattr(ssh_job, "_TICK_S", 0.01)
+    lines = [f"line {number}" for number in range(20)]
+    steps = script(*(["print", f"{line}\n"] for line in lines), ["finish"])
+    job = target_of(connection).start("fake", steps)
+    seen = []
+    for event in job.events():
+        seen.append(event)
+        assert sum(isinstance(waiting, Log) for waiting, _ in job._ready) <= 1
+    assert [event.text for event in seen if isinstance(event, Log)][-20:] == lines
+    assert isinstance(seen[-1], Finished)
 
 
 @pytest.mark.parametrize(

@@ -247,6 +247,8 @@ def test_an_agent_holds_the_key(
         assert "the agent holds no key" in str(refused(link(agent)))
         subprocess.run(["ssh-add", "-q", str(sshd.user_key)], check=True)
         assert says(link(agent)) == "here"
+        passed_on = 'echo "${SSH_AUTH_SOCK-none}"'
+        assert says(link(agent), "sh", "-c", passed_on) == "none", "keys are for this machine alone"
         # A key that the agent holds needs no passphrase, even when its file wants one.
         closed = make_key(tmp_path / "closed", "secret")
         sshd.allow(closed)

@@ -529,8 +529,11 @@ supervisor.flush = flush_and_tell
     told = supervised(tmp_path, command, flush_and_tell)
     assert told == ["out 0", "pipe 0", "r 0", "sub 0"]
     assert (tmp_path / "events").read_bytes().startswith(b'x{"code": 0')
+    assert (tmp_path / "out/sub/r").read_text() == "r\n"
 
 
 def test_a_worker_that_closes_its_outputs_and_stays_is_killed(tmp_path: Path) -> None:
-    supervised(tmp_path, ["sh", "-c", "exec >&- 2>&-; sleep 600"], "supervisor.ASK_S = 0.1")
+    code = f"echo half > {tmp_path}/out/r; exec >&- 2>&-; sleep 600"
+    supervised(tmp_path, ["sh", "-c", code], "supervisor.ASK_S = 0.1")
     assert b'x{"code": -9' in (tmp_path / "events").read_bytes()
+    assert not (tmp_path / "out").exists()

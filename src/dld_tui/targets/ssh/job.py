@@ -165,7 +165,7 @@ class SshJob(Job):
                 if not self._ready:
                     return
                 event, size = self._ready.popleft()
-            self._unread -= size
+                self._unread -= size
             yield event
 
     def cancel(self) -> None:
