@@ -33,9 +33,8 @@ from dld_tui.screens.results.table import (
     of_startup,
 )
 from tests.oracles.page_text import number, shows
-from tests.support import models
+from tests.support.pages import running
 from tests.support.tui import flat_text, rows_of
-from tests.support.workspace import opened
 
 SIZES = ((120, 35), (80, 24))
 UNITS = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}
@@ -48,30 +47,26 @@ def result_of(run: Any, request: Any) -> Any:
     return last.result
 
 
-async def said(
-    make: Any, result: Any, tmp_path: Path, keys: list[str]
-) -> tuple[str, Any, Any, list[str]]:
+async def said(make: Any, result: Any, keys: list[str]) -> tuple[str, Any, Any, list[str]]:
     """Open the page of a result; return its sentences, its document, what it draws, and rows.
 
     Args:
         make: Returns the page.
         result: Of the activity.
-        tmp_path: For the model under the page.
         keys: What rows of the table begin with, in order.
     """
-    values, page, rows = {"model": "m.onnx"}, None, list[str]()
-    for size in SIZES:
-        async with opened(models.write(tmp_path, models.CHAIN), size) as session:
-            page = make(result, values)
-            assert isinstance(page, TableResult)
-            session.app.add_page(page)
-            await session.settle()
-            await session.until(lambda: keys[0] in session.text)
-            if size == SIZES[0]:
-                flat = flat_text(session.app)
-                for line in page.result.summary:
-                    assert "".join(line.split()) in flat
-            drawn = [row.strip("┃▌ ") for row in rows_of(session.app) if row.startswith("┃")]
+    rows = list[str]()
+    page = make(result, {"model": "m.onnx"})
+    assert isinstance(page, TableResult)
+    async with running(size=SIZES[0]) as run:
+        await run.open(page)
+        await run.shows(keys[0])
+        for line in page.result.summary:
+            assert "".join(line.split()) in flat_text(run.app)
+        for size in SIZES:
+            await run.pilot.resize_terminal(*size)
+            await run.shows(keys[0])
+            drawn = [row.strip("┃▌ ") for row in rows_of(run.app) if row.startswith("┃")]
             below = [row for row in drawn[1:] if row]  # the titles
             starts = [row.split(" ")[0] for row in below]
             rows = rows or below
@@ -80,7 +75,6 @@ async def said(
                 begin, _, end = start.rpartition("…")
                 assert key.startswith(begin)
                 assert end in key
-    assert page is not None
     return "\n".join(page.result.summary), encode(result), page.result, rows
 
 
@@ -112,7 +106,7 @@ async def test_memory(tmp_path: Path) -> None:
     [path, _] = write_demo_models(tmp_path)
     result = result_of(memory.run, memory.Request(path))
     keys = [one.name for one in result.alive]
-    text, document, page, rows = await said(of_memory, result, tmp_path, keys)
+    text, document, page, rows = await said(of_memory, result, keys)
     for name, value in (
         ("weights", document["weights"]),
         ("activations", document["peak"]),
@@ -144,7 +138,7 @@ async def test_startup(tmp_path: Path) -> None:
     [path, _] = write_demo_models(tmp_path)
     result = result_of(startup.run, startup.Request(path, repeats=3))
     keys = [node.node for node in result.nodes]
-    text, document, _, _ = await said(of_startup, result, tmp_path, keys)
+    text, document, _, _ = await said(of_startup, result, keys)
     stages = document["stages"]
     assert shows(found(r"session takes ([\d.,]+) ms", text)[0], document["session_ms"])
     assert shows(found(r"first pass ([\d.,]+) ms", text)[0], document["first_ms"])
@@ -169,7 +163,7 @@ async def test_load(tmp_path: Path) -> None:
     [path, _] = write_demo_models(tmp_path)
     result = result_of(load.run, load.Request(path, clients="1,2", duration=0.5))
     keys = [str(point.clients) for point in result.points]
-    text, document, page, rows = await said(of_load, result, tmp_path, keys)
+    text, document, page, rows = await said(of_load, result, keys)
     points = document["points"]
     for point in points:
         assert point["throughput"] == pytest.approx(point["requests"] / point["seconds"])
@@ -208,7 +202,7 @@ async def test_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(profile_onnxruntime.run(request))
     result = result_of(path_job.run, path_job.Request(Path("r")))
     keys = [one.node for one in result.path]
-    text, document, page, rows = await said(of_path, result, tmp_path, keys)
+    text, document, page, rows = await said(of_path, result, keys)
     longest, work = found(r"longest path takes ([\d.,]+) of ([\d.,]+) ms", text)
     assert shows(longest, sum(one["ms"] for one in document["path"]))
     assert shows(work, document["work_ms"])
@@ -239,7 +233,7 @@ async def test_gate(ratios: tuple[float, ...], tmp_path: Path) -> None:
         for ms, by, (old, new) in zip(base, ratios, nodes, strict=True)
     ]
     result = Gate(versions=gate_result("a.onnx", "b.onnx", pairs))
-    text, whole, page, rows = await said(of_gate, result, tmp_path, ["end to end"])
+    text, whole, page, rows = await said(of_gate, result, ["end to end"])
     document = whole["versions"]
     row = document["end_to_end"]
     before, after, change, low, high, runs = found(
@@ -274,7 +268,7 @@ async def test_placement(tmp_path: Path) -> None:
         "net.onnx", "ONNX Runtime", decisions, ("m0", "a0"), SLOWER, "", FASTER, "SNR 40 dB",
         "snr=30", "o.onnx", True, 9, 60.0,
     )  # fmt: skip
-    text, document, page, rows = await said(of_placement, result, tmp_path, ["Conv,", "MatMul,"])
+    text, document, page, rows = await said(of_placement, result, ["Conv,", "MatMul,"])
     speedup, low, high, quantized, regions, before, after = found(
         r"([\d.]+)× faster \(([\d.]+) to ([\d.]+)\) with (\d+) of (\d+) regions quantized: "
         r"([\d.]+) → ([\d.]+) ms", text,

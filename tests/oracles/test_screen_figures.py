@@ -45,11 +45,13 @@ async def check(path: Path) -> None:
         layers = report.layers
         lengths = {run.index: run.duration_us / 1000 for run in report.passes}
     check_preview(preview(str(path), "REPORT", lambda: False), document)
-    for size in (LARGE, SMALL):
-        async with opened(path, size) as (_, screen):
+    async with opened(path, LARGE) as (pilot, screen):
+        check_charts(screen.query_one(ChartPane), document, facts)
+        check_table(screen, document)
+        for size in (LARGE, SMALL):
+            await pilot.resize_terminal(*size)
+            await pilot.press("1")
             check_answer(text_of(screen.query_one(AnswerText)), document)
-            check_charts(screen.query_one(ChartPane), document, facts)
-            check_table(screen, document)
             if timeline(screen).region.area:
                 check_timeline(str(timeline(screen).border_title), lengths)
     for layer in layers:

@@ -233,9 +233,9 @@ async def test_what_a_page_that_is_not_filled_cannot_do_is_said(folder: Path) ->
         assert "this page is not there yet" in session.text
 
 
-FEW = ("report", "form tune", "initializers")
-"""The pages that are walked every time."""
-SIZES = ((60, 15), (40, 15), (300, 90))
+FEW = ("report", "initializers")
+"""The pages that are walked every time; forms are in `test_forms.py`."""
+SIZES = ((40, 15), (300, 90))
 NAMES = [
     pytest.param(name, id=name, marks=() if name in FEW else pytest.mark.slow)
     for name in (*OVER, *TABS)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
-from dld_tui.screens.results.plan import PlanScreen
+from dld_tui.screens.results.plan import PlanScreen, narrowings
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.graph.state import GraphView
@@ -52,6 +53,11 @@ async def test_limits_of_the_filter_know_bytes_and_findings(engine: Path) -> Non
         assert [layer.index for layer in pane.shown_layers()] == [2]
         pane.set_filter("findings>0")
         assert 2 in {layer.index for layer in pane.shown_layers()}
+        items, filters = narrowings(pane.all_layers)
+        at = [str(item.key) for item in items if "finding" in str(item.key)]
+        assert [filters[key] for key in at] == [("findings>0", None)]
+        others = narrowings([replace(layer, engine=None) for layer in pane.all_layers])[0]
+        assert {item.text.split()[0] for item in others} == {"type", "precision"}
 
 
 @pytest.mark.broad

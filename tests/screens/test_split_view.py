@@ -181,10 +181,12 @@ async def nodes_are_copied_into_the_model_of_the_tab(session: Two) -> None:
 async def edits_of_the_other_model_are_seen(session: Two) -> None:
     await session.show()
     node = session.other.document.main.nodes[0]
+    session.pane.explorer.reveal(node)
+    await session.until(lambda: session.pane.parameters.subject is node)
     session.other.history.edit(edits.renaming.rename_node(scope=[], node=node.ref, name="anew"))
     await session.pilot.pause()
-    lines = session.pane.explorer.list.lines
-    assert any("anew" in lines.text(at) for at in range(len(lines)))
+    for shown in (session.pane.explorer.list.lines, session.pane.parameters.list.lines):
+        assert any("anew" in shown.text(at) for at in range(len(shown)))
 
 
 async def the_two_change_places(session: Two) -> None:

@@ -17,7 +17,7 @@ from dld_tui import screens
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import GateRow, Verdict
-from dld_tui.core.errors import InputError
+from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.reading.preview import preview
 from dld_tui.core.tables.table import Table
@@ -307,6 +307,12 @@ async def test_the_passes_before_and_after_have_one_axis(
             assert run.shown_pass is not None
             length = timeline_of(run.report, run.shown_pass).total_us / 1000
             assert f"{fmt.milliseconds(length)} ms" in str(run.border_title)
+        session.app.close_page(page)
+        await session.until(lambda: not page.is_attached)
+        for report in (before.report, after.report):
+            assert report is not None
+            with pytest.raises(CorruptFileError, match="closed"):
+                report.pass_events(0)
 
 
 def runs_of(page: TuneScreen) -> list[PassTimeline]:

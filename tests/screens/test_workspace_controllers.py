@@ -19,7 +19,7 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.operator_listing import operator_palette
 from dld_tui.screens.workspace.controller import listeners
 from dld_tui.screens.workspace.conversion import Conversion
-from dld_tui.screens.workspace.editing import Editing
+from dld_tui.screens.workspace.editing import Editing, outside_uses
 from dld_tui.screens.workspace.history import MANY
 from dld_tui.screens.workspace.navigation import Navigation
 from dld_tui.screens.workspace.node_list import recall_arrangement
@@ -32,6 +32,7 @@ from dld_tui.widgets.parameters.descriptions import ParameterRow
 from dld_tui.widgets.parameters.terminals import Terminal
 from tests.support import models
 from tests.support.desk import Desk
+from tests.support.workspace import write_long
 
 
 @pytest.fixture
@@ -220,6 +221,29 @@ def test_from_a_link_one_goes_to_both_ends(desk: Desk) -> None:
     desk.look(Cursor(in_graph=True, link=Terminal(desk.document.main, "output", "y")))
     navigation.go_destination()
     assert desk.said == ["Nothing is connected here"]
+
+
+def test_back_and_forward_skip_what_is_gone(desk: Desk) -> None:
+    here = SimpleNamespace(node=desk.node("first"))
+    navigation = NavigationOfDesk(*desk.base, cast("Any", SimpleNamespace(explorer=here)))
+    navigation.go_to = lambda node, remember: vars(here).update(node=node)  # type: ignore[method-assign, assignment, misc]
+    desk.page.conditions_changed = lambda: None
+    second, third, last = (desk.node(name) for name in ("second", "third", "last"))
+    for node in (second, third, last):
+        navigation.remember()
+        here.node = node
+    desk.document.apply("delete_nodes", scope=[], nodes=["third"])
+    navigation.go_back()
+    assert here.node is second
+    navigation.go_forward()
+    assert here.node is last
+
+
+def test_uses_outside_of_few_nodes_are_counted(tmp_path: Path) -> None:
+    document = Document.open(write_long(tmp_path, MANY + 1))
+    nodes = list(document.main.nodes)
+    assert [outside_uses(nodes[:count]) for count in (1, MANY, MANY + 1)] == [1, 1, 1000]
+    document.close()
 
 
 def test_every_command_of_a_controller_is_there() -> None:

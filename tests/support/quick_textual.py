@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from functools import cache
 from time import monotonic, process_time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import RenderableType
 from textual._context import active_app
+from textual.message import Message
+from textual.message_pump import MessagePump
 
 _STEP_S = 0.002
 _SOON_S = 0.02
 _PERIOD_S = 0.001
 _HELD_S = 0.1
+_NOTHING_S = 0.0005
 
 
 def apply(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,6 +56,26 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_queue, "_USED_S", 0.0)
     monkeypatch.setattr(textual.app, "wait_for_idle", wait_for_idle)
     monkeypatch.setattr(textual.pilot, "wait_for_idle", wait_for_idle)
+    monkeypatch.setattr(textual.pilot.Pilot, "_wait_for_screen", _wait_for_screen)
+    monkeypatch.setattr(MessagePump, "_get_dispatch_methods", _get_dispatch_methods)
+
+
+_rested = SimpleNamespace(at=0.0, worked=0.0)
+"""When the last wait ended, and the time that the process had computed then."""
+
+
+def _is_at_rest() -> bool:
+    """Return whether nothing has happened since the last wait."""
+    loop: Any = asyncio.get_running_loop()
+    is_new = monotonic() < _rested.at + _STEP_S
+    is_new = is_new and process_time() < _rested.worked + _NOTHING_S
+    return is_new and not loop._ready and not _is_due(loop)
+
+
+def _is_due(loop: Any) -> bool:
+    """Return whether a timer of the event loop ends soon."""
+    soon = loop.time() + _SOON_S
+    return any(handle.when() < soon and not handle.cancelled() for handle in loop._scheduled)
 
 
 async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
@@ -57,6 +83,8 @@ async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
 
     Keys that wait for work, which may wait for the test, are not waited for long.
     """
+    if _is_at_rest():
+        return
     loop: Any = asyncio.get_running_loop()
     keys = getattr(active_app.get(None), "keys", None)
     start = monotonic()
@@ -64,11 +92,29 @@ async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
         began, worked = monotonic(), process_time()
         await asyncio.sleep(_STEP_S)
         is_busy = process_time() - worked > 0.25 * (monotonic() - began)
-        is_due = any(
-            handle.when() < loop.time() + _SOON_S and not handle.cancelled()
-            for handle in loop._scheduled
-        )
-        if not (is_busy or is_due or loop._ready or monotonic() < start + min_sleep):
+        if not (is_busy or loop._ready or monotonic() < start + min_sleep or _is_due(loop)):
+            _rested.at, _rested.worked = monotonic(), process_time()
             return
         if keys is not None and keys._held_since and monotonic() > keys._held_since + _HELD_S:
             return
+
+
+async def _wait_for_screen(self: object, timeout: float = 0) -> bool:
+    """Wait as above; Textual sends a message to each widget, and waits until all were taken."""
+    await wait_for_idle()
+    return True
+
+
+_methods_of = MessagePump._get_dispatch_methods
+
+
+def _get_dispatch_methods(self: MessagePump, name: str, message: Message) -> Iterable[Any]:
+    """Return what handles a message: mostly nothing, for which Textual looks into each ancestor."""
+    return _methods_of(self, name, message) if _handles(type(self), name) else ()
+
+
+@cache
+def _handles(kind: type, name: str) -> bool:
+    """Return whether a class may handle a message."""
+    names = {name, f"_{name}", "_decorated_handlers"}
+    return any(names & vars(parent).keys() for parent in kind.__mro__)

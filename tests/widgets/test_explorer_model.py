@@ -153,8 +153,24 @@ def test_reversed_trees_and_types_are_the_other_way_round(explorer: state.Explor
     assert [line.strip() for line in shown(explorer)] == [
         "main 6", "/head", "/enc 4", "1 2", "conv", "act", "0 2", "conv", "act", "/dec/out/last",
     ]  # fmt: skip
-    assert view_title(View.TREE, Sort.NAME).endswith(glyphs.current().up)
-    assert view_title(View.TREE, Sort.NAME, True).endswith(glyphs.current().down)
+    titles = {
+        (view, sort): [view_title(view, sort), view_title(view, sort, True)]
+        for view in View
+        for sort in Sort
+    }
+    up, down = glyphs.current().up, glyphs.current().down
+    for view in (View.TREE, View.TYPE, View.FILE):
+        name = f"{view.value} {glyphs.current().unfolded}"
+        assert titles[view, Sort.FILE] == [name, f"{name} reversed {down}"]
+        assert titles[view, Sort.NAME] == [f"{name} by name {up}", f"{name} by name {down}"]
+        is_most = view is View.TYPE
+        assert titles[view, Sort.TYPE] == (
+            [f"{name} most first", f"{name} fewest first {down}"]
+            if is_most
+            else [f"{name} by type {up}", f"{name} by type {down}"]
+        )
+    by_name = f"{View.NAME.value} {glyphs.current().unfolded}"
+    assert titles[View.NAME, Sort.FILE] == [f"{by_name} {up}", f"{by_name} {down}"]
     # Reversed types are the fewest first.
     explorer.view, explorer.sort, explorer.descending = View.TYPE, Sort.TYPE, True
     unfold_all(explorer)

@@ -11,7 +11,7 @@ from dld_tui.core.params import param
 from dld_tui.core.types import JSON
 from dld_tui.widgets.forms import param_form
 from dld_tui.widgets.forms.param_form import ParamForm
-from tests.support.tui import STYLES, HostApp, screen_text
+from tests.support.tui import STYLES, HostApp, rows_of, screen_text
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,18 @@ async def test_keys_move_and_values_come_back_with_their_types() -> None:
         form.show_page("Common")
         await pilot.pause()
         assert "✖" in screen_text(app)
+
+
+async def test_a_click_chooses() -> None:
+    app = FormApp(lambda: ParamForm(Request, VALUES))
+    async with app.run_test(size=(80, 24)) as pilot:
+        field = app.form.rows["mode"].field
+        line = rows_of(app)[field.region.y]
+        for choice in ("slow", "fast"):
+            for at in (line.index(choice), line.index(choice) + len(choice) - 1):
+                app.form.set_values({"mode": "slow" if choice == "fast" else "fast"})
+                await pilot.click(offset=(at, field.region.y))
+                assert (app.form.values()["mode"], app.focused) == (choice, field)
 
 
 async def test_arrows_go_from_field_to_field() -> None:

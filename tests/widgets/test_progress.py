@@ -32,6 +32,9 @@ async def test_a_bar_with_figures() -> None:
         assert drawn[0].rstrip().endswith("1 MB of 4 MB · 1 MB/s · 3.0 s left")
         assert drawn[1].rstrip().endswith(" 25 %")
         assert drawn[1].count("█") == (60 - 6) // 4
+        rows.show_progress(Progress(4_000_000, 4_000_000, "bytes", "Reading"))
+        await pilot.pause()
+        assert " left" not in rows_of(app)[0]
         rows.show_progress(Progress(7, None, "passes", "Warming up"))
         await pilot.pause()
         assert "7 passes" in rows_of(app)[0]

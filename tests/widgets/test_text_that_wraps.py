@@ -75,6 +75,9 @@ async def test_a_command_line_is_whole_and_a_dialog_takes_keys() -> None:
         rows.set_commands([(WORDS, ""), (WORDS[:49], "")])
         assert text(90).count("copies it") == 1
         assert text(90).endswith(WORDS[:49])
+        for height, shown in ((5, 1), (11, 1), (12, 2), (24, 3)):  # a sixth of it is for commands
+            await pilot.resize_terminal(90, height)
+            assert len(rows.content(90)) == shown
         await pilot.pause()
         # A dialog takes the keys of the bar.
         bar = app.page.query_one(KeyBar)
