@@ -119,10 +119,10 @@ def test_what_has_no_range_is_guessed_and_told(tmp_path: Path) -> None:
     assert "image → 2x3x224x224 (guessed: height and width 224" in remark
     assert "--opt-shapes image:2x3x224x224" in remark
     # What is given, or has no range, stands before what is guessed.
-    text = TWO.replace("(float[N, 3, H, H] image", "(float[2] f, float[N, 3, H, H] image")
+    text = TWO.replace("float[N, 4] other", "float[N, 4] other, float[M, 4] last")
     given = settings(opt_shapes=("image:4x3x8x8",))
     assert ranges_for(opened(text, tmp_path), given) == [
-        {"image": same(4, 3, 8, 8), "other": same(4, 4)}
+        {"image": same(4, 3, 8, 8), "other": same(4, 4), "last": same(8, 4)}
     ]
     told = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=("image:4x3x8x8",)))
     assert (told.guess, told.remarks) == (None, [])
@@ -161,8 +161,10 @@ def test_inputs_that_hold_a_shape_take_values(tmp_path: Path) -> None:
     assert shape_inputs(document) == {"size": 2}
     found = ranges_for(document, settings(opt_shapes=("size:3x4",)))
     assert found == [{"size": same(3, 4)}]
-    with pytest.raises(UsageError, match=r"size \(2 values of a shape"):
-        ranges_for(document, settings())
+    more = opened(SHAPED.replace("size)", "size, float[N] more)"), tmp_path)
+    for unguessed in (document, more):
+        with pytest.raises(UsageError, match=r": size \(2 values of a shape\)\. Give"):
+            ranges_for(unguessed, settings())
     with pytest.raises(UsageError, match="holds 2 values"):
         ranges_for(document, settings(opt_shapes=("size:2",)))
 

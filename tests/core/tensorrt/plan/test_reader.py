@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.tensorrt.plan import json_text
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.file_set import write_trex
@@ -175,32 +176,55 @@ def test_hostile_json_is_a_plan_or_one_error(
         group_table(plan, by)
 
 
-@pytest.mark.broad
+TREX = {
+    "examples/pytorch/resnet/A100": ("qat", "fp16", "fp32", "qat-residual", "qat-residual-qgap"),
+    "examples/tensorflow/resnet/RTX-3090": ("fp16", "fp32", "qat"),
+    "tests/inputs": ("mobilenet.qat.onnx.engine.graph.6b63a31", "mobilenet.qat*.afa7a12",
+                     "mobilenet_v2*.a7707e1", "mobilenet_v2*.f6422c3"),
+}  # fmt: skip
+"""File sets of TREx. Every run takes the first of each folder, and one whose timings are alike."""
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        pytest.param(
+            folder, name,
+            marks=[pytest.mark.exhaustive] if at and "a7707e1" not in name else [],
+        )
+        for folder, names in TREX.items() for at, name in enumerate(names)
+    ],
+)  # fmt: skip
 def test_every_real_file_set_opens_and_is_written_as_it_was(
-    real_files: Path, tmp_path: Path
+    real_files: Path, tmp_path: Path, folder: str, name: str
 ) -> None:
-    graphs = sorted((real_files / "engines").glob("trex/**/*.graph*.json"))
-    assert len(graphs) == 12
-    for path in graphs:
-        plan = open_plan(path)
-        assert plan.layers
-        assert not plan.names_only
-        assert plan.total_ms
-        assert plan.passes
-        assert all(layer.time_ms is not None for layer in plan.layers)
-        assert summary_of(plan).activations_complete
-        assert {tensor.mode for tensor in plan.bindings} == {"input", "output"}
-        if "v2_residuals" in path.name:  # two timing files that nothing tells apart
-            assert plan.timing is None
-            assert any("nothing tells which belong together" in note for note in plan.notes)
-            continue
-        assert plan.timing is not None
-        assert plan.timing.source == "timing file"
-        if "A100" in path.parts:
-            _agree_with_their_own_metadata(plan, path.parent)
-            write_trex(plan, tmp_path / "net", overwrite=True)
-            again = open_plan(tmp_path / "net.graph.json")
-            assert (again.layers, again.timing) == (plan.layers, plan.timing)
+    where = real_files / "engines" / "trex" / folder
+    pattern = f"{name}.json" if folder == "tests/inputs" else f"{name}/*.graph.json"
+    (path,) = where.glob(pattern)
+    plan = open_plan(path)
+    assert plan.layers
+    assert not plan.names_only
+    assert plan.total_ms
+    assert plan.passes
+    assert all(layer.time_ms is not None for layer in plan.layers)
+    assert summary_of(plan).activations_complete
+    assert {tensor.mode for tensor in plan.bindings} == {"input", "output"}
+    if "v2_residuals" in path.name:  # two timing files that nothing tells apart
+        assert plan.timing is None
+        assert any("nothing tells which belong together" in note for note in plan.notes)
+        return
+    assert plan.timing is not None
+    assert plan.timing.source == "timing file"
+    if "A100" in path.parts:
+        _agree_with_their_own_metadata(plan, path.parent)
+        write_trex(plan, tmp_path / "net", overwrite=True)
+        again = open_plan(tmp_path / "net.graph.json")
+        assert (again.layers, again.timing) == (plan.layers, plan.timing)
+
+
+def test_the_file_sets_are_all_there_are(real_files: Path) -> None:
+    graphs = [*(real_files / "engines").glob("trex/**/*.graph*.json")]
+    assert len(graphs) == sum(map(len, TREX.values()))
 
 
 def _agree_with_their_own_metadata(plan: EnginePlan, folder: Path) -> None:
@@ -279,11 +303,19 @@ def test_more_layers_than_an_engine_has_are_refused(tmp_path: Path, kind: str) -
         open_plan(path)
 
 
-def test_an_archive_that_unpacks_to_too_many_values(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("count", "is_refused"), [(1_000, False), (100_000, True)])
+def test_an_archive_that_unpacks_to_too_many_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int, is_refused: bool
+) -> None:
+    monkeypatch.setattr(json_text, "_MOST_VALUES", 50_000)
     path = tmp_path / "bomb.tea"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("x.engine.graph.json", '{"Layers":[' + "{}," * 8_500_000 + "{}]}")
-    with pytest.raises(InputError, match="more than 16,000,000 values"):
+        layers = '{"Name":"a"},' * (count - 1)
+        archive.writestr("x.engine.graph.json", f'{{"Layers":[{layers}{{"Name":"b"}}]}}')
+    if not is_refused:
+        assert len(open_plan(path).layers) == count
+        return
+    with pytest.raises(InputError, match="more than 50,000 values"):
         open_plan(path)
 
 
