@@ -10,6 +10,7 @@ import pytest
 from dld_tui.activities.registry import load
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import (
+    deciding,
     from_json,
     param,
     problem_of_form,
@@ -39,6 +40,22 @@ def test_settings_say_type_default_and_whether_required() -> None:
     assert (passes.type, passes.default, passes.required) == (int, 10, False)
     assert shapes.type == tuple[str, ...]
     assert (limit.type, limit.optional) == (float, True)
+
+
+def test_outputs_and_what_says_so_decide_nothing() -> None:
+    @dataclass(frozen=True)
+    class Search:
+        seed: int = param(0, label="Seed", help="Random seed.")
+        output: Path | None = param(None, label="Output", help="Where.", kind="output")
+        tactics: Path | None = param(
+            None, label="Tactics", help="What.", kind="output", decides=True
+        )
+        limit: float | None = param(None, label="Limit", help="How long.", decides=False)
+        shapes: tuple[str, ...] = param((), label="Shapes", help="Shapes.")
+
+    request = Search(3, Path("a"), Path("b"), 2.0, ("x:1",))
+    assert deciding(request) == {"seed": 3, "tactics": "b", "shapes": ["x:1"]}
+    assert deciding(request, ("tactics",)) == {"seed": 3, "shapes": ["x:1"]}
 
 
 def test_json_round_trip() -> None:

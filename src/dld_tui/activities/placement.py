@@ -45,9 +45,17 @@ from dld_tui.core.events import Event, Finished, Log, Progress, result_of
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.params import like, output_path, param, settings_of, to_json
+from dld_tui.core.params import (
+    deciding,
+    like,
+    output_path,
+    param,
+    settings_of,
+    to_json,
+)
 from dld_tui.core.process.paths import unused
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
+from dld_tui.core.text import comma_separated
 from dld_tui.core.trials import Answer, Journal, Limits, Trials, Words, subset_key
 from dld_tui.core.tune.placement import (
     Comparison,
@@ -83,8 +91,6 @@ _ROOM = 1.5
 _ENGINE_S = 1.0
 """How long an engine runs in a turn."""
 _BUILD_LIMIT_S = 1800.0
-_NO_MATTER = ("output", "limit", "again")
-"""Settings that change no trial."""
 _KEPT = "The measurements are kept: run the same command again to continue"
 
 
@@ -119,6 +125,7 @@ class PlacementSettings:
     limit: float = param(
         600.0,
         label="Time limit",
+        decides=False,
         help="Start no trial after this time. The same command resumes the search.",
         unit="s",
         minimum=1,
@@ -158,6 +165,7 @@ class PlacementSettings:
     again: bool = param(
         False,
         label="Start over",
+        decides=False,
         help="Start over instead of resuming an interrupted search.",
         spellings=("--from-start",),
     )
@@ -520,13 +528,12 @@ class _Searching:
 
         self._request, self._document, self._quantizer = request, document, quantizer
         self._runner, self._folder = runner, folder
-        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
         # Times of another backend or another machine are not those of this one.
         machine: dict[str, JSON] = {
             "backend": runner.title, "cpu": cpu_name(), "threads": usable_threads(),
         }  # fmt: skip
         inputs = [request.inputs, request.calibration]
-        conditions = search_conditions(settings, document, inputs, **machine)
+        conditions = search_conditions(deciding(request), document, inputs, **machine)
         self._journal: Journal[Comparison] = Journal.of(
             Comparison, "placement", conditions, again=request.again
         )
@@ -576,7 +583,7 @@ class _Searching:
         from dld_tui.backends.accuracy.runs import inferred_with, types_of
         from dld_tui.core.tune.regions import regions_of
 
-        plan = yield from self._quantizer.plan(self._ops)
+        plan = yield from self._quantizer.plan(comma_separated(*self._request.ops))
         asking = {rule.node for rule in plan.rules if rule.otherwise or rule.when_quantized}
         prepared = self._quantizer.prepared
         inferred = inferred_with(prepared, self._runner.feeds[0])
@@ -595,12 +602,6 @@ class _Searching:
         patterns = fmt.plural(len(regions.patterns), "pattern")
         yield Log(f"{fmt.plural(count, 'region')} of {patterns}")
         return regions
-
-    @property
-    def _ops(self) -> tuple[str, ...]:
-        return tuple(
-            op.strip() for text in self._request.ops for op in text.split(",") if op.strip()
-        )
 
     def _described(self, pair: tuple[Placement, Placement]) -> str:
         changed = [
@@ -690,7 +691,11 @@ class _Searching:
             for node in scope.nodes
             if scope is not main or node.name not in names
         ]
-        return (yield from self._quantizer.quantize(self._request.method, self._ops, nodes))
+        return (
+            yield from self._quantizer.quantize(
+                self._request.method, comma_separated(*self._request.ops), nodes
+            )
+        )
 
     def _confirmed(
         self, placement: Placement

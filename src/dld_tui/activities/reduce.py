@@ -25,7 +25,7 @@ from dld_tui.core.events import Event, Finished, Log, Progress, events_of
 from dld_tui.core.files import permission
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.params import param, to_json
+from dld_tui.core.params import deciding, param
 from dld_tui.core.text import visible
 from dld_tui.core.trials import (
     Answer,
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from dld_tui.core.model.document.node import Node
 
 _TAIL = 4000
-_NO_MATTER = ("output", "again", "limit")
-"""Settings that change no check."""
 PLACE = "{model}"
 """Placeholder for the model file in a check."""
 
@@ -107,6 +105,7 @@ class Request:
     limit: float | None = param(
         None,
         label="Limit",
+        decides=False,
         help="Start no check after this time. The next search resumes from here.",
         unit="s",
         minimum=0,
@@ -117,6 +116,7 @@ class Request:
     again: bool = param(
         False,
         label="Start over",
+        decides=False,
         help="Start over instead of resuming an interrupted search.",
         spellings=("--again",),
     )
@@ -149,8 +149,7 @@ def run(request: Request) -> Iterator[Event]:
         if nodes is None:
             raise UsageError("the nodes of the model form a cycle", where=str(request.model))
         yield from _typed(document, request.model)
-        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
-        conditions = search_conditions(settings, document)
+        conditions = search_conditions(deciding(request), document)
         journal = Journal.of(Outcome, "reduce", conditions, again=request.again)
         with (
             contextlib.closing(journal),

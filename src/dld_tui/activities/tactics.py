@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.statistics import parse_tolerances
 from dld_tui.core.accuracy.tactics import (
@@ -25,7 +25,7 @@ from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine import providers
-from dld_tui.core.params import param, to_json
+from dld_tui.core.params import deciding, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
@@ -68,6 +68,7 @@ class Request(BuildSettings):
     tries: int = param(
         10,
         label="Builds",
+        decides=False,
         help="Maximum number of builds to find a wrong result, and again to find a correct one.",
         minimum=1,
         spellings=("--tries", "--until"),
@@ -139,6 +140,7 @@ class Request(BuildSettings):
     limit: float | None = param(
         None,
         label="Time limit",
+        decides=False,
         help="Start no build after this time. The next search resumes from here.",
         unit="s",
         minimum=0,
@@ -149,12 +151,14 @@ class Request(BuildSettings):
     estimate_only: bool = param(
         False,
         label="Estimate",
+        decides=False,
         help="Only estimate the duration, from one build.",
         spellings=("--estimate",),
     )
     again: bool = param(
         False,
         label="Start over",
+        decides=False,
         help="Start over instead of resuming an interrupted search.",
         spellings=("--from-start",),
     )
@@ -181,9 +185,8 @@ class Request(BuildSettings):
 _OWN_TACTICS = ("tactic_replay", "save_tactics", "timing_cache", "editable_timing_cache",
                 "error_on_cache_miss")  # fmt: skip
 """Settings of a build that a search makes itself."""
-_NO_MATTER = ("output", "avoid", "tries", "limit", "estimate_only", "again", "open_metadata",
-              "layer_info", "log", "no_timing_cache", *_OWN_TACTICS)  # fmt: skip
-"""Settings that change no build of a search."""
+_NO_MATTER = ("no_timing_cache", *_OWN_TACTICS)
+"""Settings of a build that change none of a search."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -338,10 +341,8 @@ class _Searching:
         from dld_tui.core.conversion.search_key import search_conditions
 
         request, library = self._request, self._library
-        settings: Mapping[str, Any] = to_json(request)
-        matter = {name: value for name, value in settings.items() if name not in _NO_MATTER}
         return search_conditions(
-            matter,
+            deciding(request, _NO_MATTER),
             self._document,
             [request.inputs],
             library=[library.capabilities.title, library.capabilities.path],
@@ -429,13 +430,9 @@ def _options(request: Request) -> str:
     from dld_tui.core.params import command_line, settings_of
     from dld_tui.core.tensorrt.settings import BuildSettings
 
-    values = to_json(request)
-    left_out = {"model", "output", *_NO_MATTER}
-    build_settings = {
-        setting.name: values[setting.name]
-        for setting in settings_of(BuildSettings)
-        if setting.name not in left_out
-    }
+    values = deciding(request, ("model", *_NO_MATTER))
+    names = [setting.name for setting in settings_of(BuildSettings)]
+    build_settings = {name: values[name] for name in names if name in values}
     return command_line((), BuildSettings, build_settings)
 
 

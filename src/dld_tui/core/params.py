@@ -15,14 +15,14 @@ import re
 import shlex
 import types
 import typing
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.process.confinement import is_confined
-from dld_tui.core.text import visible
+from dld_tui.core.text import comma_separated, visible
 from dld_tui.core.types import JSON
 
 _KEY = "dld_param"
@@ -112,6 +112,9 @@ class Param:
     """Whether it has an effect, given the other values; a form has no row for it otherwise."""
     one_of: OneOf | None = None
     """The question that this flag answers, with its label as the answer."""
+    decides: bool | None = None
+    """Whether trials of a search can have another outcome with another value, so that an
+    interrupted search resumes only with the same one. By default, all but outputs decide."""
     of_model: bool | None = None
     """Whether a value belongs to its model and never fills the form of another one. By default,
     this holds for files, shapes and lists, which name tensors, nodes, layers and data; other values
@@ -143,6 +146,12 @@ class Setting:
             return self.param.of_model
         is_path = self.type is Path or bool(self.param.kind)
         return is_path or typing.get_origin(self.type) is tuple
+
+    @property
+    def decides(self) -> bool:
+        """Whether outcomes of trials depend on it; see :attr:`Param.decides`."""
+        decides = self.param.decides
+        return self.param.kind != "output" if decides is None else decides
 
     @property
     def required(self) -> bool:
@@ -336,7 +345,7 @@ def whole_numbers(text: str, flag: str) -> list[int]:
     Raises:
         UsageError: The text contains something else.
     """
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+    parts = comma_separated(text)
     if not all(part.isdecimal() and 0 < int(part) < 10**8 for part in parts):
         raise UsageError(
             f"{flag} is {text!r}", hint=f"Write whole numbers from 1 to 99,999,999, as {flag} 1,8"
@@ -432,6 +441,18 @@ def to_json(request: Any, replaces: Iterable[str] = ()) -> RequestData:
     data = RequestData({s.name: _plain(_value_here(request, s)) for s in settings})
     data.settings, data.request, data.replaces = settings, request, tuple(replaces)
     return data
+
+
+def deciding(request: Any, without: Collection[str] = ()) -> dict[str, JSON]:
+    """Return the settings, as JSON data, that the outcomes of trials depend on.
+
+    Args:
+        request: The request.
+        without: Further settings that do not decide in this search.
+    """
+    data = to_json(request)
+    names = (setting.name for setting in data.settings if setting.decides)
+    return {name: data[name] for name in names if name not in without}
 
 
 def _value_here(request: Any, setting: Setting) -> Any:

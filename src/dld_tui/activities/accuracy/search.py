@@ -25,7 +25,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine import providers
 from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.params import like, param, to_json
+from dld_tui.core.params import deciding, like, param
 
 if TYPE_CHECKING:
     from dld_tui.backends.accuracy.precision_trials import EngineTrials, PrecisionTrials, Trial
@@ -115,6 +115,7 @@ class SearchSettings:
     most_trials: int | None = param(
         None,
         label="Maximum trials",
+        decides=False,
         help="Maximum number of trials. The next search resumes from here.",
         spellings=("--most-trials",),
         minimum=1,
@@ -124,6 +125,7 @@ class SearchSettings:
     limit: float | None = param(
         None,
         label="Time limit",
+        decides=False,
         help="Start no trial after this time. The next search resumes from here.",
         unit="s",
         minimum=0,
@@ -145,12 +147,14 @@ class SearchSettings:
     estimate_only: bool = param(
         False,
         label="Estimate",
+        decides=False,
         help="Only estimate the duration, from one trial.",
         spellings=("--estimate",),
     )
     again: bool = param(
         False,
         label="Start over",
+        decides=False,
         help="Start over instead of resuming an earlier search.",
         spellings=("--from-start",),
     )
@@ -184,8 +188,6 @@ class Request(EngineSettings, SearchSettings):
             )
 
 
-_NO_MATTER = ("most_trials", "limit", "script", "estimate_only", "again")
-"""Settings that change no trial."""
 _SETS = 8
 """Sets of calibration inputs that are compared."""
 _DEFAULT_TOLERANCE = (Request.atol, Request.rtol)
@@ -352,12 +354,11 @@ class _Search:
         from dld_tui.core.conversion.search_key import search_conditions
 
         request = self._request
-        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
         used: dict[str, JSON] = {}
         if library is not None:
             used["library"] = [library.capabilities.title, library.capabilities.path]
         inputs = [request.inputs, request.calibration]
-        return search_conditions(settings, self._document, inputs, **used)
+        return search_conditions(deciding(request), self._document, inputs, **used)
 
     def _nodes(self, kept: Subset) -> list[Node]:
         return [self._keys[key] for key in kept]

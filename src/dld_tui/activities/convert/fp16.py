@@ -13,6 +13,7 @@ from dld_tui.core.errors import ActivityError, DldError, UsageError
 from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.notes import texts
 from dld_tui.core.params import param
+from dld_tui.core.text import comma_separated
 
 if TYPE_CHECKING:
     from dld_tui.backends.conversion.verification import Verifier
@@ -76,14 +77,15 @@ def _library(
 ) -> Iterator[Event]:
     from dld_tui.backends.conversion.library_file import convert_fp16
     from dld_tui.backends.conversion.soundness import write_sound
-    from dld_tui.backends.conversion.verified_fp16 import blocked, library_advice
+    from dld_tui.backends.conversion.verified_fp16 import library_advice
     from dld_tui.core.conversion.accuracy_criteria import FP16
     from dld_tui.core.conversion.result import HalfModel
 
+    ops = comma_separated(*request.op_block)
     try:
         result = yield from convert_fp16(
             document, request.library, stack,
-            {"keep_io_types": request.keep_io_types, "op_block": [*blocked(request)],
+            {"keep_io_types": request.keep_io_types, "op_block": [*ops],
              "node_block": [*request.node_block]},
         )  # fmt: skip
         checked = yield from verifier.check(result)

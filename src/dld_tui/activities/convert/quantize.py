@@ -22,6 +22,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.notes import texts
+from dld_tui.core.text import comma_separated
 from dld_tui.core.trials import RepairOutcome
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ _TRIALS, _TRIAL_SECONDS = 16, 120.0
 """The number of trials for the fewest nodes; more are made until this time has passed."""
 _MORE = 1.5
 """The factor by which the set of kept nodes grows if the nodes of a trial were not enough."""
-_NO_MATTER = ("output", "limit", "measure")
-"""Settings that change no trial."""
 _NEEDED = "outputs are not close enough where it is quantized"
 _HINT = "Leave the nodes around it as they are: --exclude NAME"
 _CUT_OFF = (
@@ -190,7 +189,7 @@ _Blaming: TypeAlias = "Callable[[_Quantized], Generator[Event, None, _Quantized]
 def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
     from dld_tui.core.conversion.result import QuantizationPoints
 
-    points = yield from quantizer.points(_chosen_ops(request))
+    points = yield from quantizer.points(comma_separated(*request.ops))
     yield Finished(QuantizationPoints([*points], [*quantizer.notes], [*point_lines(points)]))
 
 
@@ -274,7 +273,7 @@ def _best(
     notes: list[str],
 ) -> Generator[Event, None, _Quantized]:
     """Quantize in several ways if the user chose none, and return the best."""
-    ops = _chosen_ops(request)
+    ops = tuple(comma_separated(*request.ops))
     methods = [request.method]
     if request.method == "auto":
         methods = ["minmax", "percentile", "entropy"]
@@ -341,13 +340,14 @@ class _Repair:
         attempt: _Attempt,
     ) -> None:
         from dld_tui.core.conversion.search_key import search_conditions
-        from dld_tui.core.params import to_json
+        from dld_tui.core.params import deciding
         from dld_tui.core.trials import Journal
 
         self._limit, self._began = request.limit, monotonic()
         self._verifier, self._quantizer, self._attempt = verifier, quantizer, attempt
-        settings = {name: at for name, at in to_json(request).items() if name not in _NO_MATTER}
-        conditions = search_conditions(settings, document, [request.inputs, request.calibration])
+        conditions = search_conditions(
+            deciding(request), document, [request.inputs, request.calibration]
+        )
         self._journal: Journal[RepairOutcome] = Journal.of(RepairOutcome, "repair-int", conditions)
         self._reasons: dict[str, str] = {}
         """Why nodes stay, by their names in the document of the verifier."""
@@ -486,7 +486,3 @@ def _quantized_nodes(document: Document) -> int:
         for scope in document.scopes()
         for node in scope.nodes
     )
-
-
-def _chosen_ops(request: Request) -> tuple[str, ...]:
-    return tuple(op.strip() for text in request.ops for op in text.split(",") if op.strip())

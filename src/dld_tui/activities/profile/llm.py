@@ -28,7 +28,7 @@ from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import like, param, to_json, whole_numbers
 from dld_tui.core.report.generation import GENERATION, SHARED_BUFFER, GenerationFigures
 from dld_tui.core.statistics import FEW_FOR_P99, median_ranks, percentile
-from dld_tui.core.text import visible
+from dld_tui.core.text import comma_separated, visible
 from dld_tui.core.types import PlainValues
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ class _Run:
         from dld_tui.backends.onnxruntime import runtime, session_options
 
         request = self._request
-        names = [name.strip() for name in request.provider.split(",") if name.strip()] or ["CPU"]
+        names = comma_separated(request.provider) or ["CPU"]
         providers = tuple(map(runtime.find_provider, names))
         return session_options.SessionSettings(
             providers=providers,

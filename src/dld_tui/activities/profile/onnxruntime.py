@@ -21,6 +21,7 @@ from dld_tui.core.params import FIRST_PAGE, like, param, rerun_command, to_json
 from dld_tui.core.process.paths import report_path
 from dld_tui.core.report.latency import LatencyFigures
 from dld_tui.core.tensorrt.run_settings import MeasureSettings
+from dld_tui.core.text import comma_separated
 from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
@@ -319,7 +320,7 @@ class Request:
 
         libraries = tuple(Path(name) for name in self.ep_library)
         runtime.register(libraries)
-        names = [name.strip() for name in self.provider.split(",") if name.strip()] or ["CPU"]
+        names = comma_separated(self.provider) or ["CPU"]
         providers = tuple(find_provider(name) for name in names)
         return session_options.SessionSettings(
             providers=providers,

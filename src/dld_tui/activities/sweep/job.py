@@ -26,7 +26,7 @@ from dld_tui.core.errors import (
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.model.inputs.settings import InputSettings
-from dld_tui.core.params import from_json, like, param, to_json
+from dld_tui.core.params import deciding, from_json, like, param
 from dld_tui.core.report.latency import settled_s
 from dld_tui.core.report.sweep import (
     BATCH,
@@ -197,6 +197,7 @@ class Request:
     again: bool = param(
         False,
         label="Start over",
+        decides=False,
         help="Start over instead of resuming an interrupted sweep.",
         spellings=("--again",),
     )
@@ -292,7 +293,7 @@ def run(request: Request) -> Iterator[Event]:
     model, config = find_decoder(request.model) if request.is_of_decoder else (request.model, None)
     with contextlib.closing(open_document(model)) as document:
         _require_dimensions(document, axes)
-        journal = Journal.of({"sweep": True, **to_json(request)}, document, again=request.again)
+        journal = Journal.of({"sweep": True, **deciding(request)}, document, again=request.again)
         with contextlib.closing(journal), contextlib.ExitStack() as stack:
             sweep = _Measurement(request, axes, spots, document, journal, stack)
             yield from sweep.events(model, config)
@@ -565,8 +566,7 @@ class _Measurement:
 
 def asked_settings(request: Request) -> dict[str, JSON]:
     """Return the settings that a result depends on."""
-    asked = to_json(request)
-    return {name: asked[name] for name in asked if name not in ("model", "output", "again")}
+    return deciding(request, ("model",))
 
 
 def _other_than_float(document: Document) -> str:

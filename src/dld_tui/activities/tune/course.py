@@ -20,8 +20,8 @@ from dld_tui.activities.tune.racing import Racing
 from dld_tui.activities.tune.request import Request
 from dld_tui.core.errors import CancelledError, DldError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Metric, Progress
-from dld_tui.core.params import to_json
-from dld_tui.core.text import visible
+from dld_tui.core.params import deciding
+from dld_tui.core.text import comma_separated, visible
 from dld_tui.core.tune.changes import CHANGES, Setup, TuneChange, combinations
 from dld_tui.core.tune.result import CandidateState, no_time, ratios_of
 
@@ -83,7 +83,7 @@ class Tuning:
         self.budget = Budget(request.budget)
         self.subject = OriginalModel(request, document, self.budget)
         self.found = Found({self.subject.base.key: self.subject.base})
-        self.journal = Journal.of(to_json(request), document, again=request.again)
+        self.journal = Journal.of(deciding(request), document, again=request.again)
         self.agreement = Agreement(self.subject, self.found)
         parts = self.subject, self.budget, self.journal, self.found, self.agreement
         self.conversions = Conversions(*parts)
@@ -211,7 +211,7 @@ class Tuning:
             provider,
             operators,
             lambda name: getattr(self.subject.request, name),
-            _listed(self.subject.request.only),
+            comma_separated(*self.subject.request.only),
         )
         advised = _advised(self.subject.request.model)
         return sorted(usable, key=lambda one: (one.id not in advised, advised.get(one.id, 0)))
@@ -265,7 +265,7 @@ class Tuning:
         sizes = self.subject.free_sizes() if self.subject.request.fix_shapes else {}
         if sizes:
             changes.append(shape_change(sizes))
-        for text in _listed(self.subject.request.batch):
+        for text in comma_separated(*self.subject.request.batch):
             if not text.isdecimal() or not 2 <= int(text) <= _MOST_ITEMS:
                 raise UsageError(
                     f"--batch is {text!r}", hint="Write sizes from 2 to a million: 2,4,8"
@@ -283,7 +283,7 @@ class Tuning:
 
     def _require_known(self, known: Sequence[TuneChange]) -> None:
         names = {one.id for one in known} | {one.id for one in CHANGES}
-        for name in _listed(self.subject.request.only):
+        for name in comma_separated(*self.subject.request.only):
             if name not in names:
                 raise UsageError(
                     f"no change is called {visible(name)}",
@@ -328,8 +328,3 @@ def _advised(model: Path) -> dict[str, int]:
         ids = dict.fromkeys(id for step in steps for id in step.changes)
         return {id: at for at, id in enumerate(ids)}
     return {}
-
-
-def _listed(texts: Sequence[str]) -> list[str]:
-    """Return what is separated by commas."""
-    return [part.strip() for text in texts for part in text.split(",") if part.strip()]

@@ -52,6 +52,7 @@ class Request:
     budget: float = param(
         300.0,
         label="Time",
+        decides=False,
         help="Time budget. The best candidate so far is the result.",
         unit="s",
         minimum=1,
@@ -67,6 +68,7 @@ class Request:
     only: tuple[str, ...] = param(
         (),
         label="Only",
+        decides=False,
         empty="all applicable changes",
         help="Try only these changes: ids separated by commas, such as int8-dynamic,threads-1.",
         spellings=("--only",),
@@ -134,6 +136,7 @@ class Request:
     again: bool = param(
         False,
         label="Start over",
+        decides=False,
         help="Start over instead of resuming an interrupted run.",
         spellings=("--again",),
         page="Inputs",

@@ -24,8 +24,8 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.node import Node
 from dld_tui.core.notes import texts
-from dld_tui.core.params import to_json
-from dld_tui.core.text import clip, visible
+from dld_tui.core.params import deciding
+from dld_tui.core.text import clip, comma_separated, visible
 from dld_tui.core.trials import (
     Answer,
     Journal,
@@ -41,8 +41,6 @@ from dld_tui.core.trials import (
 _ROUNDS = 12
 _FEWEST = Limits(20.0, least=16)
 """Of the trials for the fewest nodes, unless the user limits them."""
-_NO_MATTER = ("output", "limit", "measure", "range_check")
-"""Settings that change no trial."""
 HINT = "Keep the node in float32: --node-block NAME or --op-block TYPE"
 
 
@@ -141,9 +139,7 @@ class _Repair:
         """
         yield from self._verifier.prepare()
         conditions = search_conditions(
-            {name: at for name, at in to_json(self._request).items() if name not in _NO_MATTER},
-            self._document,
-            [self._request.inputs],
+            deciding(self._request), self._document, [self._request.inputs]
         )
         began = monotonic()
         journal = Journal.of(RepairOutcome, f"repair-{self._narrow.dtype}", conditions)
@@ -260,8 +256,8 @@ def converted(
     yield Progress(0, None, stage="Inferring types")
     places = frozenset((tuple(node.scope.path), node.ref) for node in kept)
     options = Fp16Options(
-        request.keep_io_types, frozenset(borders), blocked(request), request.node_block, places,
-        narrow, contrib_types,
+        request.keep_io_types, frozenset(borders), tuple(comma_separated(*request.op_block)),
+        request.node_block, places, narrow, contrib_types,
     )  # fmt: skip
     steps = fp16_steps(document, options)
     while True:
@@ -271,11 +267,6 @@ def converted(
             model: Fp16Model = end.value
             return model
         yield Progress(done, total, "B", "Converting weights")
-
-
-def blocked(request: HalfRequest) -> tuple[str, ...]:
-    """Return the operators that stay in float32."""
-    return tuple(op.strip() for text in request.op_block for op in text.split(",") if op.strip())
 
 
 def own_advice(narrow: NarrowType) -> Callable[[FailingNode], str]:

@@ -150,6 +150,7 @@ class Verification(ValueVerification):
     measure: bool = param(
         True,
         label="Latency",
+        decides=False,
         applies=when("verify", True),
         help="Measure the latency of both models briefly on this CPU.",
         spellings=("--measure",),
@@ -175,6 +176,7 @@ class Repair(Verification):
     limit: float | None = param(
         None,
         label="Repair limit",
+        decides=False,
         applies=when("repair", True),
         help="Start no trial of --repair after this time. The same command resumes it.",
         unit="s",
@@ -394,6 +396,7 @@ class HalfRequest(Repair, ConversionRequest):
     range_check: bool = param(
         False,
         label="Range check",
+        decides=False,
         help="List all weights with values outside the range of the type.",
         spellings=("--range-check",),
     )

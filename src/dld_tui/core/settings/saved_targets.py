@@ -31,6 +31,7 @@ from dld_tui.core.params import (
 from dld_tui.core.process import paths
 from dld_tui.core.settings import toml_files
 from dld_tui.core.tables.table import Column, Table
+from dld_tui.core.text import comma_separated
 
 AUTH = ("auto", "password", "key", "agent")
 REMEMBER = ("memory", "keyring")
@@ -154,7 +155,7 @@ def hops(jump: str) -> tuple[str, ...]:
     """Return the jump hosts, the nearest first; ``none`` means none."""
     if jump.lower() == "none":
         return ()
-    return tuple(hop.strip() for hop in jump.split(",") if hop.strip())
+    return tuple(comma_separated(jump))
 
 
 def split_hop(hop: str) -> tuple[str, str, int | None]:

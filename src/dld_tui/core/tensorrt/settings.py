@@ -91,6 +91,7 @@ class CommonSettings:
     open_metadata: bool = param(
         False,
         label="Open afterwards",
+        decides=False,
         help="Open the engine plan in the user interface after the build.",
         spellings=("--open-metadata",),
     )
@@ -720,6 +721,7 @@ class TacticSettings:
         label="Record tactics",
         help="Write the chosen tactics to this file, for --tactic-replay.",
         kind="output",
+        decides=True,  # only trials that are made write it
         spellings=("--save-tactics",),
         metavar="FILE",
         page="Tactics",

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.text import clip, shortened, visible
+from dld_tui.core.text import clip, comma_separated, shortened, visible
 
 _SIZE = re.compile(
     r"(?P<number>\d+(?:\.\d*)?(?:E[+-]?\d+)?|\.\d+)\s*(?P<suffix>[KMG]|)(?P<bytes>I?B)?"
@@ -177,7 +177,7 @@ def _entries(text: str, flag: str) -> Iterable[tuple[str, Shape]]:
 
 def _shape(match: re.Match[str], flag: str) -> Shape:
     if match["list"] is not None:
-        parts = [part.strip() for part in match["list"].split(",") if part.strip()]
+        parts = comma_separated(match["list"])
     else:
         parts = re.split("[xX]", match["dims"]) if match["dims"] else []
     try:

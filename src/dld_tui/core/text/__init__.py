@@ -110,6 +110,11 @@ def fit(text: str, cells: int, *, align: str = "left", keep: str = "start") -> s
     return padding + cut if align == "right" else cut + padding
 
 
+def comma_separated(*texts: str) -> list[str]:
+    """Return the parts of lists with commas, as of an option that may be repeated."""
+    return [part.strip() for text in texts for part in text.split(",") if part.strip()]
+
+
 def common_prefix(texts: Collection[str]) -> str:
     """Return the characters that all texts begin with."""
     low, high = min(texts), max(texts)  # these two differ first

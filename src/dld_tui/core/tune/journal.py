@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _PACKAGES = (
     "dld-tui", "onnx", "onnxruntime", "onnxruntime-gpu", "onnxsim", "onnxslim", "tensorrt",
 )  # fmt: skip
-_NO_MATTER = ("output", "budget", "again", "only")
-"""Settings that change nothing of what was found."""
 
 
 class Journal:
@@ -56,17 +54,22 @@ class Journal:
     def of(
         cls, settings: Mapping[str, JSON], document: Document, *, again: bool = False
     ) -> Journal:
-        """Return that of a model and settings on this machine; `again` forgets what is there."""
+        """Return that of a model and settings on this machine.
+
+        Args:
+            settings: Those that decide what is found.
+            document: The model.
+            again: Forget what is there.
+        """
         from dld_tui.core.conversion.search_key import search_conditions
         from dld_tui.core.machine.environment import cpu_name, package_version, usable_threads
         from dld_tui.core.process.paths import cache_dir
         from dld_tui.core.trials import search_name
 
-        kept = {name: value for name, value in settings.items() if name not in _NO_MATTER}
         given = (settings.get(name) for name in ("inputs", "calibration", "dataset", "labels"))
         # Times and candidates of other versions or fewer processors are not those of this run.
         conditions = search_conditions(
-            kept,
+            settings,
             document,
             [Path(text) for text in given if isinstance(text, str)],
             **{name: package_version(name) for name in _PACKAGES},

@@ -24,7 +24,7 @@ from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import permission
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.model.inputs.settings import InputSettings
-from dld_tui.core.params import like, param, settings_of, to_json
+from dld_tui.core.params import deciding, like, param, settings_of, to_json
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, route_text
 from dld_tui.core.tensorrt.run_settings import MeasureSettings
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -71,6 +71,7 @@ class Request(BuildSettings):
     routes: str = param(
         "",
         label="Routes",
+        decides=False,
         help=(
             "Knobs and values to try, such as '-copy_ppg=[on|off] -peep:max=2'. Without this "
             "option, list the knobs."
@@ -83,6 +84,7 @@ class Request(BuildSettings):
     routes_file: Path | None = param(
         None,
         label="Routes file",
+        decides=False,
         help="File with such an expression, one knob per line.",
         kind="file",
         spellings=("--routes-file", "--tuneBuildRouteFile"),
@@ -92,6 +94,7 @@ class Request(BuildSettings):
     search: str = param(
         FAST,
         label="Search",
+        decides=False,
         help=(
             "fast changes one knob at a time; full tries all combinations; mixed runs fast, "
             "then combines the knobs that helped."
@@ -103,6 +106,7 @@ class Request(BuildSettings):
     budget: float = param(
         3600.0,
         label="Time",
+        decides=False,
         help="Start no build after this time.",
         unit="s",
         minimum=1,
@@ -113,6 +117,7 @@ class Request(BuildSettings):
     limit: float = param(
         1800.0,
         label="Limit",
+        decides=False,
         help="Time limit of each build.",
         unit="s",
         minimum=1,
@@ -129,6 +134,7 @@ class Request(BuildSettings):
     again: bool = param(
         False,
         label="Start over",
+        decides=False,
         help="Start over instead of resuming an interrupted search.",
         spellings=("--from-start",),
         page=_PAGE,
@@ -167,9 +173,6 @@ class Request(BuildSettings):
 
 _OWN = ("model", "output", "open_metadata", "layer_info", "log", "build_route")
 """Settings of a build that each route has its own of."""
-_NO_MATTER = ("output", "open_metadata", "layer_info", "log", "budget", "limit", "again", "search",
-              "routes", "routes_file")  # fmt: skip
-"""Settings that change no trial."""
 
 
 def run(request: Request) -> Iterator[Event]:
@@ -438,7 +441,6 @@ def _folder(request: Request, library: Library, document: Document, knobs: Knobs
     from dld_tui.core.process.paths import cache_dir
     from dld_tui.core.trials import search_name
 
-    matter = {name: value for name, value in to_json(request).items() if name not in _NO_MATTER}
     used: list[JSON] = [library.capabilities.title, library.capabilities.path, knobs.version]
-    capabilities = search_conditions(matter, document, [request.inputs], library=used)
-    return cache_dir() / "route-search" / search_name(capabilities)
+    conditions = search_conditions(deciding(request), document, [request.inputs], library=used)
+    return cache_dir() / "route-search" / search_name(conditions)

@@ -17,7 +17,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS, ValueType
-from dld_tui.core.text import visible
+from dld_tui.core.text import comma_separated, visible
 
 AnyArray: TypeAlias = "npt.NDArray[np.generic]"
 
@@ -167,7 +167,7 @@ def _known(name: str, names: Collection[str]) -> str:
 def _dims(match: re.Match[str]) -> Shape:
     if match["list"] is None:
         return tuple(int(part) for part in re.split("[xX]", match["dims"])) if match["dims"] else ()
-    parts = [part.strip() for part in match["list"].split(",") if part.strip()]
+    parts = comma_separated(match["list"])
     if not all(part.isdecimal() for part in parts):
         raise UsageError(
             f"--shape {match.group()!r} has a dimension that is not a number",
