@@ -13,7 +13,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.model.document.transactions import Edit
-from dld_tui.core.params import OneOf, param
+from dld_tui.core.params import OneOf, param, settings_of
 from dld_tui.core.types import JSON
 
 _CONSTANTS = OneOf(
@@ -25,6 +25,7 @@ _CONSTANTS = OneOf(
 
 
 def _flag(name: str, label: str, text: str, one_of: OneOf | None = None) -> Any:
+    """Declare a pass."""
     return param(False, label=label, help=text, spellings=(f"--{name}",), one_of=one_of)
 
 
@@ -61,10 +62,8 @@ class Request(EditRequest):
 
     def passes(self) -> list[str]:
         """Return the names of the passes."""
-        names = (
-            "constants_to_initializers", "initializers_to_constants", "share_weights",
-            "weights_off_inputs", "remove_unused", "clear_docs", "clear_shapes", "sort",
-        )  # fmt: skip
+        shared = {setting.name for setting in settings_of(EditRequest)}
+        names = [setting.name for setting in settings_of(Request) if setting.name not in shared]
         return [name.replace("_", "-") for name in names if getattr(self, name)]
 
     def require(self) -> None:
