@@ -18,7 +18,6 @@ from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.params import rerun_command, to_json
 from dld_tui.core.report.latency import LatencyFigures
-from dld_tui.core.tensorrt.run_settings import ENGINE_SUFFIXES as ENGINE_SUFFIXES
 from dld_tui.core.tensorrt.run_settings import RunSettings
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.files.recognise import ENGINE_SUFFIXES
 from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import like, param
 from dld_tui.core.process.paths import report_path
@@ -207,10 +208,6 @@ class MeasureSettings:
         spellings=("--lock-clocks",),
         page="GPU",
     )
-
-
-ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
-"""Names that an engine is known by."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from typing import Final
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError
+from dld_tui.core.files.recognise import ENGINE_SUFFIXES
 from dld_tui.core.files.writer import Output, save_errors, write_set
 from dld_tui.core.foreign import first, objects_of, text_of
 from dld_tui.core.report.schema import finite
@@ -45,7 +46,6 @@ _ROLES: Final = {
     "metadata": "metadata", "build.metadata": "build.metadata",
     "profile.metadata": "profile.metadata", "build": "build",
 }  # fmt: skip
-_ENGINES: Final = (".engine", ".plan", ".trt")
 _MOST_FILES: Final = 20_000
 """A folder with more is not looked through."""
 
@@ -90,7 +90,7 @@ def find_set(path: Path) -> FileSet:
     """Return the files beside `path` that belong to the same engine, including itself."""
     own = file_name(path.name)
     stems = {own.stem} if own else {path.name}
-    if path.suffix.lower() in _ENGINES:
+    if path.suffix.lower() in ENGINE_SUFFIXES:
         stems.add(path.name.removesuffix(path.suffix))
     elif own and own.stem:
         # NAME.engine.graph.json and NAME.trt.json may lie together.
