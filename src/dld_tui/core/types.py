@@ -63,6 +63,8 @@ are packed without regard to bytes."""
 
 FIRST_IR_WITH_IMPORTS = 3
 """The version of the format in which models began to say which operators they use."""
+SCAN_SINCE = 9
+"""The opset from which on Scan has no batch, and no lengths of sequences as its first input."""
 
 
 def plain_domain(domain: str) -> str:

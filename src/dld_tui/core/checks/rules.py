@@ -49,6 +49,7 @@ from dld_tui.core.model.tensors.value_types import (
 )
 from dld_tui.core.reach import reached
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import SCAN_SINCE
 
 LARGEST_FILE = 2**31 - 1
 """Bytes of the largest protobuf message."""
@@ -254,7 +255,7 @@ def check_bodies(state: ScopeState, node: Node) -> list[Finding]:
     if op_type == "Loop" and bodies:
         carried = max(len(node.inputs) - 2, 0)
         return _compare_with_body(node, bodies[0], carried + 2, len(node.outputs) + 1)
-    if op_type == "Scan" and bodies and state.root.imports.get("", 0) >= 9:
+    if op_type == "Scan" and bodies and state.root.imports.get("", 0) >= SCAN_SINCE:
         return _compare_with_body(node, bodies[0], len(node.inputs), len(node.outputs))
     return []
 

@@ -43,7 +43,7 @@ from dld_tui.core.model.shapes.size import (
 )
 from dld_tui.core.model.shapes.value import NOTHING, Dims, Value, of_array
 from dld_tui.core.text import clip, shortened, visible
-from dld_tui.core.types import plain_domain
+from dld_tui.core.types import SCAN_SINCE, plain_domain
 
 _END = 2**63 - 1
 _LARGEST_SIZE = 1 << 24
@@ -55,8 +55,6 @@ _BROADCASTING = frozenset(
     """.split()  # noqa: SIM905
 )
 _ONE_TO_ONE = frozenset(("Abs", "Cast", "Exp", "Identity", "Neg", "Not", "Relu", "Sigmoid", "Tanh"))
-_SCAN_SINCE = 9
-"""The version of the operators from which Scan has no batches of its own."""
 _PARTS_SINCE = 18
 """The version from which Split is told how many parts there are."""
 _STATES = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
@@ -443,7 +441,7 @@ class _Walk:
         if node.op_type == "Loop":
             return [*[Followed(Value(()), Value(()))] * 2, *inputs[2:]], []
         about = {a.name: a for a in node.attribute}
-        if self._imports.get("", 1) < _SCAN_SINCE or "scan_output_axes" in about:
+        if self._imports.get("", 1) < SCAN_SINCE or "scan_output_axes" in about:
             return None, []
         count = about["num_scan_inputs"].i
         states, through = inputs[: len(inputs) - count], inputs[len(inputs) - count :]

@@ -32,7 +32,7 @@ from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.model.document.traversal import topological_order
 from dld_tui.core.trials import Found, Order, Outcome, Subset, Trials
-from dld_tui.core.types import plain_domain
+from dld_tui.core.types import SCAN_SINCE, plain_domain
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,6 @@ def _minimize_items(
 
     names = [labels[node] for node in items]
     return (yield from trials.smallest(names, question, Order.NEIGHBOURS))
-
-
-_FIRST_SCAN = 9
-"""The operator set from which on Scan has no batch."""
 
 
 def reached(
@@ -352,7 +348,7 @@ class _Cut:
             if not info.type.HasField("tensor_type") or not tensor.HasField("shape"):
                 return
             is_scan = owner.op_type == "Scan"
-            if is_scan and imports_of(body.scope).get("", 0) < _FIRST_SCAN:
+            if is_scan and imports_of(body.scope).get("", 0) < SCAN_SINCE:
                 return
             for attribute in owner.attribute:
                 if attribute.name in ("scan_output_axes", "scan_output_directions"):

@@ -39,7 +39,7 @@ from dld_tui.core.model.tensors.value_types import ValueType, dtype_name, value_
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.tables.table import COUNT, RATIO, Column, Table, Unit
 from dld_tui.core.text import visible
-from dld_tui.core.types import ELEMENT_BITS, JSON, PlainValues
+from dld_tui.core.types import ELEMENT_BITS, JSON, SCAN_SINCE, PlainValues
 
 if TYPE_CHECKING:
     import onnx
@@ -59,8 +59,6 @@ _ENDLESS = 1 << 31
 """The trip count of a loop that only its condition ends."""
 _TYPICAL = 64
 """The size of a symbolic dimension when two branches are compared."""
-_SCAN_WITHOUT_BATCH = 9
-"""Up to this version of the operator set, a Scan runs once for each sequence of a batch."""
 _GROUPED = ("com.microsoft", "GroupQueryAttention")
 
 
@@ -560,7 +558,7 @@ class ModelCosts:
             try:  # a malformed node says nothing
                 first = ins[len(ins) - call.number("num_scan_inputs", 0)]
                 shape = self._value(frame, first).value.dims or ()
-                if frame.opsets.get("", 0) < _SCAN_WITHOUT_BATCH:
+                if frame.opsets.get("", 0) < SCAN_SINCE:
                     trips: Size = shape[0] * shape[1]
                 else:
                     trips = shape[(call.numbers("scan_input_axes") or [0])[0]]

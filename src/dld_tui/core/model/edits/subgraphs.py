@@ -22,6 +22,7 @@ from dld_tui.core.model.edits.attributes import find_attribute
 from dld_tui.core.model.edits.renaming import rename_everywhere
 from dld_tui.core.model.tensors.value_types import ValueType, type_proto_of
 from dld_tui.core.text import quoted
+from dld_tui.core.types import SCAN_SINCE
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -138,8 +139,6 @@ def free_inner_names(body: Scope, names: Names) -> None:
 
 
 _ITERATION, _CONDITION = ValueType("int64", ()), ValueType("bool", ())
-_BATCHED_SCAN = 8
-"""The opset whose Scan has a batch dimension, and sequence lengths as its first input."""
 
 
 @dataclass
@@ -227,7 +226,7 @@ def _loop(node: Node) -> Template:
 
 
 def _scan(node: Node) -> Template:
-    batched = versions_by_domain(node.scope).get("", _BATCHED_SCAN + 1) <= _BATCHED_SCAN
+    batched = versions_by_domain(node.scope).get("", SCAN_SINCE) < SCAN_SINCE
     inputs = node.inputs[1:] if batched else node.inputs
     scanned = node.integer("num_scan_inputs", 1)
     states = max(0, len(inputs) - scanned)
