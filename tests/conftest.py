@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dld_tui.backends.conversion import verification
 from dld_tui.backends.onnxruntime import processor_peaks
 from dld_tui.core.files import permission
 from dld_tui.core.process import interpreter, plugins
@@ -122,6 +123,7 @@ def frozen_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interpreter, "gc", quiet)
     # Before passes are timed, nothing is collected: their times are not what tests are about.
     monkeypatch.setattr(latency, "gc", SimpleNamespace(**others | {"collect": lambda: 0}))
+    monkeypatch.setattr(verification, "_MOST", fork_server.PASSES)
 
 
 @pytest.fixture(scope="session")

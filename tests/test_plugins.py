@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
-import dld_tui
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
 from dld_tui.core.checks.checker import Checker
@@ -24,7 +22,7 @@ from dld_tui.widgets.charts.report_charts import drawn
 from dld_tui.widgets.forms.param_form import ParamForm
 from dld_tui.widgets.results.report_views import BarChart, ChartPane
 from tests.support import models, toy_package
-from tests.support.cli import Dld, Outcome, process
+from tests.support.cli import Dld, Outcome
 from tests.support.tui import screen_text, until
 
 
@@ -195,13 +193,13 @@ def test_a_command_is_with_ours(dld: Dld) -> None:
 
 
 @pytest.mark.broad
-def test_a_shell_completes_it(toy: Path) -> None:
-    path = os.pathsep.join((str(toy), str(Path(dld_tui.__file__).parents[1])))
-    environment = {"PYTHONPATH": path, "_DLD_COMPLETE": "bash_complete", "PATH": ""}
-    words = environment | {"COMP_WORDS": "dld run co", "COMP_CWORD": "2"}
-    assert "count-bytes" in process(env=words).stdout
-    words = environment | {"COMP_WORDS": "dld run count-bytes --u", "COMP_CWORD": "3"}
-    assert "--unit" in process(env=words).stdout
+@pytest.mark.usefixtures("toy")
+def test_a_shell_completes_it(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_DLD_COMPLETE", "bash_complete")
+    for line, found in (("dld run co", "count-bytes"), ("dld run count-bytes --u", "--unit")):
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(line.count(" ")))
+        assert found in dld().out
 
 
 @pytest.mark.broad

@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 BOOTSTRAP = "import sys; sys.path[:] = sys.argv.pop().split("
 """How the code of a worker begins; its last argument is the module path."""
 
+PASSES = 10
+"""As many are timed of the result of a conversion: how long they take is not tested."""
 _PROGRAM = "dld_tui.__main__"
 """A module that starts workers in its turn."""
 _AT_START = ("LD_", "MALLOC_", "OMP_", "ORT_", "PYTHON")
@@ -277,7 +279,7 @@ def prepare() -> None:
 
     registry.onnx_operators()
     native.compute = quick_forks.compute  # type: ignore[attr-defined]
-    verification._MOST = 10  # passes that are timed of a result: how long they take is not tested
+    verification._MOST = PASSES
     gc.freeze()
 
 
