@@ -16,7 +16,7 @@ from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from scripts import architecture, sentences, words
+from scripts import architecture, cross_references, sentences, words
 from scripts.command_tree import entries
 from scripts.measure_structure import PACKAGE, Source, imports, rings
 
@@ -159,6 +159,12 @@ def nothing_is_marked_unfinished(source: Source) -> Iterator[str]:
             yield f"{module} has a mark of unfinished work"
 
 
+def references_name_something(source: Source) -> Iterator[str]:
+    """What a docstring refers to exists."""
+    for module, line, target in cross_references.dangling(source):
+        yield f"{module}:{line}: nothing is named {target}"
+
+
 _COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b(?=[^{]*;)|\brgba?\(|\bhsla?\(")
 
 
@@ -296,6 +302,7 @@ RULES: tuple[Rule, ...] = (
     benchmarks_and_scripts_are_needed,
     no_machine_is_named,
     nothing_is_marked_unfinished,
+    references_name_something,
     style_sheets_take_colours_of_the_theme,
     no_sentence_is_compared,
     texts_have_the_words_of_contributing,

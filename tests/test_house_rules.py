@@ -82,6 +82,53 @@ def test_what_breaks_a_rule_is_found_once(
     assert list(rule(planted(tmp_path / "empty", {"src/dld_tui/fine.py": "import re"}))) == []
 
 
+REFERRED = """
+from dld_tui.room.base import Base, LIMIT as MOST
+
+KINDS = ("a",)
+
+class Child(Base[int]):
+    '''See %s.'''
+
+    size: int = 0
+
+    def __init__(self) -> None:
+        self.left = 1
+
+    def grow(self) -> None: ...
+"""
+
+
+@pytest.mark.parametrize("name", [
+    "mod:`.base`", "mod:`~dld_tui.room.base`", "mod:`room.base`", "mod:`..top`", "func:`..top.f`",
+    "class:`.base.Base`", "meth:`.base.Base.shrink`", "attr:`Base.width`", "meth:`shrink`",
+    "data:`KINDS`", "data:`MOST`", "attr:`size`", "attr:`left`", "meth:`Child.grow()`",
+    "func:`the top <..top.f>`", "mod:`json`", "exc:`OSError`", "func:`os.replace`",
+])  # fmt: skip
+def test_a_reference_names_what_an_import_or_a_name_in_its_place_would(
+    tmp_path: Path, name: str
+) -> None:
+    assert _references(tmp_path, name) == []
+
+
+@pytest.mark.parametrize("name", [
+    "mod:`.top`", "mod:`..base`", "mod:`dld_tui.base`", "func:`f`", "func:`.base.f`",
+    "data:`LIMIT`", "attr:`height`", "meth:`Child.sink`", "attr:`.base.Base.left`", "class:`Other`",
+    "data:`KINDS.a`", "attr:`MOST.a`",
+])  # fmt: skip
+def test_a_reference_to_nothing_is_found(tmp_path: Path, name: str) -> None:
+    target = name.split("`")[1]
+    assert _references(tmp_path, name) == [f"dld_tui.room.child:7: nothing is named {target}"]
+
+
+def _references(folder: Path, name: str) -> list[str]:
+    base = "LIMIT = 1\nclass Base(Generic[T]):\n    width: int\n    def shrink(self): ..."
+    files = {"room/__init__": "", "room/base": base, "room/child": REFERRED % f":{name}",
+             "top": "def f(): ..."}  # fmt: skip
+    source = planted(folder, {f"src/dld_tui/{at}.py": code for at, code in files.items()})
+    return list(house_rules.references_name_something(source))
+
+
 def test_a_named_machine_is_found(tmp_path: Path) -> None:
     source = planted(tmp_path, {"src/dld_tui/a.py": "x = '/ro" + "ot/x'", "b.md": "a/ro" + "ot/x"})
     subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)

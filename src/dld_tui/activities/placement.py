@@ -612,7 +612,7 @@ class _Searching:
         return fmt.listed(changed, 2)
 
     def _compared(self, pair: tuple[Placement, Placement]) -> Generator[Event, None, Comparison]:
-        """Time a placement against another one; see :class:`.PlacementSearch`."""
+        """Time a placement against another one: :data:`~dld_tui.core.tune.placement.Ask`."""
         begin = time.monotonic()
         base, new = pair
         for other in [one for one in self._models if one not in pair]:

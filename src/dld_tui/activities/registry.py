@@ -1,9 +1,11 @@
 """The table of activities.
 
-Forms, the command line, the palette, the job page and the worker read this table; none of them
-names an activity. To add an activity, add a module here (in ``convert`` for a conversion) with a
-``Request`` dataclass and a ``run`` generator, and one row in :data:`ACTIVITIES`. Other packages
-declare an :class:`Activity` as an entry point of the group ``dld_tui.activities``.
+Forms, the command line, the palette, the job page and the worker read this table, so that an
+activity with a row is in all of them. Only what starts a certain activity names it: a command of a
+page, a dialog of a result, or what a target needs for it. To add an activity, add a module here (in
+``convert`` for a conversion) with a ``Request`` dataclass and a ``run`` generator, and one row in
+:data:`ACTIVITIES`. Other packages declare an :class:`Activity` as an entry point of the group
+``dld_tui.activities``.
 
 Fields hold objects or references, ``module:name``, so that listing activities imports none.
 """
@@ -106,7 +108,8 @@ class Activity:
     synonyms: tuple[str, ...] = ()
     """Search words of the palette."""
     offered: bool = False
-    """Whether the menu of activities lists it; False for helpers and conversions."""
+    """Whether the menu of activities lists it; False for conversions, what only the page of a model
+    or report starts, and helpers."""
     of_report: bool = False
     """Whether pages of reports, and of models with one, list it: its request takes a report."""
     page_command: str = ""
@@ -121,7 +124,8 @@ class Activity:
         return ("dld", *(self.command.words if self.command else self.id.split("_")))
 
 
-_ROOMS = ("check", "convert", "profile")
+_PACKAGES = ("check", "convert", "profile")
+"""Packages with modules of activities whose ids begin with the package."""
 
 
 def _own(id: str, title: str, help: str, *, module: str = "", **about: Any) -> Activity:
@@ -129,8 +133,9 @@ def _own(id: str, title: str, help: str, *, module: str = "", **about: Any) -> A
 
     By default the module has its name; ``convert_fp16`` is the module ``convert.fp16``.
     """
-    room, _, rest = id.partition("_")
-    module = f"dld_tui.activities.{module or (f'{room}.{rest}' if room in _ROOMS else id)}"
+    package, _, rest = id.partition("_")
+    module = module or (f"{package}.{rest}" if package in _PACKAGES else id)
+    module = f"dld_tui.activities.{module}"
     about.setdefault("result", f"{module}:Result")
     return Activity(id, title, help, f"{module}:Request", f"{module}:run", **about)
 

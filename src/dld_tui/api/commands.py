@@ -1,6 +1,6 @@
 """Commands that run jobs, as functions: their arguments are the settings of the request.
 
-``dld profile tensorrt`` is :func:`profile_tensorrt`, ``dld convert fp16`` is :func:`convert_fp16`.
+``dld profile tensorrt`` is ``profile_tensorrt``, ``dld convert fp16`` is ``convert_fp16``.
 Signatures and help come from the requests; ``commands.pyi`` repeats them for editors and type
 checkers (``python -m scripts.library_stubs`` writes it).
 """

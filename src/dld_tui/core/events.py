@@ -113,7 +113,7 @@ class Failed:
     details: str | None = None
     status: int = int(ExitStatus.FAILED)
     finding: NodePlace | None = optional()
-    """Where in a model: see :attr:`.DldError.finding`."""
+    """Where in a model: see :attr:`DldError.finding`."""
 
     @classmethod
     def from_error(cls, error: DldError) -> Failed:

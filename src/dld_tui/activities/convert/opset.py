@@ -1,4 +1,7 @@
-"""Another version of the ai.onnx operators, node by node, weights never loaded."""
+"""Another version of the ai.onnx operators, node by node.
+
+Weights stay in their files, except of sparse initializers, which become dense.
+"""
 
 from __future__ import annotations
 

@@ -39,7 +39,10 @@ def missing() -> list[str]:
 
 @dataclass(frozen=True)
 class Options:
-    """The options of the library; see :class:`.QuantizationSettings`."""
+    """The options of the library.
+
+    They are those of :class:`~dld_tui.core.conversion.request.QuantizationSettings`.
+    """
 
     dynamic: bool
     weights_only: bool

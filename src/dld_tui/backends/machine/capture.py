@@ -448,7 +448,7 @@ class GpuPlan:
     """Number of the CUDA device."""
     timeline: bool = True
     counters: str = "auto"
-    """One of :data:`COUNTER_SOURCES`; ``auto`` is the best one that works."""
+    """``hardware``, ``gpm``, ``nvml``, ``sysfs``, ``off``, or ``auto`` for the best that works."""
     interval_us: float = 20.0
     """Between two samples of hardware counters."""
     counter_passes: int | None = None

@@ -273,7 +273,7 @@ class Session:
         UnavailableError: A provider is not installed or does not start.
         InputError: The file cannot be read as a model.
         ActivityError: ONNX Runtime cannot run the model; names the node if ONNX Runtime does.
-        TimeLimitError: A :func:`time_limit` ended.
+        TimeLimitError: A :func:`~.limits.time_limit` ended.
     """
 
     def __init__(self, model: Path, settings: SessionSettings, title: Path | None = None) -> None:

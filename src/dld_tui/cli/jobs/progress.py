@@ -69,7 +69,7 @@ class ProgressReporter:
             self._show(shown)
 
     def bytes_read(self, done: int, total: int) -> None:
-        """Show the progress and rate of reading a file; a :data:`.ProgressCallback`."""
+        """Show progress and rate of reading: a :data:`~dld_tui.core.types.ProgressCallback`."""
         now = time.monotonic()
         if self._reading_since is None:
             self._reading_since = now

@@ -58,7 +58,7 @@ class TensorError:
     mismatch: str = ""
     """Why they cannot be compared: other shapes or kinds of elements."""
     lost: str = ""
-    """Channels that carry no information any more (:func:`.lost_channels`), if requested."""
+    """Channels that carry no information any more (:func:`lost_channels`), if requested."""
 
     @property
     def is_equal(self) -> bool:

@@ -41,7 +41,7 @@ def change_dimensions(
 
     Args:
         original: The model, which is not changed.
-        texts: See :func:`find_dimension`.
+        texts: See :func:`.dimensions.find_dimension`.
         shapes: Returns a shape of each input that the model takes.
 
     Raises:

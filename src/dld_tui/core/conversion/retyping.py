@@ -427,8 +427,8 @@ def assigned(
 
     Args:
         document: The model; it is not changed, and its own precisions take precedence.
-        precision: Of the in_lower_precision nodes, for example ``fp16``.
-        lower: The nodes that can be in_lower_precision.
+        precision: Of the lowered nodes, for example ``fp16``.
+        lower: The nodes that can be lowered.
         kept: Those that stay in fp32.
 
     Returns:

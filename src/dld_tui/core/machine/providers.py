@@ -36,7 +36,7 @@ def find_installed() -> None:
 
 
 def provider_note(value: JSON, values: Mapping[str, JSON], here: bool) -> str:
-    """Return the effect of naming providers: see ``means`` of :class:`.Param`."""
+    """Return the effect of naming providers; see :attr:`~dld_tui.core.params.Param.means`."""
     known = InstalledProviders.names
     if not here or known is None or not isinstance(value, str):
         return ""

@@ -81,7 +81,7 @@ class NodeLink:
 @final
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one run of a layer takes, as far as it is known; see :mod:`..cost.roofline`."""
+    """What one run of a layer takes, as far as it is known; see :mod:`.roofline`."""
 
     flops: float | None = None
     """A multiply-accumulate counts as two."""

@@ -1,6 +1,6 @@
 """What is known of a report besides its first lines, as lines of text, including its GPU part.
 
-What the first lines say, in :mod:`.first_lines`, is not said again.
+What the first lines say, in :mod:`~dld_tui.core.reading.first_lines`, is not said again.
 """
 
 from __future__ import annotations

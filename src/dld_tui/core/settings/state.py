@@ -5,7 +5,7 @@ They are read again before each change: two running programs lose at most one en
 raises errors: a file that cannot be read counts as empty, and one that cannot be written is
 skipped.
 
-The declaration of a setting tells its kind (:attr:`.Setting.of_model`).
+The declaration of a setting tells its kind (:attr:`~dld_tui.core.params.Setting.of_model`).
 """
 
 from __future__ import annotations

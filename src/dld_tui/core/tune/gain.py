@@ -1,7 +1,7 @@
 """Where a gain comes from: each moment of a pass is given to a node, before and after.
 
 Two profiles, whose profiled passes took turns. A moment in which nothing runs is of the node that
-starts next: it cannot start before (:func:`.moments.moments_of`), so the parts sum to the pass,
+starts next: it cannot start before (:func:`moments_of`), so the parts sum to the pass,
 and what a CUDA graph saves in launches is saved at nodes, too. What is left is handing over inputs
 and outputs, which IO binding saves. Of each layer the median over the passes counts, so that
 another program that hits one of them does not: of passes on a busy machine a known 3 % was between

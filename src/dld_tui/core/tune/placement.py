@@ -38,8 +38,8 @@ class Comparison(Outcome):
 
 
 Ask: TypeAlias = "Callable[[Placement, Placement], Generator[Event, None, Comparison]]"
-"""Compares a new placement, the second one, with a base; raises :class:`.LimitReachedError` where
-there is no time."""
+"""Compares a new placement, the second one, with a base; raises
+:class:`~dld_tui.core.trials.LimitReachedError` where there is no time."""
 
 
 def floating(patterns: Sequence[Pattern], placement: Placement) -> list[str]:

@@ -255,7 +255,7 @@ class Inference(Controller):
 
 @dataclass
 class ScopeTypes:
-    """Inferred types of a scope, as :meth:`CallTypes.note` takes them."""
+    """Inferred types of a scope: see :class:`~dld_tui.core.model.document.scope.CallTypes`."""
 
     values: dict[str, ValueType] = field(default_factory=dict)
     called: dict[str, int] = field(default_factory=dict)

@@ -56,7 +56,7 @@ class Deployment:
         agent: On the target.
         amount: Is kept up to date, for progress and the log.
         retries: For lost connections.
-        route: One of :data:`ROUTES`.
+        route: What downloads packages: ``target``, ``here``, or ``auto`` for the first that can.
         pip_options: For pip on the target, e.g. ``("--find-links", FOLDER)``.
     """
 

@@ -23,7 +23,7 @@ class LinkError(UnavailableError):
     """A target cannot be reached.
 
     Args:
-        stage: One of :data:`STAGES`.
+        stage: The step that failed: :data:`RESOLVE`, :data:`CONNECT`, …
         message: See :class:`DldError`, also for the others.
         where: The machine.
         hint: What to do next.

@@ -83,7 +83,7 @@ class Setup:
     paths: tuple[str, ...] = ()
     """More folders of modules there."""
     route: str = "auto"
-    """One of :data:`.deploy.ROUTES`."""
+    """What downloads packages, see :class:`.deploy.Deployment`."""
     pip_options: tuple[str, ...] = ()
 
     def command(self, python: str, package: str) -> list[str]:
@@ -192,7 +192,7 @@ class SshJob(Job):
         return self._agent_is_there.is_set() and not (self._cancelled or self._over)
 
     def leave(self) -> bool:
-        """Let go of the job; :meth:`.SshTarget.attach` takes it up again."""
+        """Let go of the job; :meth:`.target.SshTarget.attach` takes it up again."""
         if not self.can_leave or self._task is None:
             return False
         self._left = True

@@ -1,8 +1,8 @@
 """What changed between two versions of an operator, beyond what their schemas say.
 
-Each function takes a node (:class:`.step.Step`) over one version of its operator: :data:`UP` from
-the version before, :data:`DOWN` back to it. What the schemas say (attributes that come and go,
-their defaults, numbers of inputs, types) needs none.
+Each function takes a node (:class:`.step.OpsetStep`) over one version of its operator: :data:`UP`
+from the version before, :data:`DOWN` back to it. What the schemas say (attributes that come and
+go, their defaults, numbers of inputs, types) needs none.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class UnwritableError(Exception):
 
 
 class Values(ABC):
-    """What is known of values where a node is; :mod:`.opset` fills it."""
+    """What is known of values where a node is; :mod:`..opset` fills it."""
 
     def __init__(self) -> None:
         self.made: dict[str, tuple[Value, str | None]] = {}

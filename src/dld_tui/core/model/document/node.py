@@ -84,7 +84,7 @@ def body_count(proto: onnx.AttributeProto) -> int:
 
 
 class Attribute:
-    """One attribute of a node, read only: edits go through :meth:`Document.apply`."""
+    """One attribute of a node, read only: edits go through :meth:`.document.Document.apply`."""
 
     __slots__ = ("node", "proto")
 

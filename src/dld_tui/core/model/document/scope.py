@@ -94,7 +94,7 @@ class Scope:
         """What shape inference found, by value name; may be older than the last edit. In a
         function: where its calls agree; :class:`CallTypes` has what each of them has."""
         self.stale: set[str] = set()
-        """Values whose types an edit may have made wrong; see :mod:`.types.staleness`."""
+        """Values whose types an edit may have made wrong; see :mod:`..shapes.staleness`."""
         self.touched: set[str] = set()
         """Values that were stale once: the file's ``value_info`` of them is not reliable."""
         self.is_function = isinstance(proto, onnx.FunctionProto)

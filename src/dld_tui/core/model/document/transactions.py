@@ -57,7 +57,7 @@ class Primitive(ABC):
     node: Node | None
     """The node that it changes, if it is one."""
     is_whole = False
-    """Whether it exchanges the whole document, see :mod:`.edits.model_swap`."""
+    """Whether it exchanges the whole document, see :mod:`..edits.model_swap`."""
 
     def do(self) -> None:
         """Make the change."""

@@ -2,8 +2,9 @@
 
 An edit is plain data, a name and JSON arguments, so that the same line is the undo step, the
 journal entry, the script line and what the palette runs. Scopes are named by their path (see
-:attr:`Scope.path`), nodes by their ref (see :meth:`Scope.ref_of`). The table of all edits is
-:func:`dld_tui.core.model.document.edit_registry.known_edits`.
+:attr:`..document.scope.Scope.path`), nodes by their ref (see
+:meth:`..document.scope.Scope.ref_of`). The table of all edits is
+:func:`..document.edit_registry.known_edits`.
 
 A module is loaded when it is first asked for: ``edits.nodes``.
 """

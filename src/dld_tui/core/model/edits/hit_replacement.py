@@ -640,7 +640,7 @@ class HitReplacement:
 
 
 def typed_attribute(name: str, value: Any, schema: OperatorSchema | None) -> tuple[str, JSON]:
-    """Return the kind of an attribute and its value as :func:`set_attribute` takes them."""
+    """Return the kind and the value of an attribute for :func:`.attributes.set_attribute`."""
     known = schema.attribute(name) if schema is not None else None
     if known is not None and known.kind == "tensor":
         array = np.asarray(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dld_tui.core.dataclass import dataclass
 
 INPUTS = "inputs"
-"""The property of a report with :attr:`..guess.Guess.recorded`; here, since that needs onnx."""
+"""The property of a report with :attr:`.guess.Guess.recorded`; here, since that needs onnx."""
 
 
 @dataclass(frozen=True)

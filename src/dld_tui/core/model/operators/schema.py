@@ -273,7 +273,7 @@ class AttributeSchema:
 
     name: str
     kind: str
-    """``int``, ``floats``, ``graph`` …: the names of :attr:`Attribute.kind`."""
+    """``int``, ``floats``, ``graph`` …: the names of :attr:`..document.node.Attribute.kind`."""
     required: bool
     default: AttributeValue
     """The value when the attribute is left out, None when there is no fixed one."""

@@ -71,7 +71,10 @@ class AmbiguousDataError(InputError):
 
 
 class Tensor:
-    """A read-only view of a TensorProto of a document: edits go through :meth:`Document.apply`."""
+    """A read-only view of a TensorProto of a document.
+
+    Edits go through :meth:`..document.document.Document.apply`.
+    """
 
     __slots__ = ("document", "proto")
 

@@ -159,7 +159,7 @@ def category_of_type(kind: str) -> str:
 
 
 def colour_of_type(kind: str) -> str:
-    """Return the colour class of a layer type: one of ``operators.colours``."""
+    """Return the colour class of a layer type: see :func:`colour_class_of`."""
     return colour_class_of(category_of_type(kind), kind)
 
 
@@ -181,7 +181,7 @@ def plan_content(plan: EnginePlan, colour: str = "type", drawn: PlanGraph | None
     """Return the picture of an engine.
 
     Args:
-        colour: One of :data:`COLOURS`.
+        colour: What colours tell apart: ``type`` or ``precision``.
         drawn: Its graph, if already built.
 
     Raises:

@@ -6,8 +6,9 @@ Payloads stay in their files, which it keeps open. As an argument of an edit it 
 
     {"model": MESSAGE, "constants": 1, "shared": ["weight"]}
 
-MESSAGE is the model as :func:`.payloads.encode_message` writes it, the first nodes of it are the
-constants, and of shared initializers it has the shape only: the target has them already.
+MESSAGE is the model as :func:`~dld_tui.core.model.tensors.payloads.encode_message` writes it; its
+first nodes are the constants. Of shared initializers it has the shape only: the target has them
+already.
 """
 
 from __future__ import annotations
