@@ -108,7 +108,7 @@ def _our_segments(layout: Layout) -> Iterator[Segment]:
         bottom = top + gap.tracks + 1
         for wire in gap.wires:
             across = top + wire.track + 0.5
-            begin = top if wire.begins < 0 else top + wire.begins + 0.5
+            begin = top if wire.parent_track < 0 else top + wire.parent_track + 0.5
             net = frozenset((wire.net,))
             for end in wire.bottoms:
                 known.update(_way(net, wire.top, end, begin, across, bottom))

@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.quantization_plan import (
-    Point,
+    QdqInsertion,
     QuantizationPlan,
     Scale,
     point_lines,
@@ -46,25 +46,28 @@ PLAN = QuantizationPlan.from_json({
 
 def test_a_tensor_is_quantized_when_a_node_asks_for_it() -> None:
     assert PLAN.points() == [
-        Point("x", "activation", ("conv",)), Point("a", "activation", ("conv", "relu")),
-        Point("w", "weight", ("conv",)), Point("c", "bias", ("conv",)),
-        Point("b", "activation", ("relu",)), Point("y", "activation", ("rows",)),
-    ]  # fmt: skip
-    assert decode(Point, encode(PLAN.points()[1])) == PLAN.points()[1]
+        QdqInsertion("x", "activation", ("conv",)),
+        QdqInsertion("a", "activation", ("conv", "relu")),
+        QdqInsertion("w", "weight", ("conv",)),
+        QdqInsertion("c", "bias", ("conv",)),
+        QdqInsertion("b", "activation", ("relu",)),
+        QdqInsertion("y", "activation", ("rows",)),
+    ]
+    assert decode(QdqInsertion, encode(PLAN.points()[1])) == PLAN.points()[1]
 
 
 def test_the_scale_depends_on_the_nodes_around() -> None:
     all_of_it = {"x": "range:x", "a": "range:b", "w": "weight:w", "c": "range:x*weight:w",
                  "b": "range:b", "y": "range:b"}  # fmt: skip
-    assert PLAN.chosen() == all_of_it
-    without_relu = PLAN.chosen({"relu"})
+    assert PLAN.scale_keys() == all_of_it
+    without_relu = PLAN.scale_keys({"relu"})
     assert without_relu["a"] == "range:a", "its negative numbers count then"
-    assert PLAN.chosen({"rows"}) == {name: all_of_it[name] for name in "xawcb"}
+    assert PLAN.scale_keys({"rows"}) == {name: all_of_it[name] for name in "xawcb"}
     assert PLAN.scale("range:x*weight:w") == Scale((0.0625, 0.0625), (0,), "int32", 0)
     assert PLAN.scale("range:x*weight:whole") == Scale((0.25,), (0,), "int32", None)
     assert PLAN.scale("range:x*weight:unknown") is None
-    assert PLAN.every_choice()["a"] == ["range:a", "range:b"]
-    assert PLAN.every_choice()["y"] == ["range:y", "range:b"]
+    assert PLAN.possible_scale_keys()["a"] == ["range:a", "range:b"]
+    assert PLAN.possible_scale_keys()["y"] == ["range:y", "range:b"]
 
 
 NET = """
@@ -103,7 +106,7 @@ def test_switches_give_what_the_arithmetic_of_the_plan_gives(
     on = switched.on([node for node in switched.nodes if node.name in kept])
     (made,) = run(switched.document, x=x, **{one: np.array(one in on) for one in switched.names})
 
-    chosen = PLAN.chosen(kept)
+    chosen = PLAN.scale_keys(kept)
 
     def fake(tensor: str, value: Values) -> Values:
         found = PLAN.scale(chosen[tensor]) if tensor in chosen else None

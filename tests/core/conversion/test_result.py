@@ -15,7 +15,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.conversion.certificate import certificate
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
-from dld_tui.core.conversion.quantization_plan import Point
+from dld_tui.core.conversion.quantization_plan import QdqInsertion
 from dld_tui.core.conversion.result import (
     ChangedTerminals,
     CleanedModel,
@@ -76,10 +76,13 @@ WRONG = ComparedValues({"y": ERROR}, is_good=False, first=CULPRIT, repaired=[CUL
             "convert_quantize",
             QuantizedModel(
                 **WRITTEN, values=WRONG, latency_ms=None, sets=2, method="minmax", ops=["Conv"],
-                points=[Point("x", "activation", ("add",))],
+                points=[QdqInsertion("x", "activation", ("add",))],
             ),
         ),
-        ("convert_quantize", QuantizationPoints([Point("w", "weight", ())], ["n"], ["line"])),
+        (
+            "convert_quantize",
+            QuantizationPoints([QdqInsertion("w", "weight", ())], ["n"], ["line"]),
+        ),
         (
             "convert_tensors",
             ConvertedWeights(**WRITTEN, values=WRONG, latency_ms=None, converted=1, casts=1),

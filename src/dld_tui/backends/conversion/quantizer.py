@@ -44,7 +44,7 @@ from dld_tui.core.conversion.copies import (
     relink_users,
 )
 from dld_tui.core.conversion.opset import convert_opset
-from dld_tui.core.conversion.quantization_plan import Point, QuantizationPlan
+from dld_tui.core.conversion.quantization_plan import QdqInsertion, QuantizationPlan
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
@@ -109,7 +109,7 @@ class QuantizedCopy:
     close: Callable[[], None] = lambda: None
     """Closes the document, and removes its files, before the quantizer is closed."""
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[QdqInsertion]:
         """Return the tensors that are quantized."""
         return [*(self.plan.points() if self.plan is not None else ()), *self.bodies.points]
 
@@ -385,7 +385,7 @@ class Quantizer:
         assert quantized.plan is not None
         return quantized.plan
 
-    def points(self, ops: Sequence[str]) -> Generator[Event, None, list[Point]]:
+    def points(self, ops: Sequence[str]) -> Generator[Event, None, list[QdqInsertion]]:
         """Return the tensors that a static quantization would quantize, as :meth:`plan` does."""
         plan = yield from self.plan(ops)
         weight_type = _weight_type(self._options("minmax", ops, ()))

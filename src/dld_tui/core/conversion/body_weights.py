@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from dld_tui.core import fmt
 from dld_tui.core.conversion.copies import relink
-from dld_tui.core.conversion.quantization_plan import Point
+from dld_tui.core.conversion.quantization_plan import QdqInsertion
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files.proto_fields import set_text
 from dld_tui.core.model.document.document import Document
@@ -45,7 +45,7 @@ _COMPUTED = "its weights are computed by other nodes, which dld convert sanitize
 class BodyWeights:
     """Which weights were quantized, and why others were not."""
 
-    points: list[Point] = field(default_factory=list)
+    points: list[QdqInsertion] = field(default_factory=list)
     reasons: list[tuple[Node, str]] = field(default_factory=list)
     """Nodes whose weights stay in floating point, and why."""
 
@@ -86,7 +86,7 @@ def body_weights(
                 continue
             users[home, node.inputs[1]].append(node)
             points[node.inputs[1]].append(node.name)
-    weights.points = [Point(name, "weight", tuple(nodes)) for name, nodes in points.items()]
+    weights.points = [QdqInsertion(name, "weight", tuple(nodes)) for name, nodes in points.items()]
     return weights, users
 
 

@@ -61,7 +61,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Point:
+class QdqInsertion:
     """A tensor that gets QuantizeLinear and DequantizeLinear."""
 
     tensor: str
@@ -71,7 +71,7 @@ class Point:
     """The names of the nodes that request it. Untrusted text."""
 
 
-def point_lines(points: Sequence[Point]) -> list[str]:
+def point_lines(points: Sequence[QdqInsertion]) -> list[str]:
     """Return the tensors that are quantized, for people. Fit for a terminal."""
     counts = Counter(point.kind for point in points)
     counts_text = ", ".join(
@@ -88,7 +88,7 @@ def point_lines(points: Sequence[Point]) -> list[str]:
     return lines
 
 
-def quantized_nodes(scope: Scope, points: Sequence[Point] = ()) -> dict[Node, float]:
+def quantized_nodes(scope: Scope, points: Sequence[QdqInsertion] = ()) -> dict[Node, float]:
     """Return how many quantized tensors nodes of a graph request, or have as inputs and outputs.
 
     Args:
@@ -144,8 +144,8 @@ class QuantizationPlan:
             Rule(
                 entry["node"],
                 tuple(entry["needs"]),
-                tuple(TensorRequest(*ask) for ask in entry["when_quantized"]),
-                tuple(TensorRequest(*ask) for ask in entry["otherwise"]),
+                tuple(TensorRequest(*request) for request in entry["when_quantized"]),
+                tuple(TensorRequest(*request) for request in entry["otherwise"]),
             )
             for entry in data["rules"]
         ]
@@ -174,40 +174,42 @@ class QuantizationPlan:
         scales = tuple(activation.scale[0] * scale for scale in weight.scale)
         return Scale(scales, (0,), "int32", None if weight.axis is None else 0)
 
-    def asks(self, kept: Collection[str] = ()) -> list[tuple[str, TensorRequest]]:
+    def requests(self, kept: Collection[str] = ()) -> list[tuple[str, TensorRequest]]:
         """Return the requests, with their nodes, when some nodes stay in floating point."""
         quantized, requests = set[str](), list[tuple[str, TensorRequest]]()
         for rule in self.rules:
             if rule.node in kept:
                 continue
             is_met = bool(rule.needs) and quantized.issuperset(rule.needs)
-            asks = rule.when_quantized if is_met else rule.otherwise
-            requests += ((rule.node, ask) for ask in asks)
-            quantized.update(ask.tensor for ask in asks)
+            own = rule.when_quantized if is_met else rule.otherwise
+            requests += ((rule.node, request) for request in own)
+            quantized.update(request.tensor for request in own)
         return requests
 
-    def points(self) -> list[Point]:
+    def points(self) -> list[QdqInsertion]:
         """Return the tensors that are quantized."""
         nodes, kinds = defaultdict[str, "dict[str, None]"](dict), dict[str, str]()
-        for node, ask in self.asks(()):
-            nodes[ask.tensor][node] = None
-            kind = "activation" if ask.kind == "same" else ask.kind
-            kinds[ask.tensor] = kind if kinds.get(ask.tensor, kind) == "activation" else "weight"
-            if ask.kind == "bias":
-                kinds[ask.tensor] = "bias"
-        return [Point(tensor, kinds[tensor], tuple(nodes[tensor])) for tensor in nodes]
+        for node, request in self.requests(()):
+            nodes[request.tensor][node] = None
+            kind = "activation" if request.kind == "same" else request.kind
+            kinds[request.tensor] = (
+                kind if kinds.get(request.tensor, kind) == "activation" else "weight"
+            )
+            if request.kind == "bias":
+                kinds[request.tensor] = "bias"
+        return [QdqInsertion(tensor, kinds[tensor], tuple(nodes[tensor])) for tensor in nodes]
 
-    def chosen(self, kept: Collection[str] = ()) -> dict[str, Key]:
+    def scale_keys(self, kept: Collection[str] = ()) -> dict[str, Key]:
         """Return the scale of each tensor that is quantized.
 
         A tensor without a calibrated range is left out, as by the quantizer.
         """
         marks: dict[str, TensorRequest] = {}
-        for _, ask in self.asks(kept):
-            if ask.kind in ("same", "weight"):
-                marks[ask.tensor] = ask
+        for _, request in self.requests(kept):
+            if request.kind in ("same", "weight"):
+                marks[request.tensor] = request
             else:
-                marks.setdefault(ask.tensor, ask)
+                marks.setdefault(request.tensor, request)
         keys = {tensor: self._key(tensor, marks, kept, set()) for tensor in marks}
         return {tensor: key for tensor, key in keys.items() if self.scale(key) is not None}
 
@@ -226,17 +228,17 @@ class QuantizationPlan:
                 return key
         return f"range:{tensor}"
 
-    def every_choice(self) -> dict[str, list[Key]]:
+    def possible_scale_keys(self) -> dict[str, list[Key]]:
         """Return the scales that each tensor can have, whichever nodes stay in floating point."""
-        providers = defaultdict[str, "dict[str, None]"](dict)
-        asked, biases = dict[str, None](), dict[str, TensorRequest]()
+        scale_sources = defaultdict[str, "dict[str, None]"](dict)
+        tensors, biases = dict[str, None](), dict[str, TensorRequest]()
         for rule in self.rules:
-            for ask in (*rule.when_quantized, *rule.otherwise):
-                asked[ask.tensor] = None
-                if ask.kind == "bias":
-                    biases.setdefault(ask.tensor, ask)
-                elif ask.kind == "same":
-                    providers[ask.tensor][ask.of] = None
+            for request in (*rule.when_quantized, *rule.otherwise):
+                tensors[request.tensor] = None
+                if request.kind == "bias":
+                    biases.setdefault(request.tensor, request)
+                elif request.kind == "same":
+                    scale_sources[request.tensor][request.of] = None
 
         def keys_of(tensor: str) -> dict[Key, None]:
             keys, waiting, seen = dict[Key, None](), [tensor], set[str]()
@@ -244,19 +246,19 @@ class QuantizationPlan:
                 name = waiting.pop()
                 if name not in seen:
                     seen.add(name)
-                    waiting += providers[name]
+                    waiting += scale_sources[name]
                     keys |= dict.fromkeys(self._own_keys(name))
             return keys
 
-        choices: dict[str, list[Key]] = {}
-        for tensor in asked:
+        possible: dict[str, list[Key]] = {}
+        for tensor in tensors:
             bias = biases.get(tensor)
             keys = keys_of(tensor if bias is None else bias.of)
             if bias is not None:
                 keys = {f"{key}*weight:{bias.weight}": None for key in keys}
             if known := [key for key in keys if self.scale(key) is not None]:
-                choices[tensor] = known
-        return choices
+                possible[tensor] = known
+        return possible
 
     def _own_keys(self, tensor: str) -> list[Key]:
         if f"weight:{tensor}" in self.scales:

@@ -41,8 +41,8 @@ def quantization_switches(prepared: Document, plan: QuantizationPlan) -> Switche
     nodes = [named[rule.node] for rule in plan.rules if rule.node in named]
 
     def on(kept: Collection[Node]) -> set[str]:
-        chosen = plan.chosen({node.name for node in kept}).items()
-        return {switches[choice] for choice in chosen if choice in switches}
+        scale_keys = plan.scale_keys({node.name for node in kept}).items()
+        return {switches[key] for key in scale_keys if key in switches}
 
     return SwitchedCopy(copy, nodes, [*switches.values()], on)
 
@@ -59,7 +59,7 @@ class _Insertion:
     def add(self, plan: QuantizationPlan) -> dict[tuple[str, Key], str]:
         """Return the switch of each tensor and scale."""
         switches: dict[tuple[str, Key], str] = {}
-        for tensor, keys in plan.every_choice().items():
+        for tensor, keys in plan.possible_scale_keys().items():
             known = self._scope.value_type(tensor)
             if known is None or known.dtype not in _FLOATS:
                 continue

@@ -96,9 +96,9 @@ def minimize_nodes(
     found = yield from _minimize_items(
         main, labels, lambda part: list(reached(document, part)), trials
     )
-    kept = _items(main, labels, found)
-    items = list(reached(document, kept))
-    if len(items) == len(kept) or not found.is_whole:
+    fewest_main = _items(main, labels, found)
+    items = list(reached(document, fewest_main))
+    if len(items) == len(fewest_main) or not found.is_whole:
         return items, found
 
     def owned(nodes: Sequence[Node]) -> list[Node]:
@@ -121,11 +121,11 @@ def _items(items: Sequence[Node], labels: Mapping[Node, str], found: Found) -> l
 def _minimize_items(
     items: Sequence[Node],
     labels: Mapping[Node, str],
-    tried: Callable[[list[Node]], list[Node]],
+    closure: Callable[[list[Node]], list[Node]],
     trials: Trials[Subset, Outcome],
 ) -> Generator[Event, None, Found]:
     def question(kept: Subset) -> Subset | None:
-        nodes = tried([node for node in items if labels[node] in kept])
+        nodes = closure([node for node in items if labels[node] in kept])
         return frozenset(labels[node] for node in nodes) or None
 
     names = [labels[node] for node in items]
@@ -294,18 +294,18 @@ class _Cut:
         renamed: dict[str, str] = {}
         for name in lost:
             if name in outputs:
-                source = self._given(body, typed_record(body.scope, name))
+                source = self._outside_value(body, typed_record(body.scope, name))
                 self._copies.append((body.proto, source, name))
             elif name in used:
-                renamed[name] = self._given(body, typed_record(body.scope, name))
+                renamed[name] = self._outside_value(body, typed_record(body.scope, name))
         for proto in list(protos):
             rename_links(proto, renamed)
         for node in kept_nodes:
             for name in node.outputs:
                 if name in used_before and name not in used and name not in outputs:
-                    self._expose(body, typed_record(body.scope, name))
+                    self._make_output(body, typed_record(body.scope, name))
 
-    def _given(self, body: _Body, info: onnx.ValueInfoProto) -> str:
+    def _outside_value(self, body: _Body, info: onnx.ValueInfoProto) -> str:
         """Return the name of a new value of such a type that comes from outside of the model."""
         tensor = info.type.tensor_type
         if not info.HasField("type") or (
@@ -313,10 +313,10 @@ class _Cut:
         ):
             raise _UnknownTypeError
         info_record = onnx.ValueInfoProto(name=self._fresh(text_of(info.name)), type=info.type)
-        self._hand_in(body.function, info_record)
+        self._add_input(body.function, info_record)
         return info_record.name
 
-    def _hand_in(self, function: _Function, info: onnx.ValueInfoProto) -> None:
+    def _add_input(self, function: _Function, info: onnx.ValueInfoProto) -> None:
         if function is None:
             if all(known.name != info.name for known in self._model.graph.input):
                 self._model.graph.input.append(info)
@@ -324,7 +324,7 @@ class _Cut:
             self._changes.append(_Change(_key(function), True, len(function.input), info))
             function.input.append(info.name)
 
-    def _expose(self, body: _Body, info: onnx.ValueInfoProto) -> None:
+    def _make_output(self, body: _Body, info: onnx.ValueInfoProto) -> None:
         """Make a value that nothing uses any more an output of the model, where that can be."""
         if not info.HasField("type"):
             return
@@ -341,8 +341,8 @@ class _Cut:
                 if len(other.output) == places:
                     name = self._fresh(text_of(info.name))
                     other.output.append(onnx.ValueInfoProto(name=name, type=info.type))
-                    self._copies.append((other, self._given(outer, info), name))
-            self._put_out(owner, outer, places, info)
+                    self._copies.append((other, self._outside_value(outer, info), name))
+            self._append_output(owner, outer, places, info)
         elif not owner.domain and owner.op_type in ("Loop", "Scan"):
             tensor = info.type.tensor_type
             if not info.type.HasField("tensor_type") or not tensor.HasField("shape"):
@@ -359,16 +359,16 @@ class _Cut:
             stacked.type.tensor_type.elem_type = tensor.elem_type
             stacked.type.tensor_type.shape.dim.add()
             stacked.type.tensor_type.shape.dim.extend(tensor.shape.dim)
-            self._put_out(owner, outer, place, stacked)
+            self._append_output(owner, outer, place, stacked)
 
-    def _put_out(
+    def _append_output(
         self, node: onnx.NodeProto, home: _Body, place: int, info: onnx.ValueInfoProto
     ) -> None:
         """Give a node another output, which nothing uses yet."""
         name = self._fresh(text_of(info.name))
         node.output.extend([""] * (place - len(node.output)))
         node.output.append(name)
-        self._expose(home, onnx.ValueInfoProto(name=name, type=info.type))
+        self._make_output(home, onnx.ValueInfoProto(name=name, type=info.type))
 
     def _follow(self, change: _Change) -> None:
         """Change the calls of a function as it was changed."""
@@ -380,9 +380,9 @@ class _Cut:
                 if change.is_input:
                     node.input.extend([""] * (change.place - len(node.input)))
                     node.input.append(change.info.name)
-                    self._hand_in(body.function, change.info)
+                    self._add_input(body.function, change.info)
                 else:
-                    self._put_out(node, body, change.place, change.info)
+                    self._append_output(node, body, change.place, change.info)
 
     def _fresh(self, name: str) -> str:
         number = 1

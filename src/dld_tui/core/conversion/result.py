@@ -18,7 +18,7 @@ from dld_tui.core.accuracy.statistics import TensorError
 from dld_tui.core.codec import optional
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
-from dld_tui.core.conversion.quantization_plan import Point
+from dld_tui.core.conversion.quantization_plan import QdqInsertion
 from dld_tui.core.conversion.retyping import CastFigures, CastLoss
 from dld_tui.core.conversion.tensor_casting import TensorLoss
 from dld_tui.core.dataclass import dataclass
@@ -340,7 +340,7 @@ class QuantizedModel(VerifiedResult):
     """Of calibration inputs."""
     method: str
     ops: list[str]
-    points: list[Point]
+    points: list[QdqInsertion]
     """Tensors with QuantizeLinear and DequantizeLinear of static quantization."""
 
 
@@ -348,7 +348,7 @@ class QuantizedModel(VerifiedResult):
 class QuantizationPoints:
     """The tensors that static quantization would quantize; nothing is written."""
 
-    points: list[Point]
+    points: list[QdqInsertion]
     notes: list[str]
     lines: list[str]
     """For people."""

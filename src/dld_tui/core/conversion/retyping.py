@@ -391,26 +391,23 @@ def switchable(document: Document, precision: str) -> SwitchedCopy:
         inline_marked(copy, everything=False)
         infer(copy, document.path)
         precisions = {
-            node: layer_precision for node, layer_precision in precisions_of(copy).items()
+            node: own for node, own in precisions_of(copy).items()
             if enclosing_function(node.scope) is None
         }  # fmt: skip
-        rounded = {node: name for node in precisions if (name := _switch_of(node))}
-        fixed = {
-            node: layer_precision
-            for node, layer_precision in precisions.items()
-            if node not in rounded
-        }
+        switch_names = {node: name for node in precisions if (name := _switch_of(node))}
+        fixed = {node: own for node, own in precisions.items() if node not in switch_names}
         plan = plan_rounding(copy, fixed)
         if plan.relinks:
             carry_out_casts(copy, plan)
-        switched = add_switches(copy, {node: precisions[node] for node in rounded}, rounded)
-    layer_precision = {owners[rounded[node]]: rounded[node] for node in rounded if node in switched}
-    inputs = [*dict.fromkeys(layer_precision.values())]
+        lowered = {node: precisions[node] for node in switch_names}
+        switched = add_switches(copy, lowered, switch_names)
+    switch_of = {owners[name]: name for node, name in switch_names.items() if node in switched}
+    inputs = [*dict.fromkeys(switch_of.values())]
     return SwitchedCopy(
         copy,
-        [*layer_precision],
+        [*switch_of],
         inputs,
-        lambda kept: {layer_precision[node] for node in layer_precision if node not in kept},
+        lambda kept: {name for node, name in switch_of.items() if node not in kept},
     )
 
 

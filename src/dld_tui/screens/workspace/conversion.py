@@ -34,7 +34,7 @@ from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
     from dld_tui.activities.registry import Modification
-    from dld_tui.core.conversion.quantization_plan import Point
+    from dld_tui.core.conversion.quantization_plan import QdqInsertion
     from dld_tui.core.conversion.result import ConversionResult, Preview, VerifiedResult
     from dld_tui.core.model.document import Document, Node, Scope, Transaction
     from dld_tui.core.model.document.parts.extraction import Extraction as Extracted
@@ -283,7 +283,7 @@ class Conversion(Controller):
 
         self.jobs.run_beside(activities.find(activity).title, activity, request, done)
 
-    def _keep_points(self, points: Sequence[Point]) -> None:
+    def _keep_points(self, points: Sequence[QdqInsertion]) -> None:
         """Let the graph show where tensors would be quantized, as one of its colours."""
         from dld_tui.core.conversion.quantization_plan import quantized_nodes
 

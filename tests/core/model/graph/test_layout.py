@@ -202,8 +202,8 @@ def test_tensors_that_change_places_below_narrow_boxes() -> None:
             graph.link(f"t{at}.{other}", top, targets)
     layout = laid_out(graph, 3)
     check(graph, layout)
-    parted = [wire for gap in layout.gaps for wire in gap.wires if wire.begins >= 0]
-    assert [abs(wire.top - wire.bottoms[0]) for wire in parted] == [1]  # as near as it can be
+    doglegs = [wire for gap in layout.gaps for wire in gap.wires if wire.parent_track >= 0]
+    assert [abs(wire.top - wire.bottoms[0]) for wire in doglegs] == [1]  # as near as it can be
 
 
 def test_what_a_vertex_takes_beyond_what_can_be_drawn_is_named() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dld_tui.core.conversion.opset_steps.meanings import axis_down
+from dld_tui.core.conversion.opset_steps.semantics import axis_down
 from dld_tui.core.conversion.opset_steps.step import (
     FLOATS,
     Array,

@@ -81,8 +81,6 @@ class OpsetStep:
         self.before: list[onnx.NodeProto] = []
         """Nodes to put before it, written in version `at`."""
         self.after: list[onnx.NodeProto] = []
-        self.is_gone = False
-        """Whether those before and after it take its place."""
 
     @property
     def op_type(self) -> str:
@@ -90,12 +88,12 @@ class OpsetStep:
         return text_of(self.node.op_type)
 
     def _attribute(self, name: str) -> onnx.AttributeProto | None:
-        found = next((a for a in self.node.attribute if text_of(a.name) == name), None)
-        if found is not None and found.ref_attr_name:
+        attribute = next((a for a in self.node.attribute if text_of(a.name) == name), None)
+        if attribute is not None and attribute.ref_attr_name:
             raise UnwritableError(
                 f"attribute {name} of {self.op_type} is a parameter of a function"
             )
-        return found
+        return attribute
 
     def has(self, name: str) -> bool:
         """Return whether the call has an attribute."""
@@ -103,18 +101,18 @@ class OpsetStep:
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute; texts as str."""
-        found = self._attribute(name)
-        if found is None:
+        attribute = self._attribute(name)
+        if attribute is None:
             return default
-        value = helper.get_attribute_value(found)
+        value = helper.get_attribute_value(attribute)
         return value.decode(errors="replace") if isinstance(value, bytes) else value
 
     def take(self, name: str, default: Any = None) -> Any:
         """Return the value of an attribute, and take it away."""
         value = self.get(name, default)
-        found = self._attribute(name)
-        if found is not None:
-            self.node.attribute.remove(found)
+        attribute = self._attribute(name)
+        if attribute is not None:
+            self.node.attribute.remove(attribute)
         return value
 
     def put(self, name: str, value: Any) -> None:
@@ -186,12 +184,12 @@ class OpsetStep:
 
     def need_array(self, at: int, what: str) -> Array:
         """Return the elements of an input that must be constant."""
-        found = self.array(at)
-        if found is None:
+        array = self.array(at)
+        if array is None:
             raise UnwritableError(
                 f"{what} of {self.op_type} must be constant: an attribute before opset {self.since}"
             )
-        return found
+        return array
 
     def dtype(self, at: int = 0) -> str | None:
         """Return the type of the elements of an input."""
@@ -199,10 +197,10 @@ class OpsetStep:
 
     def need_dtype(self, at: int = 0) -> str:
         """Return the type of the elements of an input, which must be known."""
-        found = self.dtype(at)
-        if found is None:
+        dtype = self.dtype(at)
+        if dtype is None:
             raise UnwritableError(f"the type of {self.shown(at)} is not known")
-        return found
+        return dtype
 
     def shown(self, at: int) -> str:
         """Return an input for a message."""
@@ -297,18 +295,18 @@ def widen(step: OpsetStep, places: Mapping[str, Sequence[int]], allowed: Sequenc
         wider: Sequence[str] = ("int32",) if _WIDER.get(dtype or "") == _SMALL else ()
     else:
         wider = _WIDER.get(dtype or "", ()) if step.op_type in _COMPARING else ()
-    found = next((one for one in wider if one in allowed), None)
-    if found is None or dtype is None:
+    wide = next((one for one in wider if one in allowed), None)
+    if wide is None or dtype is None:
         return False
     for at in places["inputs"]:
         name = step.input(at)
         if name:
-            number = dtype_number(found)
-            step.put_input(at, step.add("Cast", [name], step.dims(name), found, to=number))
+            number = dtype_number(wide)
+            step.put_input(at, step.add("Cast", [name], step.dims(name), wide, to=number))
     for at in places["outputs"]:
         if step.output(at):
             step.finish(at, "Cast", to=dtype_number(dtype))
-            step.values.made[step.output(at)] = (Value(), found)
+            step.values.made[step.output(at)] = (Value(), wide)
     return True
 
 

@@ -17,7 +17,7 @@ def split_edges(layers: Layers) -> Layers:
     ways, and most of those end up side by side again. Vertices, and chains that come in at the
     first rank or go out at the last one, keep their numbers.
     """
-    parted = Layers(
+    split = Layers(
         [[] for _ in layers.ranks],
         list(layers.rank),
         list(layers.net),
@@ -26,7 +26,7 @@ def split_edges(layers: Layers) -> Layers:
         [[] for _ in layers.below],
     )
     copies: list[list[int]] = [[] for _ in layers.rank]
-    """What stands for each item."""
+    """The items that each item becomes."""
     fixed = bytearray(len(layers.rank))
     for items in layers.ranks:
         for item in items:
@@ -37,15 +37,15 @@ def split_edges(layers: Layers) -> Layers:
         for item in items:
             if fixed[item]:
                 for lower, net in zip(layers.below[item], layers.nets_below[item], strict=True):
-                    _lead(layers, parted, item, lower, net, fixed, copies)
+                    _copy_chains(layers, split, item, lower, net, fixed, copies)
     for rank, items in enumerate(layers.ranks):
-        parted.ranks[rank] = [copy for item in items for copy in copies[item]]
-    return parted
+        split.ranks[rank] = [copy for item in items for copy in copies[item]]
+    return split
 
 
-def _lead(
+def _copy_chains(
     layers: Layers,
-    parted: Layers,
+    split: Layers,
     start: int,
     first: int,
     net: int,
@@ -62,16 +62,16 @@ def _lead(
             continue
         end = start
         for passed in way:
-            copy = len(parted.rank)
+            copy = len(split.rank)
             copies[passed].append(copy)
-            parted.rank.append(layers.rank[passed])
-            parted.net.append(net)
-            parted.below.append([])
-            parted.above.append([])
-            parted.nets_below.append([])
-            _link(parted, end, copy, net)
+            split.rank.append(layers.rank[passed])
+            split.net.append(net)
+            split.below.append([])
+            split.above.append([])
+            split.nets_below.append([])
+            _link(split, end, copy, net)
             end = copy
-        _link(parted, end, item, net)
+        _link(split, end, item, net)
 
 
 def _link(layers: Layers, upper: int, lower: int, net: int) -> None:
@@ -91,49 +91,49 @@ def join_edges(layers: Layers, count: int) -> tuple[Layers, list[int]]:
         The layers with renumbered items, and for each item its number in the layers
         that were split, -1 for one that is new.
     """
-    stands = list(range(len(layers.rank)))
+    merged_into = list(range(len(layers.rank)))
     """The item that each item has become a part of."""
     for items in layers.ranks:
         last = -1
         for item in items:
-            if last >= 0 and _alike(layers, stands, last, item):
-                stands[item] = stands[last]
+            if last >= 0 and _alike(layers, merged_into, last, item):
+                merged_into[item] = merged_into[last]
             last = item
-    kept = [item for items in layers.ranks for item in items if stands[item] == item]
-    number = {item: at for at, item in enumerate(kept)}
+    survivors = [item for items in layers.ranks for item in items if merged_into[item] == item]
+    number = {item: at for at, item in enumerate(survivors)}
     joined = Layers(
-        [[number[i] for i in items if stands[i] == i] for items in layers.ranks],
-        [layers.rank[item] for item in kept],
-        [layers.net[item] for item in kept],
-        [[] for _ in kept],
-        [[] for _ in kept],
-        [[] for _ in kept],
+        [[number[i] for i in items if merged_into[i] == i] for items in layers.ranks],
+        [layers.rank[item] for item in survivors],
+        [layers.net[item] for item in survivors],
+        [[] for _ in survivors],
+        [[] for _ in survivors],
+        [[] for _ in survivors],
     )
-    done: set[tuple[int, int, int]] = set()
+    links: set[tuple[int, int, int]] = set()
     for items in layers.ranks:
         for item in items:
-            upper = number[stands[item]]
+            upper = number[merged_into[item]]
             for other, net in zip(layers.below[item], layers.nets_below[item], strict=True):
-                link = (upper, number[stands[other]], net)
-                if link not in done:
-                    done.add(link)
+                link = (upper, number[merged_into[other]], net)
+                if link not in links:
+                    links.add(link)
                     _link(joined, *link)
-    return joined, [item if item < count else -1 for item in kept]
+    return joined, [item if item < count else -1 for item in survivors]
 
 
-def _alike(layers: Layers, stands: list[int], first: int, second: int) -> bool:
+def _alike(layers: Layers, merged_into: list[int], first: int, second: int) -> bool:
     """Return whether two items carry the same tensor from the same item."""
     net, above = layers.net, layers.above
     return (
         net[first] == net[second] >= 0
         and bool(above[first])
         and bool(above[second])
-        and stands[above[first][0]] == stands[above[second][0]]
+        and merged_into[above[first][0]] == merged_into[above[second][0]]
     )
 
 
-_WISHING = 40
-"""Lines of the widest gap in which each is compared with each."""
+_MAX_PAIRWISE = 40
+"""Lines of the widest gap in which each pair is compared."""
 _STEP = 4
 """Cells between two lines that arrive at a wide box."""
 
@@ -151,7 +151,7 @@ class Wire:
     """Those columns of `bottoms` where a vertex is."""
     reach: tuple[int, ...] = ()
     """Columns that it only runs to sideways: another wire of the tensor goes on from there."""
-    begins: int = -1
+    parent_track: int = -1
     """The track of the wire that it goes on from; -1 where it comes in from above."""
     track: int = 0
     """The row of the gap, from 0, that it runs sideways on."""
@@ -180,7 +180,7 @@ class Wire:
         wire.bottoms = tuple([column + offset for column in self.bottoms])
         wire.arrows = tuple([column + offset for column in self.arrows])
         wire.reach = tuple([column + offset for column in self.reach])
-        wire.begins, wire.track = self.begins, self.track
+        wire.parent_track, wire.track = self.parent_track, self.track
         wire.left, wire.right = self.left + offset, self.right + offset
         return wire
 
@@ -238,10 +238,10 @@ class _Router:
             wires.append(Wire(end[1], out_at[end], bottoms, arrows))
         gap = Gap(wires, assign_tracks(wires))
         origins: dict[int, int] = {}
-        while len(wires) > 1 and _parted(wires, origins):
+        while len(wires) > 1 and _add_dogleg(wires, origins):
             gap.tracks = assign_tracks(wires, origins)
         for at, origin in origins.items():
-            wires[at].begins = wires[origin].track
+            wires[at].parent_track = wires[origin].track
         return gap
 
     def _middle(self, item: int) -> int:
@@ -331,8 +331,8 @@ def _ports(first: int, last: int, wanted: Sequence[int | None]) -> list[int]:
     free = first
     for at, column in enumerate(wanted):
         if column is None and fixed:
-            near = min(fixed, key=lambda other: abs(other - at))
-            column = (wanted[near] or 0) + step * (at - near)
+            nearest = min(fixed, key=lambda other: abs(other - at))
+            column = (wanted[nearest] or 0) + step * (at - nearest)
         elif column is None:
             column = (first + last - step * (count - 1)) // 2 + step * at
         ports.append(max(free, min(column, latest[at])))
@@ -340,7 +340,7 @@ def _ports(first: int, last: int, wanted: Sequence[int | None]) -> list[int]:
     return ports
 
 
-def _parted(wires: list[Wire], origins: dict[int, int]) -> bool:
+def _add_dogleg(wires: list[Wire], origins: dict[int, int]) -> bool:
     """Let one line that would run on top of another one run sideways twice; False without one.
 
     What takes a column from each other in turn can be in no order of tracks. The branch that
@@ -350,7 +350,7 @@ def _parted(wires: list[Wire], origins: dict[int, int]) -> bool:
         wires: The wires of a gap, to which that one is added.
         origins: For each wire that goes on from another one, that one.
     """
-    by_top = {wire.top: wire for wire in wires if wire.begins < 0}
+    by_top = {wire.top: wire for wire in wires if wire.parent_track < 0}
     for at, wire in enumerate(wires):
         if at in origins:
             continue  # nothing has to run below it
@@ -373,7 +373,7 @@ def _parted(wires: list[Wire], origins: dict[int, int]) -> bool:
             branch = (column,) if arrows != wire.arrows else ()
             wire.move(bottoms, arrows, (*wire.reach, free))
             origins[len(wires)] = at
-            wires.append(Wire(wire.net, free, (column,), branch, begins=0))
+            wires.append(Wire(wire.net, free, (column,), branch, parent_track=0))
             return True
     return False
 
@@ -383,8 +383,9 @@ def assign_tracks(wires: Sequence[Wire], origins: Mapping[int, int] | None = Non
 
     Two wires share a track when they do not touch. A wire that arrives in a column where another
     one leaves must run above it, else their vertical parts would overlap: the classic channel
-    routing problem (Hashimoto and Stevens 1971). A cycle of such wishes is cut where it closes.
-    Of two wires that may be on either side, the one goes above with which they cross less often.
+    routing problem (Hashimoto and Stevens 1971). A cycle of such constraints is cut where it
+    closes. Of two wires that may be on either side, the one goes above with which they cross less
+    often.
 
     Args:
         wires: The wires of a gap.
@@ -395,7 +396,7 @@ def assign_tracks(wires: Sequence[Wire], origins: Mapping[int, int] | None = Non
     bent = [wires[at] for at in places]
     if not bent:
         return 0
-    leaving = {wire.top: at for at, wire in enumerate(bent) if wire.begins < 0}
+    leaving = {wire.top: at for at, wire in enumerate(bent) if wire.parent_track < 0}
     below: list[set[int]] = [set() for _ in bent]
     for at, wire in enumerate(bent):
         for column in wire.bottoms:
@@ -404,8 +405,8 @@ def assign_tracks(wires: Sequence[Wire], origins: Mapping[int, int] | None = Non
                 below[other].add(at)  # `other` comes from above there: it must turn first
     for branch, origin in origins.items():
         below[places.index(origin)].add(places.index(branch))
-    if len(bent) <= _WISHING:
-        _wish(bent, below)
+    if len(bent) <= _MAX_PAIRWISE:
+        _prefer_fewer_crossings(bent, below)
     levels = _levels(below)
     rows: list[list[Wire]] = []
     order = sorted(range(len(bent)), key=lambda at: (levels[at], bent[at].left))
@@ -428,17 +429,17 @@ def assign_tracks(wires: Sequence[Wire], origins: Mapping[int, int] | None = Non
     return len(rows)
 
 
-def _wish(bent: Sequence[Wire], below: Sequence[set[int]]) -> None:
+def _prefer_fewer_crossings(bent: Sequence[Wire], below: Sequence[set[int]]) -> None:
     """Put wires above others where that makes fewer crossings and contradicts nothing so far."""
-    wishes = []
+    preferences = []
     for at, wire in enumerate(bent):
         for other in range(at + 1, len(bent)):
             if wire.left < bent[other].right and bent[other].left < wire.right:
                 gain = _crossings(bent[other], wire) - _crossings(wire, bent[other])
                 if gain:
                     upper, lower = (at, other) if gain > 0 else (other, at)
-                    wishes.append((-abs(gain), upper, lower))
-    for _, upper, lower in sorted(wishes):
+                    preferences.append((-abs(gain), upper, lower))
+    for _, upper, lower in sorted(preferences):
         if lower not in below[upper] and upper not in reached([lower], below.__getitem__):
             below[upper].add(lower)
 
@@ -451,7 +452,7 @@ def _crossings(upper: Wire, lower: Wire) -> int:
 
 
 def _levels(below: Sequence[set[int]]) -> list[int]:
-    """Return how many wires at least are above each, along the wishes that make no cycle."""
+    """Return how many wires at least are above each, along the constraints that make no cycle."""
     levels = [0] * len(below)
     state = bytearray(len(below))
     order: list[int] = []

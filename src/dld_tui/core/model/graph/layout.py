@@ -219,10 +219,10 @@ def cells_of(layout: Layout, link: Link) -> frozenset[tuple[int, int]]:
             down(column, at, end)
             cells.update((x, at) for x in range(min(wire.top, column), max(wire.top, column) + 1))
             column, end = wire.top, at
-            if wire.begins < 0:
+            if wire.parent_track < 0:
                 break
-            begins = wire.begins
-            wire = next(other for other in wires if other.track == begins and column in other.reach)
+            parent = wire.parent_track
+            wire = next(other for other in wires if other.track == parent and column in other.reach)
         down(column, top, end)
         if (column, link.net) not in layout.passing[rank]:
             down(column, source.y + source.height, top - 1)
@@ -450,7 +450,7 @@ def _lines_to_low_boxes(layout: Layout, rank: int, y: int, row: LineRow) -> None
         if not 0 <= gap < len(layout.gaps):
             continue
         for wire in layout.gaps[gap].wires:
-            if y >= box.y and wire.begins >= 0:
+            if y >= box.y and wire.parent_track >= 0:
                 continue
             for column in wire.bottoms if y < box.y else (wire.top,):
                 if box.x <= column < box.x + box.width:
@@ -464,9 +464,9 @@ def _gap_row(gap: Gap, inside: int, first: int, last: int, row: LineRow) -> None
         if wire.is_straight:
             row.add(wire.left, UP | DOWN, wire.net)
         elif inside < wire.track:
-            if inside > wire.begins:
+            if inside > wire.parent_track:
                 row.add(wire.top, UP | DOWN, wire.net)
-            elif inside == wire.begins:
+            elif inside == wire.parent_track:
                 row.add(wire.top, DOWN, wire.net)
         elif inside > wire.track:
             for column in wire.bottoms:

@@ -170,7 +170,7 @@ def _port(layout: Layout, vertex: int, net: int, *, is_source: bool) -> Point | 
     if box is None or not 0 <= rank < len(layout.gaps):
         return None
     for wire in layout.gaps[rank].wires:
-        columns = (wire.top,) * (wire.begins < 0) if is_source else wire.arrows
+        columns = (wire.top,) * (wire.parent_track < 0) if is_source else wire.arrows
         for column in columns:
             if wire.net == net and box.x <= column < box.x + box.width:
                 return column, box.y + box.height if is_source else box.y - 1

@@ -230,7 +230,7 @@ class _Builder:
         graph, layout = self.content.graph, self.layout
         links: dict[int, tuple[int, int, str]] = {}
         for rank, gap in enumerate(layout.gaps):
-            wires = [wire for wire in gap.wires if wire.begins < 0]
+            wires = [wire for wire in gap.wires if wire.parent_track < 0]
             columns = sorted({wire.top for wire in wires})
             after = dict(zip(columns, [*columns[1:], 1 << 30], strict=False))
             for wire in wires:
@@ -283,8 +283,8 @@ class _Builder:
                 across = head + wire.track * style.TRACK
                 arrows = set(wire.arrows)
                 start = (self._x(wire.top), self._start(rank, wire.top))
-                if wire.begins >= 0:
-                    start = (start[0], head + wire.begins * style.TRACK)
+                if wire.parent_track >= 0:
+                    start = (start[0], head + wire.parent_track * style.TRACK)
                 paths += [_bent(start, across, (self._x(column), across)) for column in wire.reach]
                 for column in wire.bottoms:
                     end = (self._x(column), self.tops[rank + 1])

@@ -139,13 +139,13 @@ def column_row_depth_down(step: OpsetStep) -> None:
     depth = int(channels) // block**2
     height, width = step.size(0, 2), step.size(0, 3)
     batch, fixed = step.size(0, 0), step.constant(int64_array([depth, block, block]))
-    apart = step.add("Concat", [batch, fixed, height, width], (6,), "int64", axis=0)
-    apart = step.add("Reshape", [step.input(0), apart])
-    apart = step.add("Transpose", [apart], perm=[0, 1, 4, 2, 5, 3])
+    split_shape = step.add("Concat", [batch, fixed, height, width], (6,), "int64", axis=0)
+    blocks = step.add("Reshape", [step.input(0), split_shape])
+    blocks = step.add("Transpose", [blocks], perm=[0, 1, 4, 2, 5, 3])
     factor, channels_out = step.constant(int64_array([block])), step.constant(int64_array([depth]))
     sizes = [step.add("Mul", [size, factor], (1,), "int64") for size in (height, width)]
     shape = step.add("Concat", [batch, channels_out, *sizes], (4,), "int64", axis=0)
-    step.become("Reshape", [apart, shape])
+    step.become("Reshape", [blocks, shape])
 
 
 def last_index_down(step: OpsetStep) -> None:
