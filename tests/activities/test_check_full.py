@@ -125,7 +125,7 @@ def test_without_polygraphy_it_is_said_how_to_get_it(
     ],
 )
 def test_checks_that_do_not_end_well(end: ToolEnd, rule: str, message: str) -> None:
-    (finding,) = check_full._odd_end("onnx", end, 3.0)
+    (finding,) = check_full._failure_findings("onnx", end, 3.0)
     assert (finding.rule, finding.remark.message) == (f"onnx:{rule}", message)
 
 

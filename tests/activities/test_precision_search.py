@@ -16,7 +16,7 @@ from dld_tui.activities.accuracy.search import Request, run
 from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
-from dld_tui.core.accuracy.statistics import parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Progress

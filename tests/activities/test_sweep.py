@@ -73,10 +73,10 @@ def test_each_point_runs_with_its_sizes_and_settings_share_a_session(
     made: list[int] = []
     time, start = Contestant.time, Session.__init__
 
-    def noted(self: Contestant, seconds: float, *, settles: bool = True) -> float:
+    def noted(self: Contestant, seconds: float, *, wait_for_idle_threads: bool = True) -> float:
         (values,) = self._sets
         timed.append((self._settings.threads, np.shape(values["x"])))
-        return time(self, seconds, settles=settles)
+        return time(self, seconds, wait_for_idle_threads=wait_for_idle_threads)
 
     def started(self: Session, model: Path, settings: Any) -> None:
         made.append(settings.threads)

@@ -19,7 +19,7 @@ from dld_tui.backends.accuracy.precision_trials import SwitchedModel, plan_of
 from dld_tui.backends.conversion.quantizer import Quantizer
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession
-from dld_tui.core.accuracy.statistics import Tolerance, Tolerances
+from dld_tui.core.accuracy.tensor_errors import Tolerance, Tolerances
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.conversion.retyping import in_lower_precision, switchable

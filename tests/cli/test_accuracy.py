@@ -11,7 +11,7 @@ import pytest
 
 from dld_tui.cli.jobs.accuracy import show_search
 from dld_tui.core.accuracy.search import KeptNode, PrecisionReport
-from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.accuracy.tensor_errors import TensorError
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.conversions import OTHER, OVERFLOWS

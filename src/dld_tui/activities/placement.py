@@ -19,7 +19,7 @@ from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.separate_process import engine_ms, run_in_process
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings
-from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import ToleranceSettings, parse_tolerances
 from dld_tui.core.compare.gate import (
     LEAST_RUNS,
     TOLERANCE_PERCENT,
@@ -325,7 +325,7 @@ class _Judging:
     """Compares outputs with those of the original model."""
 
     def __init__(self, request: Request, reference: Sequence[Mapping[str, Any]]) -> None:
-        from dld_tui.core.accuracy.statistics import Tolerances
+        from dld_tui.core.accuracy.tensor_errors import Tolerances
         from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
 
         self._reference = reference

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dld_tui.core.accuracy.statistics import parse_tolerances
 from dld_tui.core.accuracy.tactics import (
     BadTactic,
     BuildEstimate,
@@ -20,6 +19,7 @@ from dld_tui.core.accuracy.tactics import (
     SuspectTactics,
     TacticReport,
 )
+from dld_tui.core.accuracy.tensor_errors import parse_tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress

@@ -179,8 +179,8 @@ def _publish(tool: Tool, staging: Path, output: Path) -> tuple[list[Path], list[
         raise ActivityError(
             "the program succeeded, but wrote nothing to $Output", where=f"tool {tool.name!r}"
         )
-    others = sorted(path.name for path in staging.iterdir() if path.name != output.name)
-    for name in others:
+    side_files = sorted(path.name for path in staging.iterdir() if path.name != output.name)
+    for name in side_files:
         path = output.parent / name
         if os.path.lexists(path) and (path.is_dir() or not permission.may_replace(path)):
             raise SaveError(
@@ -189,8 +189,8 @@ def _publish(tool: Tool, staging: Path, output: Path) -> tuple[list[Path], list[
             )  # fmt: skip
     remarks: list[str] = []
     try:
-        for name in (*others, output.name):
+        for name in (*side_files, output.name):
             remarks += put_in_place(staging / name, output.parent / name)
     except OSError as error:
         raise SaveError(f"cannot be written: {error.strerror}", where=str(output)) from None
-    return [output, *(output.parent / name for name in others)], remarks
+    return [output, *(output.parent / name for name in side_files)], remarks

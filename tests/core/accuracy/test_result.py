@@ -32,7 +32,7 @@ from dld_tui.core.accuracy.result import (
     verdict,
 )
 from dld_tui.core.accuracy.search import SearchEstimate, cost_text
-from dld_tui.core.accuracy.statistics import Tolerance, compare
+from dld_tui.core.accuracy.tensor_errors import Tolerance, compare
 from dld_tui.core.codec import decode, encode
 
 ONES = np.ones(4, np.float32)

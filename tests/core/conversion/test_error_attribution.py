@@ -14,7 +14,7 @@ import pytest
 from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.accuracy.result import AccuracyRow
-from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.tensor_errors import compare
 from dld_tui.core.conversion.accuracy_criteria import FLOAT16, FP16
 from dld_tui.core.conversion.error_attribution import (
     MeasuredErrors,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dld_tui.activities.registry import decode_result
-from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.accuracy.tensor_errors import TensorError
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.certificate import certificate
 from dld_tui.core.conversion.error_attribution import FailingNode

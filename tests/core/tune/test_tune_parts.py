@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.accuracy.tensor_errors import TensorError
 from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.text import visible

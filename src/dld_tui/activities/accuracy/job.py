@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.engine_settings import EngineSettings, is_engine, run_by
 from dld_tui.core.accuracy.result import AccuracyReport, RunSide
-from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.events import Event, Finished, Progress

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings
-from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import ToleranceSettings, parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
@@ -252,7 +252,7 @@ def _quantization_trials(
     from dld_tui.backends.accuracy.precision_trials import QuantizationTrials, plan_of
     from dld_tui.backends.conversion.quantizer import Quantizer
     from dld_tui.backends.onnxruntime.tensors import TensorRunner
-    from dld_tui.core.accuracy.statistics import Tolerances
+    from dld_tui.core.accuracy.tensor_errors import Tolerances
     from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
     from dld_tui.core.conversion.request import QuantizationSettings
     from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders

@@ -182,7 +182,7 @@ def _check(
         rule = "onnx:shape-inference" if model_checkers.is_of_inference(text) else "onnx:checker"
         remarks = labels.messages(text.replace(str(path), "the model"))
         return [ToolFinding("error", rule, remark) for remark in remarks]
-    return _odd_end("onnx", end, limit_s) if end.status != 0 else []
+    return _failure_findings("onnx", end, limit_s) if end.status != 0 else []
 
 
 def _lint(
@@ -200,7 +200,7 @@ def _lint(
     end = yield from _tool("Polygraphy lint", main, path, report, limit_s, shapes)
     entries = model_checkers.read_lint_report(report)
     if entries is None:
-        return _odd_end("polygraphy", end, limit_s)
+        return _failure_findings("polygraphy", end, limit_s)
     findings: list[ToolFinding] = []
     for entry in entries:
         level = _LEVELS.get(entry.level, "info")
@@ -209,7 +209,7 @@ def _lint(
     return findings
 
 
-def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
+def _failure_findings(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
     from dld_tui.backends.model_checkers import last_words
     from dld_tui.core.model.document.locations import LocatedMessage
     from dld_tui.core.text import clip, visible
@@ -233,10 +233,10 @@ def _odd_end(tool: str, end: ToolEnd, limit_s: float) -> list[ToolFinding]:
 
 def _without_repeats(findings: list[ToolFinding], known: list[ToolFinding]) -> list[ToolFinding]:
     """Remove repeated findings: the lint runs the checker of onnx as well."""
-    reported = {_what(finding) for finding in known}
-    return [finding for finding in findings if _what(finding) not in reported]
+    reported = {_finding_key(finding) for finding in known}
+    return [finding for finding in findings if _finding_key(finding) not in reported]
 
 
-def _what(finding: ToolFinding) -> tuple[str, str, int | None]:
+def _finding_key(finding: ToolFinding) -> tuple[str, str, int | None]:
     remark = finding.remark
     return remark.message, repr(remark.place), remark.index

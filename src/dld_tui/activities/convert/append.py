@@ -116,10 +116,10 @@ def run(request: Request) -> Iterator[Event]:
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]
     ) -> Changed:
         result.ask_types = partial(infer, result, document.path)
-        done = append_into(result, transaction, **arguments)
-        inner = {one.name: one.inner for one in done}
+        appended = append_into(result, transaction, **arguments)
+        inner = {one.name: one.inner for one in appended}
         stage = Stage.of(document)
         stage = replace(stage, outputs={**stage.outputs, **inner})
-        return Changed([one.line for one in done], stage, [*inner.values()])
+        return Changed([one.line for one in appended], stage, [*inner.values()])
 
     yield from write_changed(request, change)

@@ -39,17 +39,17 @@ Runtime computes more slowly in integers on every processor (docs/guides/tune.md
 _ROUNDS = 12
 _TRIALS, _TRIAL_SECONDS = 16, 120.0
 """The number of trials for the fewest nodes; more are made until this time has passed."""
-_MORE = 1.5
+_GROWTH = 1.5
 """The factor by which the set of kept nodes grows if the nodes of a trial were not enough."""
 _NEEDED = "outputs are not close enough where it is quantized"
 _HINT = "Leave the nodes around it as they are: --exclude NAME"
-_CUT_OFF = (
+_SATURATION_HINT = (
     "Leave out nodes (--exclude NAME, --ops OP), run it with session.x64quantprecision=1, or on a"
     " processor with VNNI"
 )
-_MUCH = 2.0
+_NOISE_FACTOR = 2.0
 """Six decibels: an effective bit."""
-_LITTLE = 1e-3
+_NOISE_FLOOR = 1e-3
 """60 dB, better than 8 bits are: other roundings, and no sums that are cut off."""
 _EXACT_SUMS: dict[str, dict[str, Any]] = {
     "7 bits for weights (--reduce-range)": {"reduce_range": True},
@@ -177,13 +177,15 @@ class _Quantized:
         written = self.checked.verdict and self.checked.verdict.as_written
         if not written:
             return None
-        if not self.checked.is_wrong and self.noise <= max(_MUCH * written.noise, _LITTLE):
+        if not self.checked.is_wrong and self.noise <= max(
+            _NOISE_FACTOR * written.noise, _NOISE_FLOOR
+        ):
             return None
         return written.noise
 
 
 _Attempt: TypeAlias = "Callable[[_Variant], Generator[Event, None, _Quantized]]"
-_Blaming: TypeAlias = "Callable[[_Quantized], Generator[Event, None, _Quantized]]"
+_Attribution: TypeAlias = "Callable[[_Quantized], Generator[Event, None, _Quantized]]"
 
 
 def _listed(request: Request, quantizer: Quantizer) -> Iterator[Event]:
@@ -217,10 +219,10 @@ def _quantized(
             model = yield from quantizer.quantize(
                 variant.method, variant.ops, variant.kept, _EXACT_SUMS.get(variant.exact)
             )
-            checked = yield from verifier.check(model.document, blames=False)
+            checked = yield from verifier.check(model.document, attributes_errors=False)
             return _Quantized(variant, model, checked)
 
-        def blamed(candidate: _Quantized) -> Generator[Event, None, _Quantized]:
+        def attributed(candidate: _Quantized) -> Generator[Event, None, _Quantized]:
             if not candidate.checked.is_wrong:
                 return candidate
             return replace(candidate, checked=(yield from verifier.check(candidate.made.document)))
@@ -232,15 +234,15 @@ def _quantized(
                 fewest = yield from repair.with_fewest(best)
                 fewest = yield from _with_exact_sums(request, fewest, attempt, notes)
                 best = fewest if not fewest.checked.is_wrong else (
-                    yield from repair.until_good(best, blamed)
+                    yield from repair.until_good(best, attributed)
                 )  # fmt: skip
                 repair.forget()
             notes += repair.notes
-        best = yield from blamed(best)
+        best = yield from attributed(best)
         if (written_noise := best.written_noise) is not None:
             notes.append(
                 f"{OPTIMIZED}, signal to noise is {_db(best.noise)}, as it is written"
-                f" {_db(written_noise)}: sums of products may be cut off here. {_CUT_OFF}"
+                f" {_db(written_noise)}: sums of products may be cut off here. {_SATURATION_HINT}"
             )
         verified = yield from verifier.figures(
             best.made.document, best.checked, best.variant.kept, _advice
@@ -292,12 +294,12 @@ def _best(
     for method in methods[1:] if is_static and best.checked.is_wrong else ():
         yield Log(f"values are wrong; trying {method}")
         try:
-            other = yield from attempt(_Variant(method, ops))
+            candidate = yield from attempt(_Variant(method, ops))
         except ActivityError as error:  # nobody has asked for this one
             yield Log(f"{method}: {error.message}")
             continue
-        if (other.checked.is_wrong, other.noise) < (best.checked.is_wrong, best.noise):
-            note, best = f"ranges found by {method}, which gives better values here", other
+        if (candidate.checked.is_wrong, candidate.noise) < (best.checked.is_wrong, best.noise):
+            note, best = f"ranges found by {method}, which gives better values here", candidate
     notes += filter(None, [note])
     return (yield from _with_exact_sums(request, best, attempt, notes))
 
@@ -313,13 +315,13 @@ def _with_exact_sums(
         if best.written_noise is None and not (request.dynamic and best.checked.is_wrong):
             break
         yield Log(f"this processor cuts off sums of products; trying {exact}")
-        other = yield from attempt(replace(best.variant, exact=exact))
-        if (other.checked.is_wrong, other.noise) < (best.checked.is_wrong, best.noise):
+        candidate = yield from attempt(replace(best.variant, exact=exact))
+        if (candidate.checked.is_wrong, candidate.noise) < (best.checked.is_wrong, best.noise):
             note = (
-                f"{exact}: {OPTIMIZED}, signal to noise is {_db(other.noise)} with that and"
+                f"{exact}: {OPTIMIZED}, signal to noise is {_db(candidate.noise)} with that and"
                 f" {_db(best.noise)} without"
             )
-            best = other
+            best = candidate
     notes += filter(None, [note])
     return best
 
@@ -406,43 +408,45 @@ class _Repair:
                 lambda kept: f"{len(kept):,} of {len(nodes):,} nodes must stay",
                 Words("good", "not good", "cannot be run", is_quick=True),
             )
-            found = yield from trials.guided([*nodes], lambda kept: kept)
+            search = yield from trials.guided([*nodes], lambda kept: kept)
         candidate, least = wrong, 0.0
-        for kept in found.sufficient:
+        for kept in search.sufficient:
             if len(kept) < least:
                 continue
             # The fewest are near the bound, which ONNX Runtime's own 8-bit kernels may miss then.
             reasons = dict.fromkeys((nodes[key] for key in nodes if key in kept), _NEEDED)
             candidate = yield from self._attempt(replace(variant, kept=reasons))
             if not candidate.checked.is_wrong:
-                if replace(found, things=tuple(kept)).untried:
+                if replace(search, things=tuple(kept)).untried:
                     self.notes.append(
                         "fewer nodes may be enough: the search for the fewest was stopped"
                     )
                 break
-            least = len(kept) * _MORE
+            least = len(kept) * _GROWTH
         return candidate
 
-    def until_good(self, first: _Quantized, blamed: _Blaming) -> Generator[Event, None, _Quantized]:
+    def until_good(
+        self, first: _Quantized, attributed: _Attribution
+    ) -> Generator[Event, None, _Quantized]:
         """Leave nodes as they were until values are near enough; the last result if never."""
         from dld_tui.core.trials import Answer, Limits, Trials, Words, subset_key
 
         nodes = self._verifier.nodes
         names = {node: name for name, node in nodes.items()}
-        made: dict[Subset, _Quantized] = {frozenset(): first}
+        results: dict[Subset, _Quantized] = {frozenset(): first}
 
         def attempted(kept: Subset) -> Generator[Event, None, _Quantized]:
-            if kept not in made:
+            if kept not in results:
                 reasons = {nodes[name]: why for name, why in self._reasons.items() if name in kept}
-                made[kept] = yield from self._attempt(replace(first.variant, kept=reasons))
-            return made[kept]
+                results[kept] = yield from self._attempt(replace(first.variant, kept=reasons))
+            return results[kept]
 
         def run(question: tuple[Subset, int]) -> Generator[Event, None, RepairOutcome]:
             kept, most = question
             result = yield from attempted(kept)
             if not result.checked.is_wrong:
                 return RepairOutcome(Answer.SUFFICIENT)
-            result = made[kept] = yield from blamed(result)
+            result = results[kept] = yield from attributed(result)
             more = self._verifier.to_keep(result.checked, result.variant.kept, most)
             reasons = {names[node]: why for node, why in more.items()}
             return RepairOutcome(Answer.INSUFFICIENT, blamed=reasons)
@@ -460,10 +464,10 @@ class _Repair:
             lambda question: f"{len(question[0]):,} nodes left as they were",
             Words("good", "outputs are not close enough", "cannot be run"),
         )
-        found = yield from trials.grown(lambda kept, most: (kept, most), reasons_of, _ROUNDS)
-        if not found.is_whole:
+        search = yield from trials.grown(lambda kept, most: (kept, most), reasons_of, _ROUNDS)
+        if not search.is_whole:
             self.notes.append("the limit ended the repair; the same command resumes it")
-        (last,) = found.tried or (frozenset[str](),)
+        (last,) = search.tried or (frozenset[str](),)
         return (yield from attempted(last))
 
 

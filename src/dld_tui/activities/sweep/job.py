@@ -547,20 +547,22 @@ class _Measurement:
 
         assert spot.runner is not None
         setup, settled = self._setup_key(spot), settled_s()
-        settles = setup != self._last_setup
+        wait_for_idle_threads = setup != self._last_setup
         self._last_setup = setup
         try:
             began = time.monotonic()
-            turn = spot.runner.turn(self._request.duration / TURNS, settles=settles)
+            measured = spot.runner.measure_slice(
+                self._request.duration / TURNS, wait_for_idle_threads=wait_for_idle_threads
+            )
         except ActivityError as error:
             spot.problem = with_node(error)
             return
         self._measured_s += time.monotonic() - began - (settled_s() - settled)
-        figures = {"ms": turn.ms}
-        spot.rounds.append(turn.ms)
-        if turn.first_ms is not None:
-            figures["first_ms"] = turn.first_ms
-            spot.first_rounds.append(turn.first_ms)
+        figures = {"ms": measured.ms}
+        spot.rounds.append(measured.ms)
+        if measured.first_ms is not None:
+            figures["first_ms"] = measured.first_ms
+            spot.first_rounds.append(measured.first_ms)
         self._journal.add_round("sweep", [spot.key], figures)
 
 

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from dld_tui.core.model.inputs.guess import Guess
     from dld_tui.core.model.inputs.shapes import InputSpec
 
-_KEPT = 1 << 28
+_CACHE_BYTES = 1 << 28
 """Bytes of inputs that stay between turns; those of other points are made anew for each."""
-_WARM_PART = 0.25
+_WARM_UP_SHARE = 0.25
 """The part of a turn that a run may take which is not counted, as caches are cold."""
 
 
 @dataclass(frozen=True)
-class Turn:
+class SliceFigures:
     """What one turn of a point measured."""
 
     ms: float
@@ -46,12 +46,12 @@ class Runner(Protocol):
     about: str
     """The inputs in words, for display."""
 
-    def turn(self, seconds: float, *, settles: bool) -> Turn:
+    def measure_slice(self, seconds: float, *, wait_for_idle_threads: bool) -> SliceFigures:
         """Run for so long, and at least once.
 
         Args:
             seconds: How long.
-            settles: Wait until threads of another session sleep.
+            wait_for_idle_threads: Wait until threads of another session sleep.
 
         Raises:
             ActivityError: It cannot be run.
@@ -106,7 +106,7 @@ class Passes:
         self._session: Session = Session(model, settings)
         self._opening_s = time.monotonic() - began
         self._specs = specs_for(self._session.inputs, document)
-        self._left = _KEPT
+        self._cache_budget = _CACHE_BYTES
 
     def runner(self, sizes: Mapping[str, int]) -> Runner:
         """See :class:`Setup`."""
@@ -119,10 +119,10 @@ class Passes:
         )  # fmt: skip
         values: Mapping[str, Any] | None = guess.values(self._seed)
         size = sum(getattr(value, "nbytes", 0) for value in (values or {}).values())
-        if size > self._left:
+        if size > self._cache_budget:
             values = None
         else:
-            self._left -= size
+            self._cache_budget -= size
         return _PassRunner(self._model, self._settings, session, guess, self._seed, values)
 
     def peaks(self, runners: Sequence[Runner], limit_s: float) -> list[int]:
@@ -176,12 +176,12 @@ class _PassRunner:
         """The inputs by name."""
         return self._guess.values(self._seed) if self._kept is None else self._kept
 
-    def turn(self, seconds: float, *, settles: bool) -> Turn:
+    def measure_slice(self, seconds: float, *, wait_for_idle_threads: bool) -> SliceFigures:
         from dld_tui.backends.onnxruntime.contest import Contestant
 
         contestant = Contestant(self._model, self._settings, [self.values])
         contestant.use(self._session, 0.0)
-        return Turn(contestant.time(seconds, settles=settles))
+        return SliceFigures(contestant.time(seconds, wait_for_idle_threads=wait_for_idle_threads))
 
 
 class Generation:
@@ -265,15 +265,15 @@ class _GenerationRunner:
     def __init__(self, run: Any, about: str) -> None:
         self._run, self.about, self._took_s = run, about, 0.0
 
-    def turn(self, seconds: float, *, settles: bool) -> Turn:
-        if settles:
+    def measure_slice(self, seconds: float, *, wait_for_idle_threads: bool) -> SliceFigures:
+        if wait_for_idle_threads:
             settle()
-        if self._took_s < _WARM_PART * seconds:
+        if self._took_s < _WARM_UP_SHARE * seconds:
             self._once()
         runs, end = [self._once()], time.monotonic() + seconds - self._took_s
         while time.monotonic() < end:
             runs.append(self._once())
-        return Turn(
+        return SliceFigures(
             median(run.decode_ms / len(run.step_ms) for run in runs),
             median(run.first_token_ms for run in runs),
         )

@@ -17,7 +17,7 @@ from dld_tui.core.tune.result import Closeness, Exclusion
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
     from dld_tui.core.accuracy.metrics import Array, Metric
-    from dld_tui.core.accuracy.statistics import Tolerances
+    from dld_tui.core.accuracy.tensor_errors import Tolerances
 
 
 class Agreement:
@@ -32,7 +32,7 @@ class Agreement:
     """
 
     def __init__(self, subject: OriginalModel, found: Found) -> None:
-        from dld_tui.core.accuracy.statistics import parse_tolerances
+        from dld_tui.core.accuracy.tensor_errors import parse_tolerances
 
         self.subject, self.found = subject, found
         tolerance = subject.request.tolerance
@@ -136,7 +136,7 @@ class Agreement:
             strict: Is used in their place, where it is given.
         """
         from dld_tui.backends.onnxruntime.contest import accuracy, first_item
-        from dld_tui.core.accuracy.statistics import Tolerances
+        from dld_tui.core.accuracy.tensor_errors import Tolerances
 
         if not self.subject.reference:
             return "an output has a type that cannot be compared", Closeness()

@@ -217,7 +217,7 @@ class Racing:
                     one.open()
                 with self.budget.doing("measuring"):
                     longest_s = max(_LONGEST_S, one.opening_s / (OVERHEAD * _LEAST_ROUNDS))
-                    turns.append((name, one.turn(min(longest_s, max(_SHORTEST_S, turn)))))
+                    turns.append((name, one.measure_slice(min(longest_s, max(_SHORTEST_S, turn)))))
             if not holds:
                 one.close()
             yield Progress(

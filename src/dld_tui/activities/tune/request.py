@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dld_tui.activities.accuracy.score import Request as Score
 from dld_tui.activities.profile.onnxruntime import Request as Profile
-from dld_tui.core.accuracy.statistics import ToleranceSettings
+from dld_tui.core.accuracy.tensor_errors import ToleranceSettings
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.model.inputs.settings import InputSettings

@@ -30,7 +30,7 @@ from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.network import is_strong
 from dld_tui.backends.tensorrt.outputs import engine_outputs
-from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, lost_channels
+from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare, lost_channels
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.quantization_switches import quantization_switches

@@ -42,7 +42,7 @@ from dld_tui.core.accuracy.result import (
     match_names,
     merged,
 )
-from dld_tui.core.accuracy.statistics import Tolerances, compare, lost_channels
+from dld_tui.core.accuracy.tensor_errors import Tolerances, compare, lost_channels
 from dld_tui.core.conversion.accuracy_criteria import packed_caches
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError

@@ -12,8 +12,8 @@ from dld_tui.backends.tensorrt.builder import build
 from dld_tui.backends.tensorrt.library import Library
 from dld_tui.backends.tensorrt.outputs import engine_outputs
 from dld_tui.backends.tensorrt.tactics import CacheEditor, TacticSelection
-from dld_tui.core.accuracy.statistics import Tolerances, compare
 from dld_tui.core.accuracy.tactics import Build, TacticPlan
+from dld_tui.core.accuracy.tensor_errors import Tolerances, compare
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress

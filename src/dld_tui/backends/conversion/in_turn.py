@@ -22,7 +22,7 @@ from dld_tui.backends.conversion.verification import (
 from dld_tui.backends.onnxruntime.limits import limit_trials, with_node
 from dld_tui.backends.onnxruntime.session import Session, with_loading_progress
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.conversion.copies import copy_of, open_model
 from dld_tui.core.conversion.request import EditRequest, ValueVerification

@@ -23,7 +23,7 @@ from dld_tui.backends.conversion.verification import (
     verified,
     verify,
 )
-from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import QUANTIZED, AccuracyCriteria
 from dld_tui.core.conversion.changed_dimensions import change_dimensions
 from dld_tui.core.conversion.dimensions import Dimension

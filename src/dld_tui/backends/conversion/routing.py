@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from onnx import numpy_helper
 
-from dld_tui.core.accuracy.statistics import compare
+from dld_tui.core.accuracy.tensor_errors import compare
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.inputs.roles import cache_pairs, is_token_ids
 from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec

@@ -30,7 +30,7 @@ from dld_tui.backends.onnxruntime.tensors import (
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import AccuracyRow, merged
-from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare, parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import (
     OPTIMIZED,
     AccuracyCriteria,
@@ -91,7 +91,7 @@ class Question:
     most_sets: int | None = None
     """How many sets of inputs of the folder are compared; None for all."""
     tolerances: Sequence[str] = ()
-    """As :func:`~dld_tui.core.accuracy.statistics.parse_tolerances` takes them; those of the
+    """As :func:`~dld_tui.core.accuracy.tensor_errors.parse_tolerances` takes them; those of the
     criteria by default."""
 
 

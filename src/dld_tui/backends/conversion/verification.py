@@ -51,7 +51,7 @@ from dld_tui.backends.onnxruntime.tensors import (
 )
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.statistics import parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import parse_tolerances
 from dld_tui.core.conversion.accuracy_criteria import (
     SAME,
     SAME_HALVES,
@@ -408,13 +408,13 @@ class Verifier:
         self._stack.close()
 
     def check(
-        self, result: Document, *, blames: bool = True
+        self, result: Document, *, attributes_errors: bool = True
     ) -> Generator[Event, None, VerificationOutcome]:
         """Load and run a result, and compare its values with those of the original.
 
         Args:
             result: The result.
-            blames: Whether the nodes to blame for wrong values are looked for.
+            attributes_errors: Whether the nodes to blame for wrong values are looked for.
 
         Raises:
             ActivityError: The result cannot be loaded or run, but the original can.
@@ -430,7 +430,7 @@ class Verifier:
             with naming(check.document):  # which was tried; a result may load for minutes
                 verdict = yield from with_loading_progress(
                     "Comparing the values with the original",
-                    lambda: check.run(result) if blames else check.outputs(result),
+                    lambda: check.run(result) if attributes_errors else check.outputs(result),
                 )
         except ActivityError as error:
             if not is_of_limit(error):

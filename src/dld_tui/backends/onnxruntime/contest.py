@@ -14,7 +14,7 @@ import numpy as np
 from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.accuracy.result import AccuracyRow
-from dld_tui.core.accuracy.statistics import TensorError, Tolerances, compare
+from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare
 from dld_tui.core.compare.gate import RunFigures
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.errors import ActivityError
@@ -145,11 +145,11 @@ class Contestant:
             session.run_bound(bound[0])
         return session.bound_timer(bound)
 
-    def time(self, seconds: float, *, settles: bool = True) -> float:
-        """Return the median ms of an item of a :meth:`turn`."""
-        return self.turn(seconds, settles=settles).ms
+    def time(self, seconds: float, *, wait_for_idle_threads: bool = True) -> float:
+        """Return the median ms of an item of a :meth:`measure_slice`."""
+        return self.measure_slice(seconds, wait_for_idle_threads=wait_for_idle_threads).ms
 
-    def turn(self, seconds: float, *, settles: bool = True) -> RunFigures:
+    def measure_slice(self, seconds: float, *, wait_for_idle_threads: bool = True) -> RunFigures:
         """Run for so long, and at least three times, and return medians of an item.
 
         With passes of seconds it times fewer, down to the first one, for which a cold cache matters
@@ -157,14 +157,14 @@ class Contestant:
 
         Args:
             seconds: How long.
-            settles: Wait until threads of another session sleep.
+            wait_for_idle_threads: Wait until threads of another session sleep.
 
         Raises:
             DldError: It cannot be run.
         """
         limit_s = max(seconds, _LEAST_UP_TO_S)
         stop, timer = StopCondition(_WARM + _LEAST_CALLS, seconds, limit_s=limit_s), self.timer()
-        if settles:
+        if wait_for_idle_threads:
             settle()
         with contextlib.closing(measure(timer, stop)) as bursts:
             timed = [*bursts]

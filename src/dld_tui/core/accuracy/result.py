@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.accuracy.tensor_errors import TensorError
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.inputs.guessed_input import GuessedInput
 from dld_tui.core.tables.rendering import csv_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from dld_tui.core import fmt
-from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.accuracy.tensor_errors import TensorError
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.tables.table import NOTE, Column, Table
 

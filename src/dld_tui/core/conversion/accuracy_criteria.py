@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dld_tui.core.accuracy.result import AccuracyRow
-from dld_tui.core.accuracy.statistics import TensorError, Tolerance, Tolerances
+from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerance, Tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.operators.categories import REARRANGING
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import figure, signal_text
-from dld_tui.core.accuracy.statistics import TensorError
+from dld_tui.core.accuracy.tensor_errors import TensorError
 from dld_tui.core.codec import optional
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss

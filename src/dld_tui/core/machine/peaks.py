@@ -82,19 +82,19 @@ class Peaks:
         return max(level.bandwidth for level in levels[first:])
 
 
-def best(new: Peaks, kept: Peaks) -> Peaks:
+def best(new: Peaks, known: Peaks) -> Peaks:
     """Return the highest peaks of two measurements of one processor."""
-    before = {level.bytes: level.bandwidth for level in kept.caches}
+    bandwidths = {level.bytes: level.bandwidth for level in known.caches}
     return replace(
         new,
-        flops={kind: max(rate, kept.flops.get(kind, 0.0)) for kind, rate in new.flops.items()},
-        bandwidth=max(new.bandwidth, kept.bandwidth),
+        flops={kind: max(rate, known.flops.get(kind, 0.0)) for kind, rate in new.flops.items()},
+        bandwidth=max(new.bandwidth, known.bandwidth),
         caches=tuple(
-            replace(level, bandwidth=max(level.bandwidth, before.get(level.bytes, 0.0)))
+            replace(level, bandwidth=max(level.bandwidth, bandwidths.get(level.bytes, 0.0)))
             for level in new.caches
         ),
-        launch_ms=min(new.launch_ms, kept.launch_ms or new.launch_ms),
-        busy=new.busy and kept.busy,
+        launch_ms=min(new.launch_ms, known.launch_ms or new.launch_ms),
+        busy=new.busy and known.busy,
     )
 
 
@@ -124,13 +124,13 @@ def measured_peaks(setup: Setup, measure: Callable[[], Peaks]) -> Peaks:
     Raises:
         Exception: Of `measure`.
     """
-    kept = _read()
-    before = kept.get(setup)
+    cached = _read()
+    before = cached.get(setup)
     if before is not None and not before.busy:
         return before
     new = measure()
     peaks = new if before is None else best(new, before)
-    _write({**kept, setup: peaks})
+    _write({**cached, setup: peaks})
     return peaks
 
 
@@ -139,11 +139,11 @@ def kept_peaks(cpu: str) -> Peaks | None:
 
     Those of the latest measurement count.
     """
-    found = [(setup, peaks) for setup, peaks in _read().items() if cpu and setup.cpu == cpu]
-    if not found:
+    of_cpu = [(setup, peaks) for setup, peaks in _read().items() if cpu and setup.cpu == cpu]
+    if not of_cpu:
         return None
     return max(
-        found,
+        of_cpu,
         key=lambda one: (not one[0].threads, one[0].threads, one[1].measured_s or 0.0),
     )[1]
 
@@ -155,13 +155,13 @@ def _read() -> dict[Setup, Peaks]:
     return {}  # missing, damaged, or of an earlier version: measured again
 
 
-def _write(kept: Mapping[Setup, Peaks]) -> None:
+def _write(cached: Mapping[Setup, Peaks]) -> None:
     from dld_tui.core.files.writer import write_text
 
     with contextlib.suppress(OSError, DldError):
         path = paths.cache_dir() / _FILE
         paths.ensure(path.parent)
-        records = [_Kept(setup, peaks) for setup, peaks in kept.items()]
+        records = [_Kept(setup, peaks) for setup, peaks in cached.items()]
         write_text(path, json.dumps(encode(records)), overwrite=True)
 
 
@@ -209,7 +209,7 @@ def _sheet(
 # - Jetson AGX Orin 64 GB: "Jetson AGX Orin Series Technical Brief", GPU only
 # - B200: fp32 from NVIDIA's page of HGX B200; GB200: the page of GB200 NVL72, a 72nd of it
 # - GH200: "NVIDIA GH200 Grace Hopper Superchip" data sheet; H200 NVL, V100S: their data sheets
-_OTHER = re.compile(r"Laptop|Max-Q|Mobile|\bMIG\b", re.IGNORECASE)
+_REDUCED_VARIANTS = re.compile(r"Laptop|Max-Q|Mobile|\bMIG\b", re.IGNORECASE)
 """Variants with less than the device of the table."""
 _SHEETS = (
     (r"GB200", _sheet(80, 2500, 5000, 8000, 180, 5000, 10000)),
@@ -249,7 +249,7 @@ _SHEETS = (
 
 def gpu_peaks(name: str) -> Peaks | None:
     """Return the peaks of an NVIDIA GPU by its name; None when it is not in the table."""
-    if _OTHER.search(name[:200]):
+    if _REDUCED_VARIANTS.search(name[:200]):
         return None
     for pattern, sheet in _SHEETS:
         if re.search(pattern, name[:200], re.IGNORECASE):

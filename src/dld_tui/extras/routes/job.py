@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.separate_process import engine_ms, run_in_process
-from dld_tui.core.accuracy.statistics import ToleranceSettings, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress

@@ -33,7 +33,7 @@ TONES = HEATS + GPU_TONES
 """The kinds of span: style classes; their foreground is the bar's colour."""
 
 
-_PEAKS = 2048
+_OVERVIEW_BUCKETS = 2048
 """Parts of the pass that the overview is made of, at any width."""
 
 
@@ -150,13 +150,13 @@ class Timeline:
             if event.kind == "kernel" and event.layer is not None:
                 self._events_of.setdefault(event.layer, []).append(event)
         for number, lane in enumerate(lanes):
-            known = self._kernels if lane.gpu else self._places
+            longest_spans = self._kernels if lane.gpu else self._places
             for index, key in enumerate(lane.keys):
-                place = known.get(key)
+                place = longest_spans.get(key)
                 if key >= 0 and (
                     place is None or self._length(*place) < self._length(number, index)
                 ):
-                    known[key] = (number, index)
+                    longest_spans[key] = (number, index)
 
     def _length(self, lane: int, index: int) -> float:
         return self.lanes[lane].ends[index] - self.lanes[lane].starts[index]
@@ -186,17 +186,17 @@ class Timeline:
         for lane in self.lanes:
             if lane.gpu != self.has_gpu:
                 continue
-            seen = lane.between(start_us, end_us)
-            times = lane.self_times[seen.start : seen.stop]
+            indices = lane.between(start_us, end_us)
+            times = lane.self_times[indices.start : indices.stop]
             for at in nlargest(count, range(len(times)), key=times.__getitem__):
-                longest.append((times[at], lane.name_key(seen.start + at)))
+                longest.append((times[at], lane.name_key(indices.start + at)))
         return nlargest(count, longest)
 
     def overview(self, cells: int) -> list[float | None]:
         """Return the longest self time of each of `cells` equal parts, in microseconds."""
         if cells <= 0:
             return []
-        edges = [math.ceil(cell * _PEAKS / cells) for cell in range(cells + 1)]
+        edges = [math.ceil(cell * _OVERVIEW_BUCKETS / cells) for cell in range(cells + 1)]
         overview: list[float | None] = []
         for first, last in pairwise(edges):
             peak = max(self._peaks[first : max(last, first + 1)], default=-1.0)
@@ -204,14 +204,16 @@ class Timeline:
         return overview
 
     def _longest_by_part(self) -> array[float]:
-        peaks = array("d", [-1.0]) * _PEAKS
+        peaks = array("d", [-1.0]) * _OVERVIEW_BUCKETS
         if self.total_us <= 0:
             return peaks
-        per_us = _PEAKS / self.total_us
+        per_us = _OVERVIEW_BUCKETS / self.total_us
         for lane in self.lanes:
             for start, end, length in zip(lane.starts, lane.ends, lane.self_times, strict=True):
-                first = min(max(int(start * per_us), 0), _PEAKS - 1)
-                for part in range(first, max(first + 1, min(math.ceil(end * per_us), _PEAKS))):
+                first = min(max(int(start * per_us), 0), _OVERVIEW_BUCKETS - 1)
+                for part in range(
+                    first, max(first + 1, min(math.ceil(end * per_us), _OVERVIEW_BUCKETS))
+                ):
                     if length > peaks[part]:
                         peaks[part] = length
         return peaks
@@ -268,16 +270,18 @@ class Measure:
         return self.end_us - self.start_us
 
 
-def measure(timeline: Timeline, one_us: float, other_us: float, on_gpu: bool = False) -> Measure:
+def measure(
+    timeline: Timeline, mark_us: float, other_mark_us: float, on_gpu: bool = False
+) -> Measure:
     """Return what lies between two times; a span counts when all of it does.
 
     Args:
         timeline: The pass.
-        one_us: One mark.
-        other_us: The other one, before or after it.
+        mark_us: One mark.
+        other_mark_us: The other one, before or after it.
         on_gpu: Count the layers of kernels, and not of what a processor ran.
     """
-    start, end = min(one_us, other_us), max(one_us, other_us)
+    start, end = min(mark_us, other_mark_us), max(mark_us, other_mark_us)
     layers: set[int] = set()
     total = 0.0
     for lane in timeline.lanes:
@@ -350,9 +354,9 @@ def build(
 ) -> Timeline:
     """Return the timeline of a pass from its events: threads, streams, counters."""
     spans: dict[int, list[Span]] = {}
-    found = list(events)
-    hot = hottest(event.self_us for event in found)
-    for event in found:
+    pass_events = list(events)
+    hot = hottest(event.self_us for event in pass_events)
+    for event in pass_events:
         end = event.start_us + event.duration_us
         tone = heat(event.self_us, hot)
         spans.setdefault(event.track, []).append(
@@ -425,12 +429,14 @@ def memory_rows(report: Report, events: Sequence[PassEvent]) -> list[CounterRow]
 
     They are those of the first pass: later ones take all that they need as one block.
     """
-    known = {
+    in_use = {
         layer.index: layer.cost.in_use_bytes
         for layer in report.layers
         if layer.cost is not None and layer.cost.in_use_bytes is not None
     }
-    steps = sorted((event.start_us, known[event.layer]) for event in events if event.layer in known)
+    steps = sorted(
+        (event.start_us, in_use[event.layer]) for event in events if event.layer in in_use
+    )
     top = max((size for _, size in steps), default=0)
     if not top:
         return []

@@ -193,8 +193,8 @@ class Demands:
         if index.source is not None and self.node is not None:
             name, added = index.source
             self.bounds.setdefault(name, []).append((rows - added, self.node))
-        if index.most is not None and index.most is not UNKNOWN:
-            self.at_least(rows, index.most + 1, "an index points into the table")
+        if index.upper_bound is not None and index.upper_bound is not UNKNOWN:
+            self.at_least(rows, index.upper_bound + 1, "an index points into the table")
 
 
 _BROADCAST = "sizes that are broadcast are equal, or one of them is 1"

@@ -30,7 +30,7 @@ class Value:
     """Those of a small tensor in row-major order: numbers, or what shapes were computed to."""
     source: tuple[str, int] | None = None
     """The input that the elements come from, and the number added to each."""
-    most: Size | None = None
+    upper_bound: Size | None = None
     """No element is greater."""
     tensor: Tensor | None = None
     """Where constant values are."""

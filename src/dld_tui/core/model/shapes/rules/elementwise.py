@@ -42,7 +42,7 @@ def same(c: Call) -> Sequence[Value]:
 def copied(c: Call) -> Sequence[Value]:
     """Return the first input."""
     value = c.input(0)
-    return [Value(value.dims, value.values(), value.source, value.most, None, value.items,
+    return [Value(value.dims, value.values(), value.source, value.upper_bound, None, value.items,
                   value.is_sequence)]  # fmt: skip
 
 
@@ -51,7 +51,7 @@ def _cast(c: Call) -> Sequence[Value]:
     numbers = value.values()
     if numbers is not None:
         numbers = tuple(_converted(number, to) for number in numbers)
-    return [Value(value.dims, numbers, value.source, value.most)]
+    return [Value(value.dims, numbers, value.source, value.upper_bound)]
 
 
 def _cast_like(c: Call) -> Sequence[Value]:
@@ -70,15 +70,15 @@ def _converted(number: Size, to: int) -> Size:
             return UNKNOWN
         return int(number)
     if to == _T.BOOL:
-        return _opposite(_truth(equal(number, 0)))
+        return _logical_not(_tristate(equal(number, 0)))
     return number * 1.0 if to in _FLOATS else UNKNOWN
 
 
-def _truth(holds: Any) -> Size:
+def _tristate(holds: Any) -> Size:
     return UNKNOWN if holds is None else plain(holds)
 
 
-def _opposite(truth: Size) -> Size:
+def _logical_not(truth: Size) -> Size:
     return UNKNOWN if truth is UNKNOWN else plain(np.logical_not(truth))
 
 
@@ -114,7 +114,7 @@ def _power(x: Size, y: Size) -> Size:
     return x**y if abs(power) < 1 << 63 else UNKNOWN
 
 
-def _known(truth: Size) -> Any:
+def _or_none(truth: Size) -> Any:
     return None if truth is UNKNOWN else truth
 
 
@@ -126,13 +126,13 @@ _ARITHMETIC: dict[str, Callable[[Size, Size], Size]] = {
     "Min": minimum,
     "Pow": _power,
     "Mod": _remainder,
-    "Equal": lambda x, y: _truth(equal(x, y)),
-    "Greater": lambda x, y: _opposite(_truth(at_least(y, x))),
-    "GreaterOrEqual": lambda x, y: _truth(at_least(x, y)),
-    "Less": lambda x, y: _opposite(_truth(at_least(x, y))),
-    "LessOrEqual": lambda x, y: _truth(at_least(y, x)),
-    "And": lambda x, y: _truth(both(_known(x), _known(y))),
-    "Or": lambda x, y: _truth(either(_known(x), _known(y))),
+    "Equal": lambda x, y: _tristate(equal(x, y)),
+    "Greater": lambda x, y: _logical_not(_tristate(at_least(y, x))),
+    "GreaterOrEqual": lambda x, y: _tristate(at_least(x, y)),
+    "Less": lambda x, y: _logical_not(_tristate(at_least(x, y))),
+    "LessOrEqual": lambda x, y: _tristate(at_least(y, x)),
+    "And": lambda x, y: _tristate(both(_or_none(x), _or_none(y))),
+    "Or": lambda x, y: _tristate(either(_or_none(x), _or_none(y))),
     "Div": _divided,
 }
 
@@ -145,39 +145,45 @@ def _combined(values: Sequence[Value], combine: Callable[..., Size]) -> tuple[Si
     if any(value is None for value in listed):
         return None
     rows = [row for row in listed if row is not None]
-    many = max(map(len, rows))
-    if not all(map(len, rows)) or many > MOST_ELEMENTS:
+    length = max(map(len, rows))
+    if not all(map(len, rows)) or length > MOST_ELEMENTS:
         return None
-    if all(value.dims is not None and len(value.dims) <= 1 for value in values) or many == 1:
-        if any(len(row) not in (1, many) for row in rows):
+    if all(value.dims is not None and len(value.dims) <= 1 for value in values) or length == 1:
+        if any(len(row) not in (1, length) for row in rows):
             return None
-        spread = [row * many if len(row) == 1 else row for row in rows]
+        spread = [row * length if len(row) == 1 else row for row in rows]
         return tuple(combine(*numbers) for numbers in zip(*spread, strict=True))
     arrays = [value.array() for value in values]
     if any(array is None for array in arrays):
         return None
-    full = np.broadcast_arrays(*[array for array in arrays if array is not None])
-    if full[0].size > MOST_ELEMENTS:
+    spread_arrays = np.broadcast_arrays(*[array for array in arrays if array is not None])
+    if spread_arrays[0].size > MOST_ELEMENTS:
         return None
     return tuple(
-        combine(*numbers) for numbers in zip(*(array.reshape(-1) for array in full), strict=True)
+        combine(*numbers)
+        for numbers in zip(*(array.reshape(-1) for array in spread_arrays), strict=True)
     )
 
 
 def broadcast(c: Call) -> Sequence[Value]:
     """Return a result of inputs that are broadcast."""
-    given = c.inputs
-    if c.version < 7 and c.operator in _ARITHMETIC and len(given) == 2 and c.number("broadcast", 0):
-        dims = given[0].dims  # what is in the second one is stretched over this
+    inputs = c.inputs
+    if (
+        c.version < 7
+        and c.operator in _ARITHMETIC
+        and len(inputs) == 2
+        and c.number("broadcast", 0)
+    ):
+        dims = inputs[0].dims  # what is in the second one is stretched over this
     else:
-        dims = c.demands.broadcast(*(value.dims for value in given))
+        dims = c.demands.broadcast(*(value.dims for value in inputs))
     combine = _ARITHMETIC.get(c.operator)
     numbers = None
-    if combine is not None and len(given) == 2 and not (
+    if combine is not None and len(inputs) == 2 and not (
         c.operator == "Mod" and c.number("fmod", 0)
     ):  # fmt: skip
-        numbers = _combined(given, combine)
-    return [Value(dims, numbers, _shifted(c), _most(c))]
+        numbers = _combined(inputs, combine)
+    return [Value(dims, numbers, _shifted(c), _upper_bound(c))]
 
 
 def _shifted(c: Call) -> tuple[str, int] | None:
@@ -200,15 +206,16 @@ def _shifted(c: Call) -> tuple[str, int] | None:
     return None
 
 
-def _most(c: Call) -> Size | None:
+def _upper_bound(c: Call) -> Size | None:
     if c.operator != "Add" or len(c.inputs) != 2:
         return None
-    if all(value.most is None for value in c.inputs):
+    if all(value.upper_bound is None for value in c.inputs):
         return None
-    mosts = [
-        value.most if value.most is not None else c.element(at) for at, value in enumerate(c.inputs)
+    bounds = [
+        value.upper_bound if value.upper_bound is not None else c.element(at)
+        for at, value in enumerate(c.inputs)
     ]
-    return mosts[0] + mosts[1]
+    return bounds[0] + bounds[1]
 
 
 def _where(c: Call) -> Sequence[Value]:
@@ -327,18 +334,18 @@ def _range(c: Call) -> Sequence[Value]:
 def _cumulated(c: Call) -> Sequence[Value]:
     """CumSum: of ones, it counts to the length."""
     axis, dims = number_of(c.element(1)), c.dims()
-    most = dims[int(axis)] if dims and axis is not None else None
+    upper_bound = dims[int(axis)] if dims and axis is not None else None
     numbers = c.values(0)
     if dims is None or len(dims) != 1 or numbers is None or (
         c.number("exclusive", 0) or c.number("reverse", 0) or c.operator != "CumSum"
     ):  # fmt: skip
-        return [Value(dims, None, None, most)]
+        return [Value(dims, None, None, upper_bound)]
     total: Size = 0
     sums = []
     for number in numbers:
         total = total + number
         sums.append(total)
-    return [Value(dims, tuple(sums), None, most)]
+    return [Value(dims, tuple(sums), None, upper_bound)]
 
 
 def _eye_like(c: Call) -> Sequence[Value]:
@@ -359,10 +366,10 @@ def _scaled(c: Call) -> Sequence[Value]:
         if block:
             wanted[axis] = -(-size // block) if isinstance(size, int) else UNKNOWN
         what = f"blocks of {block} along" if block else "each of"
-        for given in (scale, zeros if zeros is not None else scale):
-            c.demands.require(len(given) == len(wanted), f"the scales are for {what} axis {axis}")
-            for one, other in zip(given, wanted, strict=False):
-                c.demands.equal(one, other, f"there is one scale for {what} axis {axis}")
+        for sizes in (scale, zeros if zeros is not None else scale):
+            c.demands.require(len(sizes) == len(wanted), f"the scales are for {what} axis {axis}")
+            for actual, expected in zip(sizes, wanted, strict=False):
+                c.demands.equal(actual, expected, f"there is one scale for {what} axis {axis}")
     return [Value(dims)]
 
 
@@ -388,7 +395,7 @@ STANDARD: dict[str, Callable[[Call], Sequence[Value]]] = {
     "Constant": _constant, "Identity": copied, "Cast": _cast, "CastLike": _cast_like,
     "Shape": _shape, "Size": _size, "ConstantOfShape": _constant_of_shape, "Range": _range,
     "Where": _where, "CumSum": _cumulated, "EyeLike": _eye_like, "Clip": _clip,
-    "Not": _one_number(_opposite), "Abs": _one_number(_absolute),
+    "Not": _one_number(_logical_not), "Abs": _one_number(_absolute),
     "Neg": _one_number(lambda number: -number),
     "Relu": _one_number(lambda number: maximum(number, 0)),
     "Floor": _one_number(_whole_number("Floor", np.floor)),

@@ -28,12 +28,12 @@ _SOME_ELEMENTS = "as many elements go in as come out"
 def _moved(value: Value, dims: Dims | None, elements: Elements | None = None) -> Value:
     """Return a value that has all or some of the elements of another."""
     listed = None if elements is None else tuple(elements.reshape(-1))
-    return Value(dims, listed, value.source, value.most)
+    return Value(dims, listed, value.source, value.upper_bound)
 
 
 def _reordered(value: Value, dims: Dims | None) -> Value:
     """Return a value with the elements of another in the same order."""
-    return Value(dims, value.values(), value.source, value.most)
+    return Value(dims, value.values(), value.source, value.upper_bound)
 
 
 def _axes(c: Call, at: int = 1) -> list[int] | None:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from dld_tui.core.accuracy import statistics
-from dld_tui.core.accuracy.statistics import (
+from dld_tui.core.accuracy import tensor_errors
+from dld_tui.core.accuracy.tensor_errors import (
     Array,
     Tolerance,
     compare,
@@ -81,11 +81,11 @@ def test_parts_add_up_to_the_whole(values: Array, seed: int, part: int) -> None:
     other += noise
     tolerance = Tolerance(0.05, 1e-3)
     whole = compare(values, other, tolerance)
-    kept, statistics._PART = statistics._PART, part
+    kept, tensor_errors._PART = tensor_errors._PART, part
     try:
         parts = compare(values, other, tolerance)
     finally:
-        statistics._PART = kept
+        tensor_errors._PART = kept
     for name in ("max_abs", "mean_abs", "max_rel", "mean_rel", "cosine", "snr_db"):
         assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-9)
     wide = values.astype(np.float64), other.astype(np.float64)
@@ -199,4 +199,4 @@ def test_as_a_plain_loop_counts_them(dead: list[bool]) -> None:
      ([0, 2, 4], "0, 2, 4"), ([0, 2, 4, 6, 7], "0, 2, 4, …")],
 )  # fmt: skip
 def test_channels_in_a_row_are_one_range(numbers: list[int], text: str) -> None:
-    assert statistics._ranges(numbers) == text
+    assert tensor_errors._ranges(numbers) == text
