@@ -74,6 +74,11 @@ class LatencySummary:
         return [(name, ms) for name, ms, least in known if self.count >= least]
 
 
+def share_percent(part: float | None, whole: float | None) -> float | None:
+    """Return a part as a percentage of its whole; None where one is unknown, or the whole is 0."""
+    return None if part is None or whole is None or not whole > 0 else 100 * part / whole
+
+
 def percentile(ordered: Sequence[float], percent: float) -> float:
     """Return a percentile of a sorted, non-empty sample, as the module says."""
     position = (len(ordered) - 1) * percent / 100

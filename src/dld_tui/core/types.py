@@ -61,6 +61,19 @@ ELEMENT_BITS: Mapping[str, int] = {
 """The bits of an element, by type as ONNX names it in small letters, or NumPy. Those of less than 8
 are packed without regard to bytes."""
 
+PRECISION_DTYPES: Mapping[str, str] = {
+    "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8e4m3fn",
+    "fp4": "float4e2m1", "e8m0": "float8e8m0", "int64": "int64", "int32": "int32", "int8": "int8",
+    "int4": "int4", "uint8": "uint8", "bool": "bool",
+}  # fmt: skip
+"""TensorRT's types, in its short words, by element type."""
+
+SHORT_DTYPES: Mapping[str, str] = {
+    **{dtype: precision for precision, dtype in PRECISION_DTYPES.items()},
+    "float": "fp32", "double": "fp64", "float64": "fp64", "float8e5m2": "fp8",
+}  # fmt: skip
+"""The short words of element types."""
+
 FIRST_IR_WITH_IMPORTS = 3
 """The version of the format in which models began to say which operators they use."""
 SCAN_SINCE = 9

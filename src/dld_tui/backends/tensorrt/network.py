@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.backends.tensorrt.errors import parser_error, parser_problems
-from dld_tui.backends.tensorrt.library import Library
+from dld_tui.backends.tensorrt.library import DATA_TYPES, Library
 from dld_tui.backends.tensorrt.log import BuildLog
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
@@ -33,18 +33,6 @@ else:
 
 _PROTOBUF_LIMIT = 2**31 - 1
 _METADATA = re.compile(r"\[ONNX Layer: ([^\]\x1e\x1f]*)")
-_TYPES = {
-    "fp32": "FLOAT",
-    "fp16": "HALF",
-    "bf16": "BF16",
-    "fp8": "FP8",
-    "int64": "INT64",
-    "int32": "INT32",
-    "int8": "INT8",
-    "int4": "INT4",
-    "uint8": "UINT8",
-    "bool": "BOOL",
-}
 _WHOLE = ("INT64", "INT32", "UINT8", "BOOL")
 """Types that no precision of a layer replaces: of indices, shapes and conditions."""
 _FORMATS = {
@@ -362,7 +350,7 @@ def _takes(layer: trt.ILayer, kind: trt.DataType, exact: bool) -> bool:
 
 
 def _data_type(text: str) -> trt.DataType:
-    name = _TYPES.get(text.strip().lower(), "")
+    name = DATA_TYPES.get(text.strip().lower(), "")
     dtype: trt.DataType | None = getattr(trt.DataType, name, None) if name else None
     if dtype is None:
         raise UsageError(f"{text!r} is not a type that this library has")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.backends.tensorrt.errors import loading_problem, running_problem
+from dld_tui.backends.tensorrt.library import DATA_TYPES
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
@@ -18,7 +19,7 @@ from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.recognise import EngineHeader, engine_header
 from dld_tui.core.tensorrt.trtexec_arguments import mebibytes
 from dld_tui.core.text import visible
-from dld_tui.core.types import PlainValues
+from dld_tui.core.types import ELEMENT_BITS, PRECISION_DTYPES, PlainValues
 
 if TYPE_CHECKING:
     import tensorrt as trt
@@ -28,22 +29,8 @@ else:
     from dld_tui.backends.tensorrt.library import trt
 
 _HEAD = 36
-_NAMES = {
-    "FLOAT": "float32",
-    "HALF": "float16",
-    "BF16": "bfloat16",
-    "INT8": "int8",
-    "INT32": "int32",
-    "INT64": "int64",
-    "UINT8": "uint8",
-    "BOOL": "bool",
-    "FP8": "float8e4m3fn",
-    "INT4": "int4",
-    "FP4": "float4e2m1",
-    "E8M0": "float8e8m0",
-}
-"""TensorRT's types by ONNX's names."""
-_BITS = {"int4": 4, "float4e2m1": 4}
+_DTYPES = {name: PRECISION_DTYPES[precision] for precision, name in DATA_TYPES.items()}
+"""Element types, by TensorRT's names."""
 
 Ranges = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -301,7 +288,7 @@ def _percent(text: str) -> float:
 def dtype_name(kind: trt.DataType) -> str:
     """Return ONNX's name of a type, such as ``float32``."""
     name = str(kind.name)
-    return _NAMES.get(name, name.lower())
+    return _DTYPES.get(name, name.lower())
 
 
 def sizes_of(dims: Any) -> tuple[int, ...]:
@@ -320,10 +307,10 @@ def buffer_bytes(engine: trt.ICudaEngine, binding: Binding, shape: tuple[int, ..
     count = 1
     for size in sizes:
         count *= max(0, size)
-    bits = _BITS.get(binding.dtype)
-    if bits is not None:
-        return -(-count * bits // 8)
-    return count * int(engine.get_tensor_dtype(binding.name).itemsize)
+    bits = ELEMENT_BITS.get(binding.dtype)
+    if bits is None:
+        return count * int(engine.get_tensor_dtype(binding.name).itemsize)
+    return -(-count * bits // 8)
 
 
 @contextlib.contextmanager

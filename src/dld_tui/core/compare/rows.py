@@ -28,6 +28,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.groups import is_launched, launches, parts
 from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.records import Layer
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.tables.table import Estimate
 
 if TYPE_CHECKING:
@@ -344,7 +345,7 @@ def _with_shares(cells: Sequence[Cell]) -> list[Cell]:
     return [
         cell
         if cell.delta_ms is None or moved <= 0
-        else replace(cell, share_percent=100 * abs(cell.delta_ms) / moved)
+        else replace(cell, share_percent=share_percent(abs(cell.delta_ms), moved))
         for cell in cells
     ]
 

@@ -24,7 +24,7 @@ from dld_tui.core.model.shapes.noting import follow_shapes, sizes_of
 from dld_tui.core.report.roofline import multiplies_integers, node_kind
 from dld_tui.core.tables.table import BYTES, COUNT, FLAG, MS, SHORT, TEXT, Column, Table
 from dld_tui.core.text import visible
-from dld_tui.core.types import ELEMENT_BITS
+from dld_tui.core.types import ELEMENT_BITS, SHORT_DTYPES
 
 if TYPE_CHECKING:
     from dld_tui.core.llm.feeds import Decoder
@@ -86,7 +86,6 @@ def this_machine() -> Device:
 
 
 Phase = Literal["prefill", "decode"]
-_SHORT = {"float16": "fp16", "bfloat16": "bf16", "float32": "fp32"}
 
 
 _LARGEST_CACHE = 128 << 20
@@ -199,7 +198,7 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
             at_once = kv + prefill.activation_bytes + prefill.logits_bytes
             now = decode.activation_bytes, decode.logits_bytes
             fits.append(Fit(batch, context, weights, kv, *now, weights + at_once))
-    precision = _SHORT.get(next(iter(decoder.caches.values())).dtype, "fp16")
+    precision = SHORT_DTYPES.get(next(iter(decoder.caches.values())).dtype, "fp16")
     integers = any(map(_multiplies_integers, decoder.document.main.nodes))
     types = (precision, "int8") if integers else (precision,)
     return Budget(

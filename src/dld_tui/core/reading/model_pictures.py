@@ -17,6 +17,7 @@ from dld_tui.core.model.graph.pictures.content import Content, types_of
 from dld_tui.core.model.graph.pictures.drawing import Picture, picture_of, rows_text, text_picture
 from dld_tui.core.model.graph.pictures.style import SCHEMES, Look
 from dld_tui.core.model.tensors.value_types import aliases_in
+from dld_tui.core.statistics import share_percent
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -148,7 +149,7 @@ def _add_times(content: Content, drawn: ScopeGraph, document: Document, path: Pa
     longest, total = max(times.values()), sum(times.values())
     for vertex, time in times.items():
         content.heats[vertex] = time / longest
-        share = fmt.percent(100 * time / total)
+        share = fmt.percent(share_percent(time, total))
         content.tips.setdefault(vertex, []).append(f"{fmt.milliseconds(time)} ms, {share} %")
 
 

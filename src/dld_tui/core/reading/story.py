@@ -22,7 +22,12 @@ from dld_tui.core.report.records import NOTHING_KNOWN, Program, program_of
 from dld_tui.core.report.roofline import roof_percent
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.triage import CUDA_GRAPH, is_full_precision, is_quantizable
-from dld_tui.core.statistics import TRUSTED_COV_PERCENT, LatencySource, LatencySummary
+from dld_tui.core.statistics import (
+    TRUSTED_COV_PERCENT,
+    LatencySource,
+    LatencySummary,
+    share_percent,
+)
 from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import (
     CHANGES,
@@ -321,7 +326,7 @@ def _gpu_steps(report: Report) -> list[NextStep]:
         basis = f"the GPU waits {summary.gap_percent:.0f} % of a pass for launches"
         most = _without_launches(report, summary, 0.0)
         steps.append(NextStep("CUDA graph", basis, ("cuda-graph",), most=most, first=True))
-    copies = 100 * summary.exposed_copy_us / summary.length_us
+    copies = summary.exposed_copy_percent
     if copies > _WORTH_PERCENT:
         basis = f"{copies:.0f} % of a pass is copies alone"
         steps.append(NextStep("IO binding", basis, ("io-binding",), most=_most(copies)))
@@ -453,7 +458,8 @@ def _most(percent: float) -> float | None:
 
 def _speedup(saved_ms: float, whole_ms: float) -> float | None:
     """Return the speedup of a pass of which some time is saved; None where that is no bound."""
-    return _most(100 * saved_ms / whole_ms) if whole_ms > 0 else None
+    percent = share_percent(saved_ms, whole_ms)
+    return None if percent is None else _most(percent)
 
 
 def _undisturbed(report: Report) -> LatencySummary | None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.records import CounterSource, GpuEvent, GpuKind
-from dld_tui.core.statistics import LatencySource, median
+from dld_tui.core.statistics import LatencySource, median, share_percent
 from dld_tui.core.text import clip, visible
 from dld_tui.core.types import JSON
 
@@ -245,7 +245,7 @@ class AttributedWork:
     def given_percent(self) -> float | None:
         """Share of the kernel time within passes that a layer has; None without any."""
         total = self.given.time_us + self.unclaimed.time_us
-        return 100 * self.given.time_us / total if total > 0 else None
+        return share_percent(self.given.time_us, total)
 
 
 def attribute(log: ActivityLog, origin_ns: int, passes: Iterable[PassSpan]) -> AttributedWork:
@@ -615,17 +615,22 @@ class GpuSummary:
     @property
     def busy_percent(self) -> float:
         """The busy part of the length."""
-        return 100 * self.busy_us / self.length_us if self.length_us > 0 else 0.0
+        return share_percent(self.busy_us, self.length_us) or 0.0
+
+    @property
+    def exposed_copy_percent(self) -> float:
+        """The part of the length in which the GPU copies and does nothing else."""
+        return share_percent(self.exposed_copy_us, self.length_us) or 0.0
 
     @property
     def gap_percent(self) -> float:
         """The part of the length in which the GPU waits."""
-        return 100 * self.gaps_us / self.length_us if self.length_us > 0 else 0.0
+        return share_percent(self.gaps_us, self.length_us) or 0.0
 
     @property
     def attributed_percent(self) -> float | None:
         """The part of the kernels' time whose layer is known."""
-        return 100 * self.attributed_us / self.kernel_sum_us if self.kernel_sum_us > 0 else None
+        return share_percent(self.attributed_us, self.kernel_sum_us)
 
     @property
     def slowed_by(self) -> float | None:

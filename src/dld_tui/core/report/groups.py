@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 from dld_tui.core.model.operators.categories import category_of, main_rank, onnx_operators
 from dld_tui.core.report.dla import kind_of_name
 from dld_tui.core.report.records import Group, Layer, NodeLink
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.types import ELEMENT_BITS
 
 HOST = "CPUExecutionProvider"
@@ -85,16 +86,10 @@ def priced(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     total = math.fsum(layer.cost_ms or 0.0 for layer in layers)
     return tuple(
         layer
-        if (percent := _percent(layer.cost_ms, total)) == layer.percent
+        if (percent := share_percent(layer.cost_ms, total)) == layer.percent
         else replace(layer, percent=percent)
         for layer in layers
     )
-
-
-def _percent(cost_ms: float | None, total_ms: float) -> float | None:
-    if cost_ms is None:
-        return None
-    return 100 * cost_ms / total_ms if total_ms > 0 else 0.0
 
 
 def output_bytes(layer: Layer) -> int | None:
@@ -177,7 +172,7 @@ def _group(key: str, members: Sequence[tuple[Layer, float, bool]], total_ms: flo
         key=key,
         count=len(members),
         time_ms=sum(part * (layer.time_ms or 0.0) for layer, part, _ in members),
-        percent=100 * cost_ms / total_ms if total_ms > 0 else 0.0,
+        percent=share_percent(cost_ms, total_ms) or 0.0,
         estimate=any(estimated for _, _, estimated in members),
         gpu_time_ms=sum(gpu) if gpu else None,
         cost_ms=cost_ms,

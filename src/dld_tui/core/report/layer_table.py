@@ -25,6 +25,7 @@ from dld_tui.core.report.groups import (
 from dld_tui.core.report.records import LAYER_MEANS, Dims, Group, Layer, NodeLink, Wording
 from dld_tui.core.report.roofline import limiter, per_second, roof_percent
 from dld_tui.core.report.schema import as_list
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.tables.table import (
     BAR,
     COUNT,
@@ -44,6 +45,7 @@ from dld_tui.core.tables.table import (
 )
 from dld_tui.core.text import visible
 from dld_tui.core.text.names import disambiguated
+from dld_tui.core.types import SHORT_DTYPES
 
 if TYPE_CHECKING:
     from dld_tui.core.report.measurement import Measurement
@@ -51,10 +53,6 @@ if TYPE_CHECKING:
 
 _Columns: TypeAlias = "tuple[Column[Layer], ...]"
 
-_SHORT_TYPES = {
-    "float": "fp32", "float32": "fp32", "float16": "fp16", "double": "fp64", "float64": "fp64",
-    "bfloat16": "bf16", "float8e4m3fn": "fp8", "float8e5m2": "fp8", "float4e2m1": "fp4",
-}  # fmt: skip
 _BADGES = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
 
 
@@ -77,7 +75,7 @@ def short_provider(provider: str | None) -> str:
 
 def short_precision(precision: str | None) -> str:
     """Return a precision as people say it, e.g. ``fp16``."""
-    return _SHORT_TYPES.get(precision, visible(precision)) if precision else fmt.UNKNOWN
+    return SHORT_DTYPES.get(precision, visible(precision)) if precision else fmt.UNKNOWN
 
 
 def precision_style(precision: str | None) -> str:
@@ -141,8 +139,7 @@ def layer_columns(
     kernels_ms = sum(layer.gpu_time_ms or 0.0 for layer in layers)
 
     def gpu_percent(layer: Layer) -> float | None:
-        part = layer.gpu_time_ms
-        return 100 * part / kernels_ms if part is not None and kernels_ms else None
+        return share_percent(layer.gpu_time_ms, kernels_ms)
 
     def of_pass(layer: Layer) -> float | None:
         return None if measurement is None else measurement.of_pass_percent(layer)

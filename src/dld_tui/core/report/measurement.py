@@ -28,7 +28,7 @@ from dld_tui.core.report.pass_statistics import (
 )
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.schema import WrongValue
-from dld_tui.core.statistics import FASTEST, is_valid_time, undisturbed
+from dld_tui.core.statistics import FASTEST, is_valid_time, share_percent, undisturbed
 
 if TYPE_CHECKING:
     import sqlite3
@@ -132,7 +132,7 @@ class Samples:
         return {
             index: LayerStatistics(
                 time_ms=float(times[index]),
-                percent=100 * float(times[index]) / total if total > 0 else 0.0,
+                percent=share_percent(float(times[index]), total) or 0.0,
                 min_ms=float(known.min()),
                 max_ms=float(known.max()),
                 mean_ms=float(known.mean()),
@@ -184,16 +184,16 @@ class Measurement:
     @property
     def covered_percent(self) -> float | None:
         """The layers' time as a part of the pass; above 100 where layers overlap."""
-        return _percent(self.total_ms, self.pass_ms)
+        return share_percent(self.total_ms, self.pass_ms)
 
     @property
     def between_percent(self) -> float | None:
         """What is between the layers as a part of the pass."""
-        return None if self.between_ms is None else _percent(self.between_ms, self.pass_ms)
+        return share_percent(self.between_ms, self.pass_ms)
 
     def of_pass_percent(self, layer: Layer) -> float | None:
         """Return the part of the profiled pass that a layer takes on the processor."""
-        return None if layer.time_ms is None else _percent(layer.time_ms, self.pass_ms)
+        return share_percent(layer.time_ms, self.pass_ms)
 
     def range_ms(self, layer: Layer) -> tuple[float, float] | None:
         """Return what a layer costs at least and at most: its fastest and its median pass.
@@ -249,10 +249,6 @@ class Measurement:
     def _of_pass(self, values: FloatArray) -> float | None:
         assert self.own is not None
         return self.own.typical_ms(np.maximum(values, 0.0))
-
-
-def _percent(part: float, whole: float | None) -> float | None:
-    return 100 * part / whole if whole else None
 
 
 def _sums(times: Times) -> FloatArray:

@@ -21,7 +21,7 @@ from dld_tui.core.model.shapes.size import Count, byte_count
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched
 from dld_tui.core.report.records import Cost, Layer
-from dld_tui.core.types import ELEMENT_BITS
+from dld_tui.core.types import ELEMENT_BITS, SHORT_DTYPES
 
 if TYPE_CHECKING:
     from dld_tui.core.machine.peaks import Peaks
@@ -42,8 +42,8 @@ _NEAR = 0.1
 _LAUNCHES = 8
 """A layer that takes less than this many empty layers, and twice its least time, is limited by its
 launch."""
-_SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16", "uint8": "int8",
-          "float64": "fp64", "int8": "int8", "float8e4m3fn": "fp8"}  # fmt: skip
+_PEAK_TYPES = {**SHORT_DTYPES, "uint8": "int8"}
+"""What a peak is named after, by element type."""
 
 
 def with_roof(
@@ -65,7 +65,7 @@ def with_roof(
     flops, moved = cost.flops, cost.moved_bytes
     if flops is None or moved is None:
         return cost
-    roof = _roof(_SHORT.get(types[0], types[0]) if types else "", peaks, node, kernel)
+    roof = _roof(_PEAK_TYPES.get(types[0], types[0]) if types else "", peaks, node, kernel)
     if roof is None:
         return cost
     compute_s, memory_s = flops / roof.flops, moved / peaks.bandwidth_of(moved)

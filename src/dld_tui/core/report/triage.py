@@ -25,7 +25,13 @@ from dld_tui.core.report.layer_table import layer_names
 from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.report.records import Layer, Program, program_of
 from dld_tui.core.report.report import LAYERS_ONLY
-from dld_tui.core.statistics import FEW_FOR_P99, LatencySource, LatencySummary, summarise
+from dld_tui.core.statistics import (
+    FEW_FOR_P99,
+    LatencySource,
+    LatencySummary,
+    share_percent,
+    summarise,
+)
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import cut_names
 
@@ -115,7 +121,7 @@ def _doubts(report: Report, summary: GpuSummary) -> list[str]:
             " of the pass, and half of its kernels are shorter than"
             f" {summary.median_kernel_us:.1f} µs;{graph} larger batches or fewer nodes help."
         )
-    exposed = 100 * summary.exposed_copy_us / summary.length_us if summary.length_us > 0 else 0.0
+    exposed = summary.exposed_copy_percent
     if exposed > _COPY_PERCENT:
         lines.append(
             f"Copy-bound: {exposed:.0f} % of the pass is copies alone; bind inputs and outputs to"
@@ -141,7 +147,7 @@ def fallback_lines(report: Report) -> list[str]:
     )
     named = fmt.listed(_named(layers, report.layers), _NAMED_LAYERS)
     whole = report.measurement.pass_ms if report.is_undistorted else None
-    part = f" ({fmt.percent(100 * cpu.time_ms / whole)} % of a pass)" if whole else ""
+    part = f" ({fmt.percent(share_percent(cpu.time_ms, whole))} % of a pass)" if whole else ""
     return [
         f"Fallback: {cpu.count:,} of {len(report.layers):,} layers ran on the CPU{part}: {named}."
     ]

@@ -10,6 +10,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.cost.memory import execution_order, used_values
 from dld_tui.core.model.document.local_functions import call_of, key_of
 from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import clip, visible
 
@@ -184,7 +185,7 @@ def path_lines(result: CriticalPath) -> list[str]:
         f" {saved} ms, a speedup of at most {result.most:.2f}×."
     ]
     if result.unplaced_ms >= _LEAST_UNPLACED * (result.work_ms + result.unplaced_ms) > 0:
-        share = fmt.percent(100 * result.unplaced_ms / (result.work_ms + result.unplaced_ms))
+        share = fmt.percent(share_percent(result.unplaced_ms, result.work_ms + result.unplaced_ms))
         lines.append(
             f"Left out: {ms(result.unplaced_ms)} ms ({share} % of the time) of layers whose node"
             " in the main graph is not known."

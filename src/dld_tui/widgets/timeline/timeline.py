@@ -21,6 +21,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.layer_table import all_nodes
 from dld_tui.core.report.records import Bucket, GpuEvent, Layer
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import cut_names
 from dld_tui.core.types import JSON
@@ -85,7 +86,7 @@ def measure_text(measured: Measure) -> str:
     plural = "layer" if measured.layers == 1 else "layers"
     busy = [] if measured.on_gpu else [f"{time_text(measured.self_us)} busy"]
     if measured.gpu_us is not None:
-        share = 100 * measured.gpu_us / measured.length_us if measured.length_us > 0 else 0.0
+        share = share_percent(measured.gpu_us, measured.length_us) or 0.0
         busy.append(f"GPU {time_text(measured.gpu_us)} busy ({share:.0f} %)")
     return f" {time_text(measured.length_us)}: {measured.layers} {plural}, {', '.join(busy)} "
 

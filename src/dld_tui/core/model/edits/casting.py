@@ -32,6 +32,7 @@ from dld_tui.core.model.document.scope import unused_name
 from dld_tui.core.model.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.value_types import dtype_number, dtype_of, type_of_value
+from dld_tui.core.types import PRECISION_DTYPES
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from dld_tui.core.model.operators.schema import Formal, OperatorSchema
 
 DTYPES = {
-    "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "int64": "int64", "int32": "int32",
-    "uint8": "uint8", "int8": "int8",
-}  # fmt: skip
+    precision: PRECISION_DTYPES[precision]
+    for precision in ("fp32", "fp16", "bf16", "int64", "int32", "uint8", "int8")
+}
 """The element types that casts can give, by precision."""
 _FLOATS = ("float32", "float16", "bfloat16", "float64")
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")

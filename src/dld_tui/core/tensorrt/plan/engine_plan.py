@@ -10,12 +10,11 @@ from typing import Literal, TypeAlias
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.groups import UNKNOWN, layer_type
-from dld_tui.core.types import JSON
+from dld_tui.core.types import ELEMENT_BITS, JSON, PRECISION_DTYPES
 
 BITS: Mapping[str, int] = {
-    "int64": 64, "fp32": 32, "int32": 32, "fp16": 16, "bf16": 16, "fp8": 8, "e8m0": 8,
-    "int8": 8, "uint8": 8, "bool": 8, "fp4": 4, "int4": 4,
-}  # fmt: skip
+    precision: ELEMENT_BITS[dtype] for precision, dtype in PRECISION_DTYPES.items()
+}
 """How many bits an element takes in memory."""
 
 

@@ -35,6 +35,7 @@ from dld_tui.core.tensorrt.plan.summary import (
 )
 from dld_tui.core.tensorrt.plan.tables import VIEWS, finding_table, group_table, make_table
 from dld_tui.core.text import visible
+from dld_tui.core.types import PRECISION_DTYPES
 
 if TYPE_CHECKING:
     import onnx
@@ -227,11 +228,10 @@ def plan_sheets(
 DOMAIN = "tensorrt.engine"
 _IR_VERSION, _OPSET = 10, 21
 _TYPES = {
-    "int64": "INT64", "fp32": "FLOAT", "int32": "INT32", "fp16": "FLOAT16", "bf16": "BFLOAT16",
-    "fp8": "FLOAT8E4M3FN", "e8m0": "UINT8", "int8": "INT8", "uint8": "UINT8", "bool": "BOOL",
-    "fp4": "UINT4", "int4": "INT4",
-}  # fmt: skip
-"""ONNX's types by ours; those that no viewer knows yet stand as one of their size."""
+    **{precision: dtype.upper() for precision, dtype in PRECISION_DTYPES.items()},
+    **{"fp32": "FLOAT", "e8m0": "UINT8", "fp4": "UINT4"},
+}
+"""ONNX's types by TensorRT's; those that no viewer knows yet stand as one of their size."""
 _NOT_A_WORD = re.compile(r"\W+")
 
 

@@ -25,6 +25,7 @@ from dld_tui.core.foreign import objects_of
 from dld_tui.core.model.document.parts.ep_context import engine_beside
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.report.formats.trtexec_files import LayerRows, warm_up_beside, warm_up_ms
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineLayer,
     EnginePlan,
@@ -392,8 +393,7 @@ def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerRows | None]:
 
 def _as_part(layer: EngineLayer, total_ms: float) -> EngineLayer:
     """Return a layer with its share of the time of those that are shown."""
-    part = None if layer.time_ms is None or not total_ms else 100 * layer.time_ms / total_ms
-    return replace(layer, percent=part)
+    return replace(layer, percent=share_percent(layer.time_ms, total_ms))
 
 
 def _joined(layers: list[EngineLayer], profile: LayerRows | None) -> _LayerTimes:

@@ -15,7 +15,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.foreign import text_of
 from dld_tui.core.report.dla import DlaKind
 from dld_tui.core.report.layer_table import select
-from dld_tui.core.statistics import percentile
+from dld_tui.core.statistics import percentile, share_percent
 from dld_tui.core.tables.table import FINE_MS, PERCENT, Column, Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.file_set import device_name
@@ -226,7 +226,7 @@ def _group(name: str, layers: Sequence[EngineLayer], total_ms: float | None) -> 
         key=name,
         count=len(layers),
         time_ms=time_ms,
-        percent=100 * time_ms / total_ms if time_ms is not None and total_ms else None,
+        percent=share_percent(time_ms, total_ms),
         bytes=moved if is_known else None,
         weights_bytes=weights,
     )

@@ -16,7 +16,7 @@ from dld_tui.core.files.log_text import unwrapped
 from dld_tui.core.foreign import number_of, objects_of, text_of, time_of
 from dld_tui.core.report.formats.trtexec_files import InferenceRows, LayerRows
 from dld_tui.core.report.records import LayerInformation
-from dld_tui.core.statistics import trtexec_summary
+from dld_tui.core.statistics import share_percent, trtexec_summary
 from dld_tui.core.tensorrt.plan.engine_plan import (
     EngineLayer,
     TimeStatistics,
@@ -514,7 +514,7 @@ def _join_unmarked(
 
 def _timed(layer: EngineLayer, information: LayerInformation, total: float | None) -> EngineLayer:
     mean = information.average_ms
-    percent = 100 * mean / total if mean is not None and total else None
+    percent = share_percent(mean, total)
     # dataclasses.replace would set each of the twenty fields, which takes ten times as long.
     timed = copy.copy(layer)
     vars(timed).update(time_ms=mean, median_ms=information.median_ms, percent=percent)
