@@ -11,7 +11,6 @@ import importlib
 import json
 import multiprocessing
 import os
-import re
 import shutil
 import signal
 import subprocess
@@ -36,7 +35,7 @@ from dld_tui.core.process.child import (
     says_no_memory,
 )
 from dld_tui.core.process.interpreter import collect
-from dld_tui.core.text import clip, visible
+from dld_tui.core.text import clip, visible, without_escapes
 
 _LOOK_S = 0.1
 MOST_LOAD = 5
@@ -241,7 +240,6 @@ _STAGE = 60
 _LINES_A_SECOND = 200
 _BURST = 1000
 """The number of lines that may come together."""
-_COLOUR = re.compile(r"\x1b\[[0-9;:]*[mK]")
 _LAST = 20
 """The number of last lines that are always shown, however many were left out before."""
 
@@ -410,4 +408,4 @@ class _Output:
 
 def _text(line: bytes | bytearray) -> str:
     text = bytes(line).decode("utf-8", "surrogateescape").rstrip("\r").replace("\t", "    ")
-    return _COLOUR.sub("", text)
+    return without_escapes(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sys
 import textwrap
@@ -11,12 +10,11 @@ from typing import Any
 
 import click
 
-from dld_tui.core.codec import encode
+from dld_tui.core.codec import encode, finite
 from dld_tui.core.process.terminal import is_terminal
 from dld_tui.core.tables.rendering import text_lines
 from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
-from dld_tui.core.types import JSON
 
 
 def write(text: str = "") -> None:
@@ -35,7 +33,7 @@ def write_json(document: Any) -> None:
     """
     global _written_json  # noqa: PLW0603 - of the process, as standard output is
     _written_json = True
-    click.echo(json.dumps(_finite(encode(document)), indent=2, allow_nan=False))
+    click.echo(json.dumps(finite(encode(document)), indent=2, allow_nan=False))
 
 
 def begin_command() -> None:
@@ -47,16 +45,6 @@ def begin_command() -> None:
 def has_written_json() -> bool:
     """Tell whether a JSON document was written: a second one would make both unreadable."""
     return _written_json
-
-
-def _finite(value: JSON) -> JSON:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-    return value
 
 
 def narrate(text: str) -> None:

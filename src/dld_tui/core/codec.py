@@ -9,6 +9,7 @@ of Python ends in an underscore, which the JSON data lack: ``from_``.
 
 from __future__ import annotations
 
+import math
 import types
 import typing
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from dld_tui.core.errors import ActivityError
+from dld_tui.core.types import JSON
 
 _OPTIONAL = "dld_optional"
 _SEQUENCES: Mapping[Any, type] = {
@@ -63,6 +65,17 @@ def encode(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value)
     raise TypeError(f"{type(value).__name__} is not JSON data: {value!r:.100}")
+
+
+def finite(data: JSON) -> JSON:
+    """Return JSON data in which numbers that JSON cannot hold are null."""
+    if isinstance(data, float):
+        return data if math.isfinite(data) else None
+    if isinstance(data, list):
+        return [finite(item) for item in data]
+    if isinstance(data, dict):
+        return {key: finite(item) for key, item in data.items()}
+    return data
 
 
 def decode(kind: type[T], data: Any) -> T:

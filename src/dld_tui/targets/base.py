@@ -12,6 +12,7 @@ from dld_tui.core.codec import decode
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import TERMINAL, Cancelled, Event, Failed, Finished
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.text import without_escapes
 from dld_tui.core.types import JSON
 
 AnyJob = TypeVar("AnyJob", bound="Job")
@@ -134,7 +135,6 @@ class Target(Protocol):
         """
 
 
-_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 _LEVEL = re.compile(r"\[([VIWEF])(?:[:\]])")
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 _LEVELS = {
@@ -197,7 +197,7 @@ def log_text(line: bytes, limit: int = 4000) -> tuple[str, NoteKind]:
     that of the marks of ONNX Runtime, TensorRT and Polygraphy, such as ``[W:`` and ``[E]``.
     """
     text = line.decode("utf-8", "surrogateescape").rstrip("\r")
-    text = _COLOUR.sub("", text.rsplit("\r", 1)[-1]).rstrip()
+    text = without_escapes(text.rsplit("\r", 1)[-1]).rstrip()
     if len(text) > limit:
         text = text[:limit] + "…"
     if any(harmless.search(text) for harmless in _HARMLESS):

@@ -9,7 +9,7 @@ import importlib.util
 from copy import deepcopy
 from typing import TYPE_CHECKING
 
-from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.files.proto_fields import imported_versions, set_text, text_of
 from dld_tui.core.model.document.locations import bodies_of
 from dld_tui.core.model.operators.native import MOST_NODES, expansion, limits_for
 from dld_tui.core.model.operators.registry import onnx_operators, onnx_versions
@@ -118,7 +118,7 @@ def _unknown(model: onnx.ModelProto) -> dict[str, bool]:
     The element type of those that are True is known.
     """
     graph = model.graph
-    versions = {plain_domain(text_of(e.domain)): int(e.version) for e in model.opset_import}
+    versions = imported_versions(model)
     inferred: dict[tuple[str, str], bool] = {}
     outputs = []
     for node in graph.node:

@@ -75,7 +75,8 @@ _DRIVER_ERRORS = {
 
 DATA_TYPES = {
     "fp32": "FLOAT", "fp16": "HALF", "bf16": "BF16", "fp8": "FP8", "fp4": "FP4", "e8m0": "E8M0",
-    "int64": "INT64", "int32": "INT32", "int8": "INT8", "int4": "INT4", "uint8": "UINT8", "bool": "BOOL",
+    "int64": "INT64", "int32": "INT32", "int8": "INT8", "int4": "INT4", "uint8": "UINT8",
+    "bool": "BOOL",
 }  # fmt: skip
 """TensorRT's names of its types, by precision."""
 

@@ -22,7 +22,7 @@ from dld_tui.core.files.recognise import recognise
 from dld_tui.core.files.temporary import VIEW_PREFIX
 from dld_tui.core.llm.folder import open_document
 from dld_tui.core.model.document.document import Document
-from dld_tui.core.model.document.local_functions import function_of
+from dld_tui.core.model.document.local_functions import function_of, key_of
 from dld_tui.core.model.document.node import Node
 from dld_tui.core.model.document.opset_imports import raise_ir_version
 from dld_tui.core.model.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope
@@ -242,17 +242,12 @@ def restore_dropped(original: Document, result: Document) -> int:
     if not len(new.training_info):
         new.training_info.extend(old.training_info)
     pairs = _pairs(original.main, result.main)
-    theirs = {_key(function): function for function in result.functions}
+    theirs = {key_of(function): function for function in result.functions}
     for function in original.functions:
-        twin = theirs.get(_key(function))
+        twin = theirs.get(key_of(function))
         pairs += [] if twin is None else _pairs(function, twin)
     _functions(original, result)
     return sum(_scope(scope, twin_scope) for scope, twin_scope in pairs)
-
-
-def _key(function: Scope) -> tuple[str, ...]:
-    proto: Any = function.proto
-    return text_of(proto.domain), text_of(proto.name), text_of(proto.overload)
 
 
 def _pairs(old: Scope, new: Scope) -> list[tuple[Scope, Scope]]:

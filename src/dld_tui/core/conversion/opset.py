@@ -27,7 +27,7 @@ from dld_tui.core.conversion.opset_steps.step import (
 )
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError
-from dld_tui.core.files.proto_fields import set_items, text_of
+from dld_tui.core.files.proto_fields import operator_key, set_items, text_of
 from dld_tui.core.model.document.inlining import inline_local_functions
 from dld_tui.core.model.document.locations import Body, bodies, bodies_of, scope_at
 from dld_tui.core.model.document.opset_imports import least_ir_of, raise_ir_version
@@ -44,7 +44,6 @@ from dld_tui.core.model.tensors.value_types import (
     type_proto_of,
 )
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -594,15 +593,11 @@ def _with_defaults(node: onnx.NodeProto, version: int) -> onnx.NodeProto:
 
 def _uncalled(model: onnx.ModelProto) -> set[int]:
     """Return the numbers of the functions that nothing calls."""
-    called = {
-        (plain_domain(text_of(node.domain)), text_of(node.op_type))
-        for _, body in bodies(model)
-        for node in body.node
-    }
+    called = {operator_key(node) for _, body in bodies(model) for node in body.node}
     return {
         number
         for number, function in enumerate(model.functions)
-        if (plain_domain(text_of(function.domain)), text_of(function.name)) not in called
+        if operator_key(function) not in called
     }
 
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.events import Event
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import text_of, texts_of
+from dld_tui.core.files.proto_fields import operator_key, text_of, texts_of
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.local_functions import FunctionKey, call_of, key_of
 from dld_tui.core.model.document.locations import bodies_of, names_used, nested_nodes
@@ -259,8 +259,8 @@ class _Cut:
         called = {call_of(node) for node in self._kept}
         known = {key_of(scope): scope for scope in self._document.functions}
         for function in self._model.functions:
-            if _key(function) in called:
-                self._strip(_Body(function, known[_key(function)]))
+            if operator_key(function) in called:
+                self._strip(_Body(function, known[operator_key(function)]))
         while self._changes:
             self._follow(self._changes.popleft())
         for copying, source, name in self._copies:
@@ -321,7 +321,7 @@ class _Cut:
             if all(known.name != info.name for known in self._model.graph.input):
                 self._model.graph.input.append(info)
         elif info.name not in function.input:
-            self._changes.append(_Change(_key(function), True, len(function.input), info))
+            self._changes.append(_Change(operator_key(function), True, len(function.input), info))
             function.input.append(info.name)
 
     def _make_output(self, body: _Body, info: onnx.ValueInfoProto) -> None:
@@ -330,7 +330,7 @@ class _Cut:
             return
         owner, outer, graph = body.owner, body.outer, body.proto
         if isinstance(graph, onnx.FunctionProto):
-            self._changes.append(_Change(_key(graph), False, len(graph.output), info))
+            self._changes.append(_Change(operator_key(graph), False, len(graph.output), info))
             graph.output.append(info.name)
         elif owner is None or outer is None:
             graph.value_info.append(info)
@@ -374,8 +374,7 @@ class _Cut:
         """Change the calls of a function as it was changed."""
         for body in list(self._bodies):
             for node in body.proto.node:
-                key = plain_domain(text_of(node.domain)), text_of(node.op_type), _overload(node)
-                if key != change.function:
+                if operator_key(node) != change.function:
                     continue
                 if change.is_input:
                     node.input.extend([""] * (change.place - len(node.input)))
@@ -390,14 +389,6 @@ class _Cut:
             number += 1
         self._names.add(f"{name}_{number}")
         return f"{name}_{number}"
-
-
-def _key(function: onnx.FunctionProto) -> FunctionKey:
-    return plain_domain(text_of(function.domain)), text_of(function.name), _overload(function)
-
-
-def _overload(message: onnx.NodeProto | onnx.FunctionProto) -> str:
-    return text_of(getattr(message, "overload", ""))
 
 
 def _names_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import onnx
 from dld_tui.core.conversion.copies import copy_of, working_copy
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.blobs import Blob
+from dld_tui.core.files.blobs import Blob, payload_digest
 from dld_tui.core.files.external import dense_tensors
 from dld_tui.core.files.proto_fields import set_items, text_of
 from dld_tui.core.model.document.document import Document
@@ -31,7 +31,6 @@ from dld_tui.core.text import shortened, visible
 
 HASH_KEY = "dld.sha256"
 """Metadata of a tensor whose values were stripped: the SHA-256 of their ``raw_data``."""
-_CHUNK = 4 << 20
 
 
 @dataclass
@@ -104,7 +103,7 @@ def strip_weights(document: Document, threshold: int = 1024) -> RelocatedWeights
         if payload is None:
             continue
         proto = _unhashed(tensor)
-        proto.metadata_props.add(key=HASH_KEY, value=_hash(payload))
+        proto.metadata_props.add(key=HASH_KEY, value=payload_digest(payload))
         _replace(tensor, proto, moved)
     return moved
 
@@ -154,7 +153,7 @@ def content_digest(document: Document) -> str:
             digest.update(repr(tensor.read().tolist()).encode(errors="surrogatepass"))
         else:
             try:
-                digest.update(_hash(_values(tensor)).encode())
+                digest.update(payload_digest(_values(tensor)).encode())
             except InputError as error:  # no trial has its values either
                 digest.update(error.message.encode(errors="surrogatepass"))
         proto.CopyFrom(without_values(proto))
@@ -209,7 +208,7 @@ def _same_weight(
     wanted = next(
         (text_of(e.value) for e in tensor.proto.metadata_props if text_of(e.key) == HASH_KEY), None
     )
-    if wanted is not None and not any_values and _hash(payload) != wanted:
+    if wanted is not None and not any_values and payload_digest(payload) != wanted:
         raise InputError(
             f"weight {name!r} has other values than those that were stripped",
             hint="Add --any-values to accept them",
@@ -260,10 +259,3 @@ def _replace(tensor: Tensor, proto: onnx.TensorProto, moved: RelocatedWeights) -
     moved.count += 1
     moved.bytes += tensor.nbytes or 0
     tensor.proto.CopyFrom(proto)
-
-
-def _hash(payload: Blob | bytes) -> str:
-    digest = hashlib.sha256()
-    for part in (payload,) if isinstance(payload, bytes) else payload.chunks(_CHUNK):
-        digest.update(part)
-    return digest.hexdigest()

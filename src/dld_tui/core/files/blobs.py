@@ -73,6 +73,22 @@ class Blob:
         yield self
 
 
+def payload_digest(payload: Blob | bytes, cancelled: CancelCheck | None = None) -> str:
+    """Return the SHA-256 of a payload.
+
+    Raises:
+        CancelledError: `cancelled` returned True.
+    """
+    import hashlib  # with OpenSSL, which takes 4 MB
+
+    digest = hashlib.sha256()
+    for part in (payload,) if isinstance(payload, bytes) else payload.chunks():
+        if cancelled is not None and cancelled():
+            raise CancelledError
+        digest.update(part)
+    return digest.hexdigest()
+
+
 class BlobTable:
     """The payloads of one document by their sentinel."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-_COLOUR = r"\x1b\[[0-9;:?]*[ -/]*[@-~]"
+from dld_tui.core.text import without_escapes
+
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|[+-]\d\d:?\d\d))?"
 _DAY = r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d"
 _CRI = rf"{_TIME} (?:stdout|stderr) ([FP]) ?"
@@ -37,8 +38,7 @@ def unwrapped(text: str) -> str:
     Known are Docker (its files, ``logs --timestamps``, ``compose logs``, builds), Kubernetes,
     GitHub Actions, GitLab, Jenkins, journalctl, ``ts``, ``mpirun`` and ``srun``.
     """
-    if "\x1b[" in text:
-        text = re.sub(_COLOUR, "", text)
+    text = without_escapes(text)
     if re.match(_JSON_LINE, text):
         text = "".join(map(_logged, text.splitlines()))
     for prefix in map(re.compile, _PREFIXES):

@@ -12,6 +12,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any, Final
 
 from dld_tui.core.files import protos as onnx
+from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
     from dld_tui.core.files.source import FileContent
@@ -142,6 +143,19 @@ def crowd_of(node: Any) -> str:
 def text_of(value: str | bytes) -> str:
     """Return a name as str, with bytes that are not UTF-8 as surrogates."""
     return value if value.__class__ is str else value.decode("utf-8", "surrogateescape")  # type: ignore[union-attr]
+
+
+def imported_versions(message: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
+    """Return the versions of operator sets that a model or a function imports, by domain."""
+    return {plain_domain(text_of(item.domain)): int(item.version) for item in message.opset_import}
+
+
+def operator_key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
+    """Return domain, name and overload of a function, or of what a node calls. Untrusted text."""
+    name = item.op_type if isinstance(item, onnx.NodeProto) else item.name
+    # A message that another version of onnx made may have no overload.
+    overload = getattr(item, "overload", "")
+    return plain_domain(text_of(item.domain)), text_of(name), text_of(overload)
 
 
 def texts_of(values: Iterable[str | bytes]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
+from dld_tui.core.codec import finite
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text
@@ -59,7 +60,6 @@ from dld_tui.core.report.records import (
     PassEvent,
 )
 from dld_tui.core.report.roofline import is_above_roof, limiter, measured_ms, per_second
-from dld_tui.core.report.schema import finite
 from dld_tui.core.report.sharing import sharing_note
 from dld_tui.core.report.triage import notes_of
 from dld_tui.core.statistics import latency_json

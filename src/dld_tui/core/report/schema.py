@@ -27,6 +27,7 @@ from types import MappingProxyType
 from typing import NoReturn, TypeAlias, TypeGuard, TypeVar
 from urllib.parse import quote
 
+from dld_tui.core.codec import finite
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError, SaveError
 from dld_tui.core.files.source import Source
@@ -43,17 +44,6 @@ def as_json(value: JSON) -> str:
         return json.dumps(value, allow_nan=False)
     except ValueError:
         return json.dumps(finite(value), allow_nan=False)
-
-
-def finite(value: JSON) -> JSON:
-    """Return a value in which numbers that JSON cannot hold are null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, list):
-        return [finite(item) for item in value]
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    return value
 
 
 def as_list(dims: Sequence[int | str | None] | None) -> JSON:

@@ -16,6 +16,7 @@ _UNSAFE = re.compile(
     "\ud800-\udfff"  # bytes that are not UTF-8, kept by surrogateescape
     "\ufffe\uffff\U000e0000-\U000e0fff]"  # not in XML; tags
 )
+_ESCAPE = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -38,6 +39,11 @@ def visible(text: str | bytes) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _UNSAFE.sub(_escaped, text)
+
+
+def without_escapes(text: str) -> str:
+    """Return text without the escape sequences by which programs set colours and move the cursor."""
+    return _ESCAPE.sub("", text) if "\x1b[" in text else text
 
 
 def encodable(text: str) -> str:

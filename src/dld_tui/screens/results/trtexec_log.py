@@ -33,7 +33,6 @@ from dld_tui.widgets.shell.page import host
 _LEVEL = re.compile(r"\[([WEF])\] ")
 _HEAD = 120
 """Characters of a line in which its level stands."""
-_ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _SHOWN = 2_000
 """Characters of a line that are shown."""
 _MESSAGES = 4
@@ -62,10 +61,10 @@ class LogRows:
         return index
 
     def text(self, index: int) -> str:
-        return visible(_ESCAPE.sub("", self.lines[index]))
+        return visible(without_escapes(self.lines[index]))
 
     def line(self, index: int, width: int) -> Sequence[Piece]:
-        text = clip(visible(_ESCAPE.sub("", self.lines[index][:_SHOWN])), width)
+        text = clip(visible(without_escapes(self.lines[index][:_SHOWN])), width)
         return [(text, level_of(self.lines[index]) or ("strong" if "=== " in text else ""))]
 
 

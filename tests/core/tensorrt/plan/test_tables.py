@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from dld_tui.core.codec import finite
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import select
-from dld_tui.core.report.schema import finite
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import FINE_MS, RATIO, SHORT, TEXT, Table
 from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary

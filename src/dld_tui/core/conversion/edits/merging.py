@@ -8,7 +8,7 @@ from pathlib import Path
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.files.proto_fields import imported_versions, text_of
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.edit_registry import edit, strings
 from dld_tui.core.model.document.locations import bodies
@@ -176,7 +176,7 @@ def bring_together(base: onnx.ModelProto, other: onnx.ModelProto) -> None:
 
 
 def _imports(model: onnx.ModelProto) -> dict[str, int]:
-    imports = {plain_domain(text_of(e.domain)): int(e.version) for e in model.opset_import}
+    imports = imported_versions(model)
     if not imports and model.ir_version < FIRST_IR_WITH_IMPORTS:
         return {"": 1}  # there was one version
     return imports

@@ -14,10 +14,9 @@ from typing import TypeAlias
 import onnx
 from onnx import defs, helper
 
-from dld_tui.core.files.proto_fields import text_of
+from dld_tui.core.files.proto_fields import operator_key, text_of
 from dld_tui.core.model.document.locations import bodies
 from dld_tui.core.model.operators import native
-from dld_tui.core.types import plain_domain
 
 Defaults: TypeAlias = "Callable[[onnx.NodeProto], Iterable[onnx.AttributeProto]]"
 """Returns the attributes that have a default where a node is a call, else nothing."""
@@ -29,15 +28,10 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises:
         Exception: The inliner is native code that refuses what is wrong in its own ways.
     """
-    defaults = {
-        (plain_domain(text_of(f.domain)), text_of(f.name), text_of(f.overload)): f.attribute_proto
-        for f in model.functions
-        if f.attribute_proto
-    }
+    defaults = {operator_key(f): f.attribute_proto for f in model.functions if f.attribute_proto}
 
     def of_call(node: onnx.NodeProto) -> Iterable[onnx.AttributeProto]:
-        domain = plain_domain(text_of(node.domain))
-        return defaults.get((domain, text_of(node.op_type), text_of(node.overload)), ())
+        return defaults.get(operator_key(node), ())
 
     return native.inline_local_functions(_with_defaults(model, of_call))
 

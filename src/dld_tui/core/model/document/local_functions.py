@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import VALUE_FIELDS, attribute_type, text_of
+from dld_tui.core.files.proto_fields import VALUE_FIELDS, attribute_type, operator_key, text_of
 from dld_tui.core.model.document.node import Node
 from dld_tui.core.model.document.scope import Scope, ScopeOwner
 from dld_tui.core.reach import reached
@@ -25,7 +25,7 @@ FunctionKey: TypeAlias = "tuple[str, str, str]"
 def key_of(function: Scope) -> FunctionKey:
     """Return the domain, name and overload by which nodes call a function."""
     proto: onnx.FunctionProto = function.proto  # type: ignore[assignment]
-    return plain_domain(text_of(proto.domain)), text_of(proto.name), text_of(proto.overload)
+    return operator_key(proto)
 
 
 def call_of(node: Node) -> FunctionKey:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Container, Iterable
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable
+from dld_tui.core.files.blobs import SENTINEL_LENGTH, BlobTable, payload_digest
 from dld_tui.core.files.external import dense_tensors
-from dld_tui.core.files.proto_fields import set_items, set_text, text_of
+from dld_tui.core.files.proto_fields import (
+    imported_versions,
+    operator_key,
+    set_items,
+    set_text,
+    text_of,
+)
 from dld_tui.core.model.document.local_functions import enclosing_function, key_of
 from dld_tui.core.model.document.locations import bodies, nested_nodes, weight_names
 from dld_tui.core.model.document.parts.extraction import imports_of
@@ -75,9 +80,8 @@ def copy_functions(
     own = enclosing_function(home)
     fresh: list[onnx.FunctionProto] = []
     for proto in model.functions:
-        domain, name = plain_domain(text_of(proto.domain)), text_of(proto.name)
-        key = (domain, name, text_of(proto.overload))
-        shown = quoted(f"{domain}:{name}")
+        key = operator_key(proto)
+        shown = quoted(f"{key[0]}:{key[1]}")
         if own is not None and key_of(own) == key:
             raise EditError(f"the function {shown} would call itself")
         known = present.get(key)
@@ -137,10 +141,7 @@ def message_content(blobs: BlobTable, proto: Any) -> bytes:
         end = position + SENTINEL_LENGTH
         blob = blobs.get(data[position:end])
         if blob is not None:
-            digest = hashlib.sha256()
-            for part in blob.chunks():
-                digest.update(part)
-            data = data[:position] + digest.digest() + data[end:]
+            data = data[:position] + bytes.fromhex(payload_digest(blob)) + data[end:]
         position = data.find(blobs.nonce, end)
     return data
 
@@ -151,8 +152,7 @@ FUNCTIONS_IR, DEFAULTS_IR, OVERLOADS_IR = 8, 9, 10
 
 def versions_by_domain(scope: Scope) -> dict[str, int]:
     """Return the operator sets that hold in a scope: those of its function, or of the model."""
-    message = _holder(scope)[2]
-    return {plain_domain(text_of(item.domain)): int(item.version) for item in message.opset_import}
+    return imported_versions(_holder(scope)[2])
 
 
 def ensure_import(transaction: Transaction, scope: Scope, domain: str, version: int) -> None:

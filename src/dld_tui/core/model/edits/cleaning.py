@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dld_tui.core import fmt
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
+from dld_tui.core.files.blobs import payload_digest
 from dld_tui.core.files.external import is_external
 from dld_tui.core.files.proto_fields import get_text, set_text, text_of
 from dld_tui.core.model.document.edit_registry import edit, strings
@@ -163,16 +163,12 @@ def _alike(document: Document, scope: Scope, fixed: Container[str]) -> Iterator[
 
 def _content(tensor: Tensor) -> str | None:
     """Return a digest of the values; None where they cannot be read."""
-    digest = hashlib.sha256()
+    if tensor.dtype == "string":
+        return None
     try:
-        if tensor.dtype == "string":
-            return None
-        payload = raw_payload(tensor)
-        for part in (payload,) if isinstance(payload, bytes) else payload.chunks():
-            digest.update(part)
+        return payload_digest(raw_payload(tensor))
     except InputError:
         return None
-    return digest.hexdigest()
 
 
 def _can_stand_for(scope: Scope, first: str, other: str) -> bool:

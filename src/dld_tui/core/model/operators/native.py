@@ -14,11 +14,10 @@ from typing import Any
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import MOST_PARTS, crowd_of, text_of
+from dld_tui.core.files.proto_fields import MOST_PARTS, crowd_of, operator_key, text_of
 from dld_tui.core.process.child import Limits, RefusedError, compute, free_memory
 from dld_tui.core.settings.config import load
 from dld_tui.core.text import visible
-from dld_tui.core.types import plain_domain
 
 _SECONDS, _SECONDS_PER_MB = 3.0, 2.0
 _MEMORY, _MEMORY_PER_BYTE = 1 << 30, 100
@@ -80,14 +79,14 @@ MOST_NODES = 1_000_000
 
 def expansion(model: onnx.ModelProto) -> dict[tuple[str, str, str], int]:
     """Return for how many nodes a call of each function stands, with all calls in it replaced."""
-    functions = {_key(function): function for function in model.functions}
+    functions = {operator_key(function): function for function in model.functions}
     counts: dict[tuple[str, str, str], int] = {}
 
     def count(nodes: Iterable[onnx.NodeProto]) -> int | None:
         """Return the number of nodes; None if a function is not counted yet, which waits then."""
         number = 0
         for node in nodes:
-            key = _key(node)
+            key = operator_key(node)
             if key in functions and key not in counts:
                 waiting.append(key)
                 return None
@@ -114,11 +113,6 @@ def expansion(model: onnx.ModelProto) -> dict[tuple[str, str, str], int]:
             if waiting[-1] in counts:
                 waiting.pop()
     return counts
-
-
-def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
-    name = item.name if isinstance(item, onnx.FunctionProto) else item.op_type
-    return plain_domain(text_of(item.domain)), text_of(name), text_of(item.overload)
 
 
 def too_wide(model: onnx.ModelProto) -> str:
@@ -153,7 +147,7 @@ def _crowded(model: onnx.ModelProto) -> str:
 
 def call_size(node: onnx.NodeProto, counts: Mapping[tuple[str, str, str], int]) -> int:
     """Return for how many nodes a node stands, given what :func:`expansion` returned."""
-    return counts.get(_key(node), 1)
+    return counts.get(operator_key(node), 1)
 
 
 def infer_shapes(

@@ -30,7 +30,7 @@ from dld_tui.core.files.external import (
     payload_length,
     set_inline,
 )
-from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.files.proto_fields import operator_key, set_text, text_of
 from dld_tui.core.files.wire import THRESHOLD
 from dld_tui.core.model.document.locations import (
     Labels,
@@ -634,7 +634,7 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
     Args:
         inferred: A model with the types that :func:`infer_types` found.
     """
-    known = {_key(function): number for number, function in enumerate(inferred.functions)}
+    known = {operator_key(function): number for number, function in enumerate(inferred.functions)}
     if not known or max(expansion(inferred).values()) > MOST_NODES:
         return
     variants: dict[int, dict[bytes, _Variant]] = {}
@@ -728,11 +728,6 @@ def _new_names(model: onnx.ModelProto) -> Iterator[str]:
     return (f"unk__{number}" for number in itertools.count(max(used_names, default=-1) + 1))
 
 
-def _key(item: onnx.FunctionProto | onnx.NodeProto) -> tuple[str, str, str]:
-    name = item.name if isinstance(item, onnx.FunctionProto) else item.op_type
-    return plain_domain(text_of(item.domain)), text_of(name), text_of(item.overload)
-
-
 _Call: TypeAlias = "tuple[Place, int, onnx.NodeProto, list[onnx.TypeProto | None]]"
 """Of a function: the place of its graph, the function's number, the node, the types that go in."""
 
@@ -756,7 +751,7 @@ def _calls(
             dense.tensor_type.shape.dim.add(dim_value=size)
         types[text_of(tensor.name)] = dense
     for index, node in enumerate(graph.node):
-        number = known.get(_key(node))
+        number = known.get(operator_key(node))
         if number is not None:
             yield [*place], number, node, [types.get(text_of(name)) for name in node.input]
         for step, inner in placed_bodies(node):

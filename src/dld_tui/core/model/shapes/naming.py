@@ -13,7 +13,7 @@ from contextlib import suppress
 import numpy as np
 
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.files.proto_fields import imported_versions, set_text, text_of
 from dld_tui.core.model.shapes.call import Call
 from dld_tui.core.model.shapes.evaluation import MALFORMED, MOST_NODES
 from dld_tui.core.model.shapes.inference import is_generated
@@ -71,7 +71,7 @@ def forget_cut_dimensions(model: onnx.ModelProto) -> None:
         model: As in :func:`name_dimensions`.
     """
     main = model.graph
-    versions = {plain_domain(text_of(e.domain)): e.version for e in model.opset_import}
+    versions = imported_versions(model)
     if versions.get("") != _KEEPS_NAMES:
         return
     behind: set[str] = set()
@@ -120,7 +120,7 @@ def _followed(
     """
     main = model.graph
     infos = {info.name: info for info in (*main.input, *main.value_info, *main.output)}
-    versions = {plain_domain(text_of(e.domain)): int(e.version) for e in model.opset_import}
+    versions = imported_versions(model)
     values = {tensor.name: _constant(tensor) for tensor in main.initializer}
 
     def value(name: str) -> Value:

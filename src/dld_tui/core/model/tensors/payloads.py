@@ -26,7 +26,7 @@ from google.protobuf.message import DecodeError, Message
 
 from dld_tui.core import fmt
 from dld_tui.core.errors import CancelledError, EditError, InputError, SaveError
-from dld_tui.core.files.blobs import PAYLOAD_FIELDS, SENTINEL_LENGTH, Blob
+from dld_tui.core.files.blobs import PAYLOAD_FIELDS, SENTINEL_LENGTH, Blob, payload_digest
 from dld_tui.core.files.source import Source, reason
 from dld_tui.core.process.paths import ensure, state_dir
 from dld_tui.core.text import clip, visible
@@ -103,7 +103,7 @@ class PayloadStore:
         source = Source.open(path)
         fcntl.flock(source.descriptor, fcntl.LOCK_SH)
         whole = Blob(source, 0, source.size, "raw_data")
-        if _digest(whole, None) != sha256:
+        if payload_digest(whole, None) != sha256:
             source.close()
             return None
         self._held[sha256] = source
@@ -119,7 +119,7 @@ class PayloadStore:
         """
         source = Source.open(path, follow_link=False)
         try:
-            sha256 = _digest(Blob(source, 0, source.size, "raw_data"), cancelled)
+            sha256 = payload_digest(Blob(source, 0, source.size, "raw_data"), cancelled)
             os.chmod(path, 0o600)
             return sha256, self._keep(sha256, path)
         except OSError as error:
@@ -246,17 +246,6 @@ def _copied(
         done += len(part)
         if progress is not None:
             progress(done, max(length, done))
-    return digest.hexdigest()
-
-
-def _digest(blob: Blob, cancelled: CancelCheck | None) -> str:
-    import hashlib  # with OpenSSL, which takes 4 MB
-
-    digest = hashlib.sha256()
-    for part in blob.chunks(CHUNK):
-        if cancelled is not None and cancelled():
-            raise CancelledError
-        digest.update(part)
     return digest.hexdigest()
 
 

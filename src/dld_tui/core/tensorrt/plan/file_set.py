@@ -11,12 +11,12 @@ from dataclasses import field
 from pathlib import Path
 from typing import Final
 
+from dld_tui.core.codec import finite
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.recognise import ENGINE_SUFFIXES
 from dld_tui.core.files.writer import Output, save_errors, write_set
 from dld_tui.core.foreign import first, objects_of, text_of
-from dld_tui.core.report.schema import finite
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import (
     LARGEST_BYTES,

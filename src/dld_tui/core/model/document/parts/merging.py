@@ -12,8 +12,9 @@ from typing import Any, TypeAlias
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
-from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
+from dld_tui.core.files.proto_fields import operator_key, set_text, set_texts, text_of, texts_of
 from dld_tui.core.model.document.index import record_name
+from dld_tui.core.model.document.local_functions import FunctionKey
 from dld_tui.core.model.document.locations import bodies_of, names_used, nested_nodes
 from dld_tui.core.model.document.parts.fragment import (
     defined_in,
@@ -24,7 +25,6 @@ from dld_tui.core.model.document.parts.fragment import (
 from dld_tui.core.model.document.scope import unused_name
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS, ValueType, value_type_of
 from dld_tui.core.text import quoted
-from dld_tui.core.types import plain_domain
 
 _STORED = ("initializer", "sparse_initializer")
 _DECLARED = ("value_info", "output", "input")
@@ -324,44 +324,35 @@ def _rename_nodes(base: onnx.GraphProto, other: onnx.GraphProto, prefix: str) ->
             own.add(new)
 
 
-_FunctionKey: TypeAlias = tuple[str, str, str]
-"""Domain, name and overload."""
-
-
-def _key(function: onnx.FunctionProto) -> _FunctionKey:
-    domain = plain_domain(text_of(function.domain))
-    return domain, text_of(function.name), text_of(function.overload)
-
-
 def _merge_functions(
     base: onnx.ModelProto,
     other: onnx.ModelProto,
     prefix: str,
     content: Callable[[onnx.FunctionProto], bytes],
 ) -> None:
-    present = {_key(function): function for function in base.functions}
-    keys = {*present, *map(_key, other.functions)}
-    renamed: dict[_FunctionKey, str] = {}
+    present = {operator_key(function): function for function in base.functions}
+    keys = {*present, *map(operator_key, other.functions)}
+    renamed: dict[FunctionKey, str] = {}
     waiting = list(other.functions)
     while True:  # one that calls a renamed function is another one, too
         differing = [
             function
             for function in waiting
-            if (key := _key(function)) in present
+            if (key := operator_key(function)) in present
             and (content(present[key]) != content(function) or _calls(function, renamed))
         ]
         if not differing:
             break
         waiting = [function for function in waiting if function not in differing]
-        for key in map(_key, differing):
+        for key in map(operator_key, differing):
             renamed[key] = _free_function(keys, key, prefix)
     for nodes in (other.graph.node, *(function.node for function in other.functions)):
         for node in nested_nodes(nodes) if renamed else ():
-            key = _called(node)
+            key = operator_key(node)
             if key in renamed:
                 set_text(node, "op_type", renamed[key])
     for function in other.functions:
-        key = _key(function)
+        key = operator_key(function)
         if key in renamed:
             set_text(function, "name", renamed[key])
         if key in renamed or key not in present:
@@ -371,12 +362,12 @@ def _merge_functions(
 def _require_apart(base: onnx.ModelProto, other: onnx.ModelProto) -> None:
     """Refuse an operator of one model that is a function in the other."""
     for functions, model in ((base.functions, other), (other.functions, base)):
-        own = {*map(_key, model.functions)}
-        foreign = {*map(_key, functions)} - own
+        own = {*map(operator_key, model.functions)}
+        foreign = {*map(operator_key, functions)} - own
         bodies = (model.graph.node, *(function.node for function in model.functions))
         for nodes in bodies if foreign else ():
             for node in nested_nodes(nodes):
-                if (key := _called(node)) in foreign:
+                if (key := operator_key(node)) in foreign:
                     raise EditError(
                         f"{quoted(f'{key[0]}:{key[1]}')} is an operator of one model and a "
                         "function of the other",
@@ -384,15 +375,11 @@ def _require_apart(base: onnx.ModelProto, other: onnx.ModelProto) -> None:
                     )
 
 
-def _called(node: onnx.NodeProto) -> _FunctionKey:
-    return plain_domain(text_of(node.domain)), text_of(node.op_type), text_of(node.overload)
+def _calls(function: onnx.FunctionProto, keys: Collection[FunctionKey]) -> bool:
+    return bool(keys) and any(operator_key(node) in keys for node in nested_nodes(function.node))
 
 
-def _calls(function: onnx.FunctionProto, keys: Collection[_FunctionKey]) -> bool:
-    return bool(keys) and any(_called(node) in keys for node in nested_nodes(function.node))
-
-
-def _free_function(keys: set[_FunctionKey], key: _FunctionKey, prefix: str) -> str:
+def _free_function(keys: set[FunctionKey], key: FunctionKey, prefix: str) -> str:
     """Return a name that no function of the domain has, and note that it is taken."""
     domain, name, overload = key
 
