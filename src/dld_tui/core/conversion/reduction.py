@@ -28,7 +28,7 @@ from dld_tui.core.model.document.parts.extraction import (
     typed_record,
 )
 from dld_tui.core.model.document.parts.fragment import defined_in, rename_links
-from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.scope import Scope, unused_name
 from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.model.document.traversal import topological_order
 from dld_tui.core.trials import Found, Order, Outcome, Subset, Trials
@@ -384,11 +384,9 @@ class _Cut:
                     self._append_output(node, body, change.place, change.info)
 
     def _fresh(self, name: str) -> str:
-        number = 1
-        while f"{name}_{number}" in self._names:
-            number += 1
-        self._names.add(f"{name}_{number}")
-        return f"{name}_{number}"
+        fresh = unused_name(name, self._names.__contains__)
+        self._names.add(fresh)
+        return fresh
 
 
 def _names_of(nodes: Iterable[onnx.NodeProto]) -> Iterator[str]:

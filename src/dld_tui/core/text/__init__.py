@@ -42,7 +42,7 @@ def visible(text: str | bytes) -> str:
 
 
 def without_escapes(text: str) -> str:
-    """Return text without the escape sequences by which programs set colours and move the cursor."""
+    """Return text without the sequences by which programs set colours and move the cursor."""
     return _ESCAPE.sub("", text) if "\x1b[" in text else text
 
 

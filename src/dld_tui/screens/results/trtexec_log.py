@@ -20,7 +20,7 @@ from dld_tui.core.tensorrt.plan.trtexec_log import (
     summary_doubts,
     timing_of_summary,
 )
-from dld_tui.core.text import cell_width, clip, visible
+from dld_tui.core.text import cell_width, clip, visible, without_escapes
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.results.results_page import SIZES, Pane, ResultsPage
 from dld_tui.widgets.charts.bars import Line

@@ -25,7 +25,12 @@ from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.local_functions import call_of, functions_called, key_of
 from dld_tui.core.model.document.locations import nested_nodes
 from dld_tui.core.model.document.node import Node
-from dld_tui.core.model.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope, ScopeOwner
+from dld_tui.core.model.document.scope import (
+    INITIALIZERS_WITHOUT_INPUTS,
+    Scope,
+    ScopeOwner,
+    unused_name,
+)
 from dld_tui.core.model.document.serialise import filled, filled_scope
 from dld_tui.core.model.document.traversal import feeding, inputs_and_outputs, scope_of
 from dld_tui.core.model.operators.registry import importable_version
@@ -481,10 +486,7 @@ def _rename_made(graph: onnx.GraphProto, boundary: set[str]) -> None:
         fresh = []
         for name in outputs:
             if name in boundary:
-                number = 1
-                while f"{name}_unused_{number}" in names:
-                    number += 1
-                name = f"{name}_unused_{number}"
+                name = unused_name(f"{name}_unused", names.__contains__)
                 names.add(name)
             fresh.append(name)
         set_texts(node, "output", fresh)
