@@ -50,7 +50,7 @@ HARMLESS = (
         (UNUSED, "", "debug"),
         (HARMLESS.replace(b"No registered", b"A registered"),
          HARMLESS.decode().replace("No registered", "A registered"), "warning"),
-        (b"\x1b[2J other control stays", "\x1b[2J other control stays", "info"),
+        (b"\x1b[2J other control goes, too", " other control goes, too", "info"),
     ],
 )  # fmt: skip
 def test_log_text(line: bytes, text: str, level: str) -> None:
