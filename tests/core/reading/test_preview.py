@@ -82,8 +82,8 @@ def test_a_report_is_told_alone_and_beside_its_model(
     assert (("", "stopped before its end") in lines) is not is_whole
     spoiled = tmp_path / "spoiled.dldprof"  # the newest of the model, and damaged since
     make_report(spoiled, model=model)
-    with closing(sqlite3.connect(spoiled)) as connection:
-        connection.execute("DROP TABLE layers")
+    with closing(sqlite3.connect(spoiled)) as connection, connection:
+        connection.execute("UPDATE layers SET name = x'ff'")
     reports = [str(other), str(spoiled), str(path)]
     beside = dict(preview(str(model), "ONNX", never, reports).lines)
     assert beside["profile"] == f"{figure}, just now: r.dldprof"
