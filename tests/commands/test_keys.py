@@ -113,50 +113,30 @@ PATHS = [SOURCE / "app.py", *(path for room in VIEWS for path in room.rglob("*.p
 PATHS = [path for path in PATHS if path not in TABLES_OF_KEYS]
 
 
-def _texts(path: Path, having: re.Pattern[str], *, all_files: bool) -> list[tuple[str, str]]:
-    """Return the texts of a module that are no documentation, with the classes that they are in.
-
-    Where not all files are parsed, none of one in whose source nothing matches.
-    """
-    source = path.read_text(encoding="utf-8")
+def _texts(path: Path) -> list[tuple[str, str]]:
+    """Return the texts of a module that are no documentation, with the classes that they are in."""
     found: list[tuple[str, str]] = []
 
     def visit(node: ast.AST, owner: str) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.Constant):
-                if isinstance(child.value, str) and having.search(child.value):
+                if isinstance(child.value, str):
                     found.append((owner, child.value))
             elif not (isinstance(child, ast.Expr) and isinstance(child.value, ast.Constant)):
                 visit(child, child.name if isinstance(child, ast.ClassDef) else owner)
 
-    if all_files or having.search(source):
-        visit(ast.parse(source), "")
+    visit(ast.parse(path.read_text(encoding="utf-8")), "")
     return found
 
 
 HINT = re.compile(r"\{[a-z_]+\.")
 
 
-@pytest.mark.broad
-def test_hints_name_commands_that_there_are() -> None:
-    hints = [text for path in PATHS for _, text in _texts(path, HINT, all_files=False)]
-    assert len(hints) > 50
-    for text in hints:
-        with_keys(text, {})  # an unknown one raises
-
-
-def test_no_text_names_a_function_or_control_key_that_users_can_change() -> None:
-    literal = re.compile(r"\bF([1-9]|1[0-2])\b|\bCtrl\+|\^([A-Z]|Pg)")
-    own = {  # keys of dialogs that no command row has
-        "selection.py", "nodes.py", "wiring.py", "search.py",
-        "node_filter.py", "edit_bar.py", "dialogs.py",
-    }  # fmt: skip
-    others = [path for path in PATHS if path.name not in own]
-    found = [(p.name, text) for p in others for _, text in _texts(p, literal, all_files=False)]
-    assert found == []
-    assert any(_texts(path, literal, all_files=False) for path in PATHS)
-
-
+LITERAL = re.compile(r"\bF([1-9]|1[0-2])\b|\bCtrl\+|\^([A-Z]|Pg)")
+OF_DIALOGS = {  # these have keys that no command row has
+    "selection.py", "nodes.py", "wiring.py", "search.py", "node_filter.py", "edit_bar.py",
+    "dialogs.py",
+}  # fmt: skip
 KEY_WORDS = re.compile(r"(?<![\w{`.⇧^])(Esc|Enter|Space|Backspace|Del)(?!\w)")
 LETTERS = re.compile(
     r"(?:^|[;:,.] |  )`?([B-Zb-z/?!=]|a(?= (?:adds|makes|declares|shows|sets|chooses|imports) ))`? "
@@ -172,13 +152,20 @@ OWN_ESC = re.compile(r"\bEsc clears\b")
 
 
 @pytest.mark.broad
-def test_no_text_names_a_letter_esc_or_enter_that_users_can_change() -> None:
+def test_texts_name_commands_that_there_are_and_no_keys_that_users_can_change() -> None:
+    texts = [(path.name, owner, text) for path in PATHS for owner, text in _texts(path)]
+    hints = [text for _, _, text in texts if HINT.search(text)]
+    assert len(hints) > 50
+    for text in hints:
+        with_keys(text, {})  # an unknown one raises
+    literal = {(name, text) for name, _, text in texts if LITERAL.search(text)}
+    assert {name for name, _ in literal} <= OF_DIALOGS
+    assert literal
     either = re.compile(f"{KEY_WORDS.pattern}|{LETTERS.pattern}")
     found = [
-        (path.name, text)
-        for path in PATHS
-        for owner, text in _texts(path, either, all_files=True)
-        if " " in text and not owner.endswith("Dialog")
+        (name, text)
+        for name, owner, text in texts
+        if " " in text and either.search(text) and not owner.endswith("Dialog")
         and owner not in OWN and not OWN_ESC.search(text)
     ]  # fmt: skip
     assert found == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +108,13 @@ def test_metadata_that_an_edit_adds_is_seen_and_taken_back(tmp_path: Path) -> No
     document.close()
 
 
-def weights(count: int, size: int) -> ModelProto:
-    """Return a model of many nodes, and many weights of so many bytes."""
-    made = model(
-        [helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], f"n{i}") for i in range(count)]
-    )
-    made.graph.initializer.extend(raw_tensor(f"w{i}", size) for i in range(count))
-    return made
+@cache
+def many_weights() -> bytes:
+    """Return a model of many nodes, and many weights of 64 bytes."""
+    nodes = [NodeProto(op_type="Relu", input=[f"v{i}"], output=[f"v{i + 1}"]) for i in range(8000)]
+    made = model(nodes)
+    made.graph.initializer.extend(raw_tensor(f"w{i}", 64) for i in range(8000))
+    return made.SerializeToString()
 
 
 LARGE: dict[str, Callable[[ModelProto], Message]] = {
@@ -140,7 +141,7 @@ def test_a_file_of_small_fields_is_its_own_skeleton(
 ) -> None:
     monkeypatch.setattr(source_module, "_HUGE", huge)
     path = tmp_path / "m.onnx"
-    path.write_bytes(weights(8000, 64).SerializeToString())
+    path.write_bytes(many_weights())
     assert path.stat().st_size > LONG
     progress: list[tuple[int, int]] = []
     source, blobs = Source.open(path), BlobTable()
@@ -155,7 +156,7 @@ def test_little_of_a_file_of_small_fields_is_read_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "m.onnx"
-    path.write_bytes(weights(8000, 64).SerializeToString())
+    path.write_bytes(many_weights())
     ranges: list[tuple[int, int]] = []
     read = Source.read
 
@@ -171,8 +172,8 @@ def test_little_of_a_file_of_small_fields_is_read_twice(
 
 @pytest.mark.parametrize("where", LARGE)
 def test_a_payload_far_behind_in_a_file_of_small_fields_is_cut(where: str, tmp_path: Path) -> None:
-    made = weights(8000, 64)
-    assert not ModelParts(made.SerializeToString()).has_long_piece(4096)
+    made = ModelProto.FromString(many_weights())
+    assert not ModelParts(many_weights()).has_long_piece(4096)
     LARGE[where](made)
     data = made.SerializeToString()
     assert ModelParts(data).has_long_piece(4096)
@@ -185,7 +186,7 @@ def test_a_payload_far_behind_in_a_file_of_small_fields_is_cut(where: str, tmp_p
 
 def test_a_cut_off_file_of_small_fields_says_where_it_ends(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
-    path.write_bytes(weights(8000, 64).SerializeToString()[:-10])
+    path.write_bytes(many_weights()[:-10])
     with pytest.raises(CorruptFileError, match="protobuf ends early at byte"):
         Document.open(path)
 
