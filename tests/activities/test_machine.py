@@ -164,7 +164,7 @@ def test_an_activity_in_a_process_of_its_own(
         asked(tmp_path, "nothing")
     monkeypatch.setattr(apart, "__name__", "tests.support.endless")
     with pytest.raises(ActivityError, match="took too long"):
-        asked(tmp_path, "doctor", limit=1)
+        asked(tmp_path, "doctor", limit=0.2)
     monkeypatch.setattr(apart, "__name__", "tests.support.crash")
     with pytest.raises(ActivityError, match="crashed: SIGABRT"):
         asked(tmp_path, "doctor")

@@ -10,7 +10,6 @@ import pytest
 from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.activities.providers import Request, run
-from dld_tui.core.errors import UsageError
 from dld_tui.core.model.operators.provider_tables import Cause, Support, tables
 from dld_tui.core.report.provider_support import (
     Basis,
@@ -20,7 +19,6 @@ from dld_tui.core.report.provider_support import (
     support_table,
 )
 from tests.support.activities import finished
-from tests.support.cli import Dld
 from tests.support.models import PLAIN_BRANCHES, write
 
 pytest.importorskip("onnxruntime")
@@ -108,20 +106,3 @@ def test_the_parser_of_an_installed_library_is_asked(tmp_path: Path) -> None:
     assert rtx.version.startswith("TensorRT-RTX ")
     assert [(node.op_type, node.cause) for node in rtx.nodes] == [("Det", Cause.RUNTIME)]
     assert rtx.taken == 1
-
-
-def test_the_command_prints_lines_nodes_and_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    dld, path = Dld(capsys), write(tmp_path, MODEL)
-    plain = dld("providers", path, "--tables")
-    assert plain.status == 0
-    assert "By the published table of ONNX Runtime " in plain.out
-    listed = dld("providers", path, "--provider", "QNN")
-    assert "MatMul" in listed.out.split("\n\n")[1]
-    (provider,) = dld("providers", path, "--provider", "QNN", "--json").json["providers"]
-    assert provider["basis"] == "table"
-    assert provider["nodes"][0]["support"] == "not"
-    with pytest.raises(UsageError) as raised:
-        found(Request(path, provider="Banana"))
-    assert "OpenVINO GPU" in (raised.value.hint or "")

@@ -163,8 +163,8 @@ def is_alive(pid: int) -> bool:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
 @pytest.mark.parametrize(
     ("way", "ignores"),
-    [("cancel", False), ("cancel", True), ("close", False), ("close", True), ("limit", True),
-     pytest.param("limit", False, marks=pytest.mark.exhaustive)],
+    [("cancel", False), ("cancel", True), ("close", False), ("close", True), ("limit", False),
+     pytest.param("limit", True, marks=pytest.mark.exhaustive)],
 )  # fmt: skip
 def test_what_it_started_ends_with_the_job(tmp_path: Path, way: str, ignores: bool) -> None:
     model = tmp_path / "m.onnx"
