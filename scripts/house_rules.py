@@ -229,8 +229,7 @@ WRITERS = {
     "core.files.model_set": "the view of a model",
     "screens.workspace.jobs": "a snapshot for a child process",
     # Grows while it is read: a rename would hide it until its end.
-    "core.trials": "a line a trial; one that is damaged is left out",
-    "core.tune.journal": "a line is added to a journal",
+    "core.files.work_journal": "a line for each thing found; one that is damaged is left out",
     "core.model.document.scripting.journal": "a line an edit, so that a crash loses none",
     # Written by others, or on another machine: renamed when whole.
     "core.model.tensors.payloads": "under the hash of its content, renamed when it is whole",

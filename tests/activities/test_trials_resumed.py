@@ -29,13 +29,13 @@ import importlib, json, os, signal, sys
 from dld_tui.core import trials
 from dld_tui.core.params import from_json
 name, values, count = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
-add, left = trials.Journal.add, [count]
+add, left = trials.KnownOutcomes.add, [count]
 def kept(self, key, outcome):
     add(self, key, outcome)
     left[0] -= 1
     if not left[0]:
         os.kill(os.getpid(), signal.SIGKILL)
-trials.Journal.add = kept
+trials.KnownOutcomes.add = kept
 module = importlib.import_module(name)
 list(module.run(from_json(module.Request, values)))
 """

@@ -26,7 +26,7 @@ from dld_tui.core.conversion.retyping import in_lower_precision, switchable
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.model.document import Document, Node
-from dld_tui.core.trials import Journal, Limits, Outcome, Subset, Trials, Words, subset_key
+from dld_tui.core.trials import KnownOutcomes, Limits, Outcome, Subset, Trials, Words, subset_key
 from tests.support import models
 from tests.support.conversions import OVERFLOWS
 from tests.support.precision_models import WIDTH, write_attention
@@ -52,7 +52,7 @@ def search(made: PrecisionTrials) -> tuple[str, ...] | None:
         return made.run([nodes[name] for name in kept]).outcome
 
     trials = Trials(
-        run, subset_key, Journal(Outcome, None), Limits(), str, Words("good", "not good")
+        run, subset_key, KnownOutcomes(Outcome, None), Limits(), str, Words("good", "not good")
     )
     return result_of(trials.smallest(list(nodes), lambda kept: kept)).things
 

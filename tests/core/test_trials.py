@@ -17,7 +17,7 @@ from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.trials import (
     Answer,
     Found,
-    Journal,
+    KnownOutcomes,
     Limits,
     Order,
     Outcome,
@@ -56,7 +56,7 @@ class Oracle:
 
 def trials_of(
     oracle: Callable[[Subset], Generator[Event, None, Outcome]],
-    journal: Journal[Outcome] | None = None,
+    journal: KnownOutcomes[Outcome] | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
     *,
     is_quick: bool = True,
@@ -64,7 +64,7 @@ def trials_of(
     return Trials(
         oracle,
         subset_key,
-        journal if journal is not None else Journal(Outcome, None),
+        journal if journal is not None else KnownOutcomes(Outcome, None),
         limits,
         lambda kept: f"{len(kept)} kept",
         Words("good", "not good", is_quick=is_quick),
@@ -279,7 +279,7 @@ def grown(rule: Rule, rounds: int) -> tuple[Found, list[tuple[Subset, int]]]:
         return Blaming(rule(kept), blamed=tuple([n for n in FEW if n not in kept][:most]))
 
     trials = Trials(
-        oracle, lambda question: subset_key(question[0]), Journal(Blaming, None), Limits(),
+        oracle, lambda question: subset_key(question[0]), KnownOutcomes(Blaming, None), Limits(),
         lambda question: "", Words("good", "not good"),
     )  # fmt: skip
     steps = trials.grown(lambda kept, most: (kept, most), lambda out: out.blamed, rounds)
@@ -336,7 +336,7 @@ def test_no_trial_begins_after_the_time_but_some_are_made_in_any_case() -> None:
         nonlocal now
         now = 0.0
         trials = Trials(
-            oracle, subset_key, Journal(Outcome, None), limits, lambda kept: "",
+            oracle, subset_key, KnownOutcomes(Outcome, None), limits, lambda kept: "",
             Words("good", "not good"), lambda: now,
         )  # fmt: skip
         found, _ = run(trials.smallest(NODES, lambda kept: kept))
@@ -352,7 +352,7 @@ def test_an_outcome_that_changes_is_told_and_the_last_one_counts(tmp_path: Path)
     answers = iter([NO, YES, NO, YES, NO, NO, NO, NO])
     oracle = Oracle(lambda kept: next(answers))
     path = tmp_path / "j.jsonl"
-    journal = Journal(Outcome, path)
+    journal = KnownOutcomes(Outcome, path)
     trials = trials_of(oracle, journal)
     found, events = run(trials.smallest(list("ab"), lambda kept: kept))
     assert found.things == ("b",)
@@ -365,7 +365,7 @@ def test_an_outcome_that_changes_is_told_and_the_last_one_counts(tmp_path: Path)
     again, _ = run(trials.smallest(list("ab"), lambda kept: kept))
     assert again.things == ("a", "b"), "the search goes on with what is known now"
     journal.close()
-    assert Journal(Outcome, path).known[subset_key("b")].answer is NO
+    assert KnownOutcomes(Outcome, path).known[subset_key("b")].answer is NO
 
 
 def test_the_same_outcome_again_says_nothing() -> None:
@@ -409,7 +409,7 @@ def test_quick_trials_are_told_when_they_bring_a_search_further() -> None:
 
 
 def search(path: Path, oracle: Oracle, order: Order = Order.LIKELY_FIRST) -> Found:
-    journal = Journal(Outcome, path)
+    journal = KnownOutcomes(Outcome, path)
     trials = trials_of(oracle, journal)
     found, _ = run(trials.smallest(FEW, lambda kept: kept, order))
     assert trials.made + trials.replayed == len(found.tried)
@@ -461,14 +461,14 @@ def test_a_line_that_is_damaged_is_tried_again(
 def test_a_trial_that_fails_by_an_error_or_is_cancelled_is_made_again(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     for _ in range(3):
-        journal, oracle = Journal(Outcome, path), Oracle(lambda kept: NO)
+        journal, oracle = KnownOutcomes(Outcome, path), Oracle(lambda kept: NO)
         steps = trials_of(oracle, journal).smallest(FEW, lambda kept: kept)
         while not oracle.asked:
             next(steps)
         steps.close()
         journal.close()
         assert oracle.asked == [frozenset()]
-    assert Journal(Outcome, path).crashed(subset_key(())) is None
+    assert KnownOutcomes(Outcome, path).crashed(subset_key(())) is None
 
 
 def test_lines_of_other_searches_and_other_files_are_left_out(tmp_path: Path) -> None:
@@ -485,11 +485,11 @@ def test_lines_of_other_searches_and_other_files_are_left_out(tmp_path: Path) ->
 def test_a_search_that_is_repeated_from_the_start_forgets(tmp_path: Path) -> None:
     path = tmp_path / "new" / "s.jsonl"
     search(path, Oracle(needs("c")))
-    assert len(Journal(Outcome, path).known) > 3
-    anew = Journal(Outcome, path, again=True)
+    assert len(KnownOutcomes(Outcome, path).known) > 3
+    anew = KnownOutcomes(Outcome, path, again=True)
     anew.add("k", Outcome(YES))
     anew.close()
-    assert [*Journal(Outcome, path).known] == ["k"]
+    assert [*KnownOutcomes(Outcome, path).known] == ["k"]
 
 
 def test_a_journal_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
@@ -499,13 +499,13 @@ def test_a_journal_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
 
 def test_only_one_process_at_a_time_writes_a_journal(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    first, second = Journal(Outcome, path), Journal(Outcome, path)
+    first, second = KnownOutcomes(Outcome, path), KnownOutcomes(Outcome, path)
     first.add("a", Outcome(YES))
     assert not second.claim()
     second.add("b", Outcome(NO))
     assert second.known == {"b": Outcome(NO)}
     first.close()
-    third = Journal(Outcome, path)
+    third = KnownOutcomes(Outcome, path)
     assert (third.known, third.claim()) == ({"a": Outcome(YES)}, True)
     third.forget()
     assert not path.exists()

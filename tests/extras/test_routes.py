@@ -228,6 +228,8 @@ def test_a_search_goes_on_where_it_was_stopped(machine: Machine, tmp_path: Path)
     steps.close()
     first = machine.built[:]
     machine.built.clear()
+    (journal,) = (tmp_path / "cache" / "route-search").glob("*/routes.jsonl")
+    journal.write_text(journal.read_text().rstrip("\n"))  # as earlier versions wrote it
     result = searched(model)
     # The last one was not measured; the engines of the default and the fastest are built again.
     assert machine.built == [first[-1], "-copy_ppg=on -kgen:tiling=0"]

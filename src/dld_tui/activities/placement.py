@@ -56,7 +56,7 @@ from dld_tui.core.params import (
 from dld_tui.core.process.paths import unused
 from dld_tui.core.tensorrt.settings import SHAPES, BuildSettings
 from dld_tui.core.text import comma_separated
-from dld_tui.core.trials import Answer, Journal, Limits, Trials, Words, subset_key
+from dld_tui.core.trials import Answer, KnownOutcomes, Limits, Trials, Words, subset_key
 from dld_tui.core.tune.placement import (
     Comparison,
     Placement,
@@ -534,7 +534,7 @@ class _Searching:
         }  # fmt: skip
         inputs = [request.inputs, request.calibration]
         conditions = search_conditions(deciding(request), document, inputs, **machine)
-        self._journal: Journal[Comparison] = Journal.of(
+        self._journal: KnownOutcomes[Comparison] = KnownOutcomes.of(
             Comparison, "placement", conditions, again=request.again
         )
         self._begin = time.monotonic()

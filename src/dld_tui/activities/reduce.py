@@ -29,7 +29,7 @@ from dld_tui.core.params import deciding, param
 from dld_tui.core.text import visible
 from dld_tui.core.trials import (
     Answer,
-    Journal,
+    KnownOutcomes,
     Limits,
     Outcome,
     Subset,
@@ -150,7 +150,7 @@ def run(request: Request) -> Iterator[Event]:
             raise UsageError("the nodes of the model form a cycle", where=str(request.model))
         yield from _typed(document, request.model)
         conditions = search_conditions(deciding(request), document)
-        journal = Journal.of(Outcome, "reduce", conditions, again=request.again)
+        journal = KnownOutcomes.of(Outcome, "reduce", conditions, again=request.again)
         with (
             contextlib.closing(journal),
             temporary_folder("reduce") as folder,
@@ -183,7 +183,7 @@ class _Reducing:
         document: Document,
         nodes: Sequence[Node],
         words: Sequence[str],
-        journal: Journal[Outcome],
+        journal: KnownOutcomes[Outcome],
         folder: Path,
     ) -> None:
         self._request = request

@@ -300,10 +300,10 @@ class _Searching:
         from dld_tui.backends.accuracy.tactic_trials import TacticTrials
         from dld_tui.core.accuracy.tactics import WORDS, Build, TacticPlan, isolate
         from dld_tui.core.process.paths import ensure
-        from dld_tui.core.trials import Journal, Limits, Trials
+        from dld_tui.core.trials import KnownOutcomes, Limits, Trials
 
         request = self._request
-        journal = Journal.of(Build, "tactics", self._facts(), again=request.again)
+        journal = KnownOutcomes.of(Build, "tactics", self._facts(), again=request.again)
         with contextlib.ExitStack() as stack:
             stack.callback(journal.close)
             if journal.claim() and journal.path is not None:

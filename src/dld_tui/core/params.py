@@ -443,7 +443,7 @@ def to_json(request: Any, replaces: Iterable[str] = ()) -> RequestData:
     return data
 
 
-def deciding(request: Any, without: Collection[str] = ()) -> dict[str, JSON]:
+def deciding(request: Any, without: Collection[str] = ()) -> Mapping[str, JSON]:
     """Return the settings, as JSON data, that the outcomes of trials depend on.
 
     Args:

@@ -2,8 +2,8 @@
 
 The things are names; what suffices, only a trial tells, which runs a model or a program. One engine
 serves ``dld tactics``, ``dld accuracy --search``, ``dld reduce`` and ``--repair`` of conversions:
-:class:`Trials` asks their oracle, keeps each outcome in a :class:`Journal`, observes the limits and
-tells the progress; its methods decide which set to try next.
+:class:`Trials` asks their oracle, keeps each outcome in :class:`KnownOutcomes`, observes the
+limits and tells the progress; its methods decide which set to try next.
 
 The same outcomes lead to the same trials. So an interrupted search resumes by asking again: the
 journal answers what was tried.
@@ -12,7 +12,6 @@ journal answers what was tried.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import math
@@ -31,19 +30,16 @@ from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from time import monotonic
-from typing import IO, TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from dld_tui.core import fmt
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Log, Metric, Progress, events_of
+from dld_tui.core.files.work_journal import WorkJournal
 from dld_tui.core.notes import NoteKind
-from dld_tui.core.process.paths import cache_dir, ensure
+from dld_tui.core.process.paths import cache_dir
 from dld_tui.core.types import JSON
-
-if TYPE_CHECKING:
-    pass
 
 Subset: TypeAlias = "frozenset[str]"
 """Some of the things."""
@@ -112,12 +108,8 @@ def search_name(conditions: Mapping[str, JSON]) -> str:
     return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()[:32]
 
 
-class Journal(Generic[R]):
-    """The outcomes of earlier trials: a file with one line for each.
-
-    A line begins with a digest of the rest and of the file's name, so that one that was cut,
-    damaged or taken from another search is left out. A journal that cannot be written is no reason
-    to stop.
+class KnownOutcomes(Generic[R]):
+    """The outcomes of earlier trials of a search, in a journal with one line for each.
 
     Args:
         kind: What a trial returns.
@@ -127,45 +119,23 @@ class Journal(Generic[R]):
 
     def __init__(self, kind: type[R], path: Path | None, *, again: bool = False) -> None:
         self._kind = kind
-        self.path = path
-        """The file; None once it is known that nothing can be kept."""
-        self._file: IO[bytes] | None = None
-        self._is_cut = False
-        """Whether the last line has no end."""
+        self._journal = WorkJournal(path, signed=True)
         self.known: dict[str, R] = {}
         """Outcomes by the key of their question; the last one counts."""
         self._unended: Counter[str] = Counter()
         """How often a process ended during a trial, by its key."""
         if again:
-            self._discard()
+            self._journal.clear()
         else:
-            self._read()
+            self._journal.read(self._take)
 
     @classmethod
     def of(
         cls, kind: type[R], command: str, conditions: Mapping[str, JSON], *, again: bool = False
-    ) -> Journal[R]:
-        """Return the journal of a search on this machine."""
+    ) -> KnownOutcomes[R]:
+        """Return those of a search on this machine."""
         path = cache_dir() / "trials" / f"{command}-{search_name(conditions)}.jsonl"
         return cls(kind, path, again=again)
-
-    def _digest(self, text: str) -> str:
-        name = self.path.name if self.path is not None else ""
-        data = f"{name}\n{text}".encode("utf-8", "surrogatepass")
-        return hashlib.sha256(data).hexdigest()[:_DIGEST]
-
-    def _read(self) -> None:
-        try:
-            data = self.path.read_bytes() if self.path is not None else b""
-        except OSError:
-            return
-        self._is_cut = bool(data) and not data.endswith(b"\n")
-        for line in data.decode("utf-8", "replace").split("\n"):
-            digest, _, text = line.partition(" ")
-            if not text or digest != self._digest(text):
-                continue
-            with contextlib.suppress(ValueError, KeyError, TypeError, ActivityError):
-                self._take(json.loads(text))
 
     def _take(self, entry: dict[str, Any]) -> None:
         key = str(entry["trial"])
@@ -175,38 +145,31 @@ class Journal(Generic[R]):
             self.known[key] = decode(self._kind, entry["outcome"])
             del self._unended[key]
 
+    @property
+    def path(self) -> Path | None:
+        """The file; None once it is known that nothing can be kept."""
+        return self._journal.path
+
     def claim(self) -> bool:
-        """Keep other processes from this journal; return False where one of them has it.
+        """Keep other processes from this search; return False where one of them makes it.
 
-        Then nothing of this search is kept.
+        Then nothing of this one is kept.
         """
-        if self._file is None and self.path is not None:
-            with contextlib.suppress(OSError):
-                ensure(self.path.parent)
-                self._file = self.path.open("ab", buffering=0)
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            self.close()
-            self.path = None
-        return self._file is not None
-
-    def _discard(self) -> None:
-        if self.claim() and self._file is not None:
-            self._file.truncate(0)
+        return self._journal.claim()
 
     def add(self, key: str, outcome: R) -> None:
         """Keep an outcome."""
         self.known[key] = outcome
-        self._write({"trial": key, "outcome": encode(outcome)})
+        self._journal.add({"trial": key, "outcome": encode(outcome)})
 
     @contextlib.contextmanager
     def running(self, key: str) -> Iterator[None]:
         """Note that a trial runs, so that one that ends this process is known to do so."""
-        self._write({"trial": key, _BEGUN: True})
+        self._journal.add({"trial": key, _BEGUN: True})
         try:
             yield
         except BaseException:  # it has no outcome, and this process goes on
-            self._write({"trial": key, _BEGUN: False})
+            self._journal.add({"trial": key, _BEGUN: False})
             raise
 
     def crashed(self, key: str) -> R | None:
@@ -216,28 +179,13 @@ class Journal(Generic[R]):
         self.add(key, self._kind(Answer.UNKNOWN, f"it ended {_CRASHES} processes"))
         return self.known[key]
 
-    def _write(self, entry: Mapping[str, JSON]) -> None:
-        if not self.claim() or self._file is None:
-            return
-        text = json.dumps(entry)
-        begin = "\n" if self._is_cut else ""
-        with contextlib.suppress(OSError):
-            # Not atomic: a line is added, and one that is damaged is left out.
-            self._file.write(f"{begin}{self._digest(text)} {text}\n".encode())
-            self._is_cut = False
-
     def forget(self) -> None:
-        """Remove the file; nothing can be added then."""
-        if self.path is not None:
-            with contextlib.suppress(OSError):
-                self.path.unlink(missing_ok=True)
-        self.close()
+        """Remove the file: the search came to its end."""
+        self._journal.forget()
 
     def close(self) -> None:
-        """Let other processes have the journal."""
-        if self._file is not None:
-            self._file.close()
-            self._file = None
+        """Let other processes go on with the search."""
+        self._journal.close()
 
 
 @dataclass(frozen=True)
@@ -330,7 +278,7 @@ class Trials(Generic[Q, R]):
     Args:
         oracle: Makes a trial; yields events, and returns the outcome.
         key: Names a question, the same in each process.
-        journal: For outcomes of earlier searches.
+        journal: The outcomes of earlier searches.
         limits: Of this search.
         describe: Says what a question tries.
         words: For outcomes.
@@ -340,7 +288,7 @@ class Trials(Generic[Q, R]):
         self,
         oracle: Callable[[Q], Generator[Event, None, R]],
         key: Callable[[Q], str],
-        journal: Journal[R],
+        journal: KnownOutcomes[R],
         limits: Limits,
         describe: Callable[[Q], str],
         words: Words,

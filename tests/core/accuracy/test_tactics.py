@@ -31,7 +31,7 @@ from dld_tui.core.accuracy.tactics import (
 )
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.tensorrt.tactics import Tactic
-from dld_tui.core.trials import Answer, Journal, Limits, Trials, expected_trials
+from dld_tui.core.trials import Answer, KnownOutcomes, Limits, Trials, expected_trials
 
 LAYERS = [f"layer{number}" for number in range(40)]
 OFFERS = {layer: (Tactic(1, ms=0.1), Tactic(2, ms=0.2), Tactic(3, ms=0.3)) for layer in LAYERS}
@@ -58,7 +58,7 @@ def searched(
         choices = FIRST if plan.choices is None else plan.choices
         return Build(judge(choices), choices=choices, offers=OFFERS)
 
-    journal = Journal(Build, path)
+    journal = KnownOutcomes(Build, path)
     trials = Trials(build, lambda plan: plan.key, journal, limits, lambda plan: plan.why, WORDS)
     isolation = result_of(isolate(trials, tries, vary=vary))
     journal.close()

@@ -25,7 +25,7 @@ from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.model.shapes.inference import infer_types, store_types
 from dld_tui.core.trials import (
     Answer,
-    Journal,
+    KnownOutcomes,
     Limits,
     Outcome,
     Subset,
@@ -96,7 +96,7 @@ def reduced(
         return Outcome(Answer.SUFFICIENT if check(nodes) else Answer.INSUFFICIENT)
 
     trials = Trials(
-        oracle, subset_key, Journal(Outcome, None), Limits(), str, Words("fails", "does not")
+        oracle, subset_key, KnownOutcomes(Outcome, None), Limits(), str, Words("fails", "does not")
     )
     smallest, found = result_of(minimize_nodes(document, order, labels, trials))
     assert found.is_whole

@@ -13,7 +13,7 @@ import pytest
 from dld_tui.core.compare.gate import GateRow, Verdict, judge
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.model.document.document import Document
-from dld_tui.core.trials import Answer, Journal, LimitReachedError, Limits, Trials, Words
+from dld_tui.core.trials import Answer, KnownOutcomes, LimitReachedError, Limits, Trials, Words
 from dld_tui.core.tune.placement import (
     Comparison,
     Placement,
@@ -199,18 +199,18 @@ def test_a_resumed_search_asks_what_an_uninterrupted_one_would(tmp_path: Path) -
         made.append(pair)
         return compared(*pair, ms, lambda placement: True)
 
-    def run(journal: Journal[Comparison], limits: Limits) -> Placement:
+    def run(journal: KnownOutcomes[Comparison], limits: Limits) -> Placement:
         trials = Trials(oracle, repr, journal, limits, repr, Words("a", "b", is_quick=True))
         search = PlacementSearch(regions, lambda base, new: trials.ask((base, new)))
         result_of(search.run())
         return search.best
 
-    whole = run(Journal(Comparison, None), Limits())
+    whole = run(KnownOutcomes(Comparison, None), Limits())
     uninterrupted = [*made]
     made.clear()
     path = tmp_path / "placement-x.jsonl"
     for _ in range(len(uninterrupted)):
-        journal = Journal(Comparison, path)
+        journal = KnownOutcomes(Comparison, path)
         resumed = run(journal, Limits(trials=2))
         journal.close()
     assert resumed == whole

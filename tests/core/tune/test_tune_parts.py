@@ -24,7 +24,7 @@ from dld_tui.core.tune.changes import (
     thread_changes,
     usable_changes,
 )
-from dld_tui.core.tune.journal import Journal
+from dld_tui.core.tune.journal import KnownMeasurements
 from dld_tui.core.tune.result import CandidateState, Exclusion, cpp_code, python_code
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -217,27 +217,29 @@ NO_KERNEL = Exclusion(CandidateState.FAILED, "no kernel")
 
 
 def test_a_run_that_was_stopped_goes_on_from_there(tmp_path: Path) -> None:
-    first = Journal(tmp_path / "run")
+    first = KnownMeasurements(tmp_path / "run")
     first.model("fp16").write_bytes(b"model")
     first.add_made("fp16", None)
     first.add_made("bf16", NO_KERNEL)
     first.add_round("models", ["as it is", "fp16"], {"as it is": 2.0, "fp16": 1.0})
     with (tmp_path / "run" / "journal.jsonl").open("a") as file:
         file.write('{"race": "models: as it is')  # killed while it wrote
-    second = Journal(tmp_path / "run")
+    first.close()
+    second = KnownMeasurements(tmp_path / "run")
     assert [second.is_made(key) for key in ("fp16", "bf16", "int8")] == [True, True, False]
     assert (second.exclusion("fp16"), second.exclusion("bf16")) == (None, NO_KERNEL)
     assert second.rounds("models", ["as it is", "fp16"]) == [{"as it is": 2.0, "fp16": 1.0}]
     assert second.rounds("models", ["as it is"]) == []
     second.add_made("opset", None)
-    third = Journal(tmp_path / "run")
+    second.close()
+    third = KnownMeasurements(tmp_path / "run")
     assert third.rounds("models", ["as it is", "fp16"]) == [{"as it is": 2.0, "fp16": 1.0}]
     third.model("opset").write_bytes(b"model")
     assert third.is_made("opset"), "the line after one that was cut"
     second.model("fp16").unlink()
     assert not second.is_made("fp16")  # its model is gone: it is made again
     second.forget()
-    assert not Journal(tmp_path / "run").is_made("bf16")
+    assert not KnownMeasurements(tmp_path / "run").is_made("bf16")
 
 
 @pytest.mark.parametrize(
@@ -251,7 +253,7 @@ def test_a_run_that_was_stopped_goes_on_from_there(tmp_path: Path) -> None:
 def test_damaged_lines_of_a_journal_are_not_read(line: str, tmp_path: Path) -> None:
     good = '{"race": "r: a b", "ms": {"a": 1.0, "b": 2.0}}'
     (tmp_path / "journal.jsonl").write_text(f"{line}\n{good}\n", encoding="utf-8")
-    journal = Journal(tmp_path)
+    journal = KnownMeasurements(tmp_path)
     assert journal.rounds("r", ["a", "b"]) == [{"a": 1.0, "b": 2.0}]
 
 
@@ -266,10 +268,10 @@ def test_other_versions_and_processors_do_not_go_on_with_a_run(
     with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
 
         def problem() -> Exclusion | None:
-            with closing(Journal.of({"model": "m"}, document)) as journal:
+            with closing(KnownMeasurements.of({"model": "m"}, document)) as journal:
                 return journal.exclusion("bf16")
 
-        with closing(Journal.of({"model": "m"}, document)) as journal:
+        with closing(KnownMeasurements.of({"model": "m"}, document)) as journal:
             journal.add_made("bf16", NO_KERNEL)
         assert problem() == NO_KERNEL
         for name, value in (("onnxruntime", "1.32.0"), ("dld-tui", "2"), ("threads", 1)):
@@ -288,7 +290,7 @@ def test_two_runs_at_once_do_not_share_what_they_find(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
     document = Document.open(models.write(tmp_path, models.CHAIN))
-    first, beside = (Journal.of({"model": "m"}, document) for _ in range(2))
+    first, beside = (KnownMeasurements.of({"model": "m"}, document) for _ in range(2))
     first.add_made("fp16", None)
     beside.add_made("bf16", NO_KERNEL)
     assert (first.is_kept, beside.is_kept) == (True, False)
@@ -296,7 +298,7 @@ def test_two_runs_at_once_do_not_share_what_they_find(
     beside.close()
     assert [*(tmp_path / "temporary").iterdir()] == []
     first.close()
-    again = Journal.of({"model": "m"}, document)
+    again = KnownMeasurements.of({"model": "m"}, document)
     assert (again.is_kept, again.is_made("bf16")) == (True, False)
     again.model("fp16").write_bytes(b"")
     assert again.is_made("fp16")

@@ -319,14 +319,16 @@ class _Search:
     """One search. Close it before the trials."""
 
     def __init__(self, request: Request, trials: PrecisionTrials, library: Library | None) -> None:
-        from dld_tui.core.trials import Journal, Outcome
+        from dld_tui.core.trials import KnownOutcomes, Outcome
 
         self._request = request
         self._document = trials.document
         self._runner = trials
         self._keys = _keys(trials.document, trials.candidates())
         self._engines = None if library is None else self._build_with(library)
-        self._journal = Journal.of(Outcome, "search", self._facts(library), again=request.again)
+        self._journal = KnownOutcomes.of(
+            Outcome, "search", self._facts(library), again=request.again
+        )
         self._made: dict[Subset, Trial] = {}
         """The trials of this search, by the nodes that were kept."""
 

@@ -343,14 +343,16 @@ class _Repair:
     ) -> None:
         from dld_tui.core.conversion.search_key import search_conditions
         from dld_tui.core.params import deciding
-        from dld_tui.core.trials import Journal
+        from dld_tui.core.trials import KnownOutcomes
 
         self._limit, self._began = request.limit, monotonic()
         self._verifier, self._quantizer, self._attempt = verifier, quantizer, attempt
         conditions = search_conditions(
             deciding(request), document, [request.inputs, request.calibration]
         )
-        self._journal: Journal[RepairOutcome] = Journal.of(RepairOutcome, "repair-int", conditions)
+        self._journal: KnownOutcomes[RepairOutcome] = KnownOutcomes.of(
+            RepairOutcome, "repair-int", conditions
+        )
         self._reasons: dict[str, str] = {}
         """Why nodes stay, by their names in the document of the verifier."""
         self.notes: list[str] = []

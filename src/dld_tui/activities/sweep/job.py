@@ -52,7 +52,7 @@ from dld_tui.core.types import JSON
 if TYPE_CHECKING:
     from dld_tui.core.llm.folder import GenaiConfig
     from dld_tui.core.model.document.document import Document
-    from dld_tui.core.tune.journal import Journal
+    from dld_tui.core.tune.journal import KnownMeasurements
 
 Result = Sweep
 TURNS = 6
@@ -286,14 +286,16 @@ def run(request: Request) -> Iterator[Event]:
         SaveError: The result cannot be written.
     """
     from dld_tui.core.llm.folder import find_decoder, open_document
-    from dld_tui.core.tune.journal import Journal
+    from dld_tui.core.tune.journal import KnownMeasurements
 
     axes = request.axes()
     spots = [_Point(at) for at in places(axes)]
     model, config = find_decoder(request.model) if request.is_of_decoder else (request.model, None)
     with contextlib.closing(open_document(model)) as document:
         _require_dimensions(document, axes)
-        journal = Journal.of({"sweep": True, **deciding(request)}, document, again=request.again)
+        journal = KnownMeasurements.of(
+            {"sweep": True, **deciding(request)}, document, again=request.again
+        )
         with contextlib.closing(journal), contextlib.ExitStack() as stack:
             sweep = _Measurement(request, axes, spots, document, journal, stack)
             yield from sweep.events(model, config)
@@ -321,7 +323,7 @@ class _Measurement:
         axes: list[SweepAxis],
         spots: list[_Point],
         document: Document,
-        journal: Journal,
+        journal: KnownMeasurements,
         stack: contextlib.ExitStack,
     ) -> None:
         self._request, self._axes, self._spots = request, axes, spots
@@ -568,7 +570,7 @@ class _Measurement:
 
 def asked_settings(request: Request) -> dict[str, JSON]:
     """Return the settings that a result depends on."""
-    return deciding(request, ("model",))
+    return {**deciding(request, ("model",))}
 
 
 def _other_than_float(document: Document) -> str:

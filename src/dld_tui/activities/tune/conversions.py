@@ -23,7 +23,7 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
-    from dld_tui.core.tune.journal import Journal
+    from dld_tui.core.tune.journal import KnownMeasurements
 
 
 _QUICK_BYTES = 64 << 20
@@ -42,7 +42,7 @@ class Conversions:
     """
 
     def __init__(
-        self, subject: OriginalModel, budget: Budget, journal: Journal, found: Found,
+        self, subject: OriginalModel, budget: Budget, journal: KnownMeasurements, found: Found,
         agreement: Agreement,
     ) -> None:  # fmt: skip
         self.subject, self.budget, self.journal, self.found = subject, budget, journal, found

@@ -78,12 +78,12 @@ class Tuning:
     """
 
     def __init__(self, request: Request, document: Document) -> None:
-        from dld_tui.core.tune.journal import Journal
+        from dld_tui.core.tune.journal import KnownMeasurements
 
         self.budget = Budget(request.budget)
         self.subject = OriginalModel(request, document, self.budget)
         self.found = Found({self.subject.base.key: self.subject.base})
-        self.journal = Journal.of(deciding(request), document, again=request.again)
+        self.journal = KnownMeasurements.of(deciding(request), document, again=request.again)
         self.agreement = Agreement(self.subject, self.found)
         parts = self.subject, self.budget, self.journal, self.found, self.agreement
         self.conversions = Conversions(*parts)

@@ -28,7 +28,7 @@ from dld_tui.core.tune.result import TuneResult, candidates
 if TYPE_CHECKING:
     from dld_tui.core.compare.gate import GateRow
     from dld_tui.core.tune.gain import Gain
-    from dld_tui.core.tune.journal import Journal
+    from dld_tui.core.tune.journal import KnownMeasurements
 
 
 _OVER = 0.05
@@ -57,7 +57,7 @@ class Outcome:
     """
 
     def __init__(
-        self, subject: OriginalModel, budget: Budget, journal: Journal, found: Found,
+        self, subject: OriginalModel, budget: Budget, journal: KnownMeasurements, found: Found,
         agreement: Agreement,
     ) -> None:  # fmt: skip
         from dld_tui.core.machine.environment import CpuWatch

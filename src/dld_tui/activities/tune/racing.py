@@ -17,7 +17,7 @@ from dld_tui.core.tune.result import no_time
 if TYPE_CHECKING:
     from dld_tui.backends.onnxruntime.contest import Contestant
     from dld_tui.core.compare.gate import RunFigures
-    from dld_tui.core.tune.journal import Journal
+    from dld_tui.core.tune.journal import KnownMeasurements
     from dld_tui.core.tune.race import Race
 
 
@@ -48,7 +48,7 @@ class Racing:
         self,
         subject: OriginalModel,
         budget: Budget,
-        journal: Journal,
+        journal: KnownMeasurements,
         found: Found,
         agreement: Agreement,
     ) -> None:

@@ -28,7 +28,7 @@ from dld_tui.core.params import deciding
 from dld_tui.core.text import clip, comma_separated, visible
 from dld_tui.core.trials import (
     Answer,
-    Journal,
+    KnownOutcomes,
     Limits,
     Outcome,
     RepairOutcome,
@@ -142,7 +142,7 @@ class _Repair:
             deciding(self._request), self._document, [self._request.inputs]
         )
         began = monotonic()
-        journal = Journal.of(RepairOutcome, f"repair-{self._narrow.dtype}", conditions)
+        journal = KnownOutcomes.of(RepairOutcome, f"repair-{self._narrow.dtype}", conditions)
         self._stack.callback(journal.close)
         limit = self._request.limit
         trials = self._trials(journal, Limits(limit))
@@ -163,7 +163,7 @@ class _Repair:
         return best
 
     def _trials(
-        self, journal: Journal[RepairOutcome], limits: Limits
+        self, journal: KnownOutcomes[RepairOutcome], limits: Limits
     ) -> Trials[_Question, RepairOutcome]:
         return Trials(
             self._try,

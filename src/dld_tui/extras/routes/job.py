@@ -8,21 +8,19 @@ has to beat that of the default route in alternating runs.
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import time
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.activities.separate_process import engine_ms, run_in_process
 from dld_tui.core.accuracy.tensor_errors import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import ActivityError, SaveError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files import permission
-from dld_tui.core.files.writer import write_text
+from dld_tui.core.files.work_journal import WorkJournal
 from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import deciding, like, param, settings_of, to_json
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, route_text
@@ -217,29 +215,27 @@ def _knobs(library: Library) -> Knobs:
     return known_knobs(builder.create_builder_config(), library.capabilities)
 
 
-@dataclass
-class _Notes:
-    """The trials of a search that was stopped: a line each, by route."""
+class _KnownRoutes:
+    """The trials of a search that was stopped, by route: a line each."""
 
-    path: Path
-    known: dict[str, RouteTrial] = field(default_factory=dict)
+    def __init__(self, path: Path) -> None:
+        self._journal = WorkJournal(path)
+        self.trials: dict[str, RouteTrial] = {}
+        self._journal.read(self._take)
 
-    def read(self) -> None:
-        """Read them, up to the first line that is damaged."""
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            for line in self.path.read_text(encoding="utf-8").splitlines():
-                route, ms, problem = json.loads(line)
-                self.known[str(route)] = RouteTrial(str(route), ms, str(problem))
+    def _take(self, entry: list[Any]) -> None:
+        route, ms, problem = entry
+        ms = None if ms is None else float(ms)
+        self.trials[str(route)] = RouteTrial(str(route), ms, str(problem))
 
     def add(self, trial: RouteTrial) -> None:
-        """Keep a trial; a file that cannot be written is no reason to stop."""
-        self.known[trial.route] = trial
-        rows = (
-            [known_trial.route, known_trial.ms, known_trial.problem]
-            for known_trial in self.known.values()
-        )
-        with contextlib.suppress(SaveError):
-            write_text(self.path, "\n".join(map(json.dumps, rows)), overwrite=True)
+        """Keep a trial."""
+        self.trials[trial.route] = trial
+        self._journal.add([trial.route, trial.ms, trial.problem])
+
+    def close(self) -> None:
+        """Let the next run of the same go on."""
+        self._journal.close()
 
 
 class _Searching:
@@ -269,11 +265,14 @@ class _Searching:
         if asked.again:
             shutil.rmtree(self._folder, ignore_errors=True)
         ensure(self._folder)
-        notes = _Notes(self._folder / "routes.jsonl")
-        notes.read()
+        with contextlib.closing(_KnownRoutes(self._folder / "routes.jsonl")) as known:
+            yield from self._search(known)
+
+    def _search(self, known: _KnownRoutes) -> Iterator[Event]:
+        asked = self._request
         routes = full_routes if asked.search == FULL else fast_routes
         count = route_count(self._tried, asked.search, self._knobs)
-        is_whole = yield from self._all(routes(self._tried, self._knobs), notes, count)
+        is_whole = yield from self._all(routes(self._tried, self._knobs), known, count)
         if asked.search == MIXED and is_whole:
             ms = {
                 name: trial.ms
@@ -281,7 +280,7 @@ class _Searching:
                 if trial.ms and not trial.problem
             }
             more = combined_routes(ms, self._tried, self._knobs)
-            is_whole = yield from self._all(iter(more), notes, count + len(more))
+            is_whole = yield from self._all(iter(more), known, count + len(more))
         default, best = next(iter(self._trials.values())), fastest(self._trials.values())
         confirmed, engine = None, None
         if best is not None and best is not default and not default.problem:
@@ -298,18 +297,18 @@ class _Searching:
         )  # fmt: skip
 
     def _all(
-        self, routes: Iterator[dict[str, str]], notes: _Notes, count: int
+        self, routes: Iterator[dict[str, str]], known: _KnownRoutes, count: int
     ) -> Generator[Event, None, bool]:
         """Try routes; return whether there was time for all."""
         for values in routes:
             route = route_text(values)
             if self._trials and time.monotonic() - self._begin > self._request.budget:
                 return False
-            trial = notes.known.get(route)
+            trial = known.trials.get(route)
             if trial is None:
                 yield Progress(len(self._trials), count, "routes", f"Building {visible(route)}")
                 trial = yield from self._trial(route)
-                notes.add(trial)
+                known.add(trial)
             self._trials[route] = trial
             result = visible(trial.problem) or f"{trial.ms:.4g} ms"
             yield Log(f"{visible(route)}: {result}")

@@ -19,7 +19,7 @@ from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from dld_tui.core.model.document.node import Node
 from dld_tui.core.model.document.scope import CallTypes, Scope, ShownTypes
-from dld_tui.core.model.document.scripting.journal import Journal, Recorder
+from dld_tui.core.model.document.scripting.journal import EditJournal, Recorder
 from dld_tui.core.model.document.transactions import DocumentChange, Edit, Transaction, UndoHistory
 from dld_tui.core.model.tensors.payloads import PayloadStore
 from dld_tui.core.process.interpreter import collector_paused
@@ -84,7 +84,7 @@ class Document:
         """Infers types, for edits that need some which the model does not declare."""
         self.call_types = CallTypes()
         # A command that writes another file leaves no journal of its source.
-        self._recorder = Recorder(Journal(path)) if journaled and path is not None else None
+        self._recorder = Recorder(EditJournal(path)) if journaled and path is not None else None
         self.main = Scope(model.graph, self, parts=parts, nodes=nodes)
         functions = [Scope(function, self, parts=parts) for function in model.functions]
         self.main.records["function"] = functions  # there, so that a splice can edit the list
@@ -170,7 +170,7 @@ class Document:
 
     def journal_as_new(self, new: NewModel) -> None:
         """Write edits of a model that has no file yet to a journal, which says how it began."""
-        self._recorder = Recorder(Journal(None, new))
+        self._recorder = Recorder(EditJournal(None, new))
 
     def close(self, *, keep_journal: bool = False) -> None:
         """Close the files. The journal goes too, unless the edits are to be offered again."""

@@ -63,7 +63,7 @@ class CrashJournal:
     """How a model began that was never saved; None of a model with a file."""
 
 
-class Journal:
+class EditJournal:
     """The journal of one open document. Created by the first edit, removed when all is saved.
 
     Args:
@@ -318,7 +318,7 @@ class Recorder:
     from before the last save is not in it: its undo is written as an edit that does the inverse.
     """
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal: EditJournal) -> None:
         self.journal = journal
         self._done: list[tuple[Transaction, bool]] = []
         """What a replay would have done: (transaction, whether it is its inverse)."""
@@ -345,7 +345,7 @@ class Recorder:
         self._undone.clear()
 
     def lost(self, why: str) -> None:
-        """Take note that an edit cannot be written; see :meth:`Journal.fail`."""
+        """Take note that an edit cannot be written; see :meth:`EditJournal.fail`."""
         self.journal.fail(why)
 
     def saved(self, model: Path) -> None:
