@@ -44,7 +44,7 @@ def following(hits: LiveHits) -> Callable[[DocumentChange], None]:
     return listen
 
 
-@pytest.mark.parametrize("seed", first(2, range(40)))
+@pytest.mark.parametrize("seed", first(1, range(40)))
 def test_hits_follow_edits_undo_and_redo(seed: int) -> None:
     dice = random.Random(seed)
     document = Document(drawn_model(seed))
