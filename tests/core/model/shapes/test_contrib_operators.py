@@ -275,6 +275,35 @@ CALLS: dict[str, Call] = {
         {"q": floats(2, 3, 8), "k": floats(2, 3, 8), "v": floats(2, 3, 8), "b": None, "m": None,
          "r": None, "pk": floats(2, 2, 4, 4), "pv": floats(2, 2, 4, 4)}, 3, {"num_heads": 2},
     ),
+    "DecoderMaskedMultiHeadAttention, cross": (
+        "DecoderMaskedMultiHeadAttention",
+        {"q": floats(2, 1, 8), "k": floats(2, 2, 5, 4), "v": floats(2, 2, 5, 4)}, 1,
+        {"num_heads": 2},
+    ),
+    "DecoderMaskedMultiHeadAttention, shared": (
+        "DecoderMaskedMultiHeadAttention",
+        {"q": floats(2, 1, 8), "k": floats(2, 1, 8), "v": floats(2, 1, 8), "m": None, "b": None,
+         "pk": floats(2, 2, 6, 4), "pv": floats(2, 2, 6, 4), "n": int32(4)}, 3,
+        {"num_heads": 2, "past_present_share_buffer": 1},
+    ),
+    "SkipSimplifiedLayerNormalization": (
+        "SkipSimplifiedLayerNormalization",
+        {"x": floats(2, 3, 4), "s": floats(2, 3, 4), "g": floats(4)}, 1, {},
+    ),
+    "QMoE": (
+        "QMoE",
+        {"x": floats(6, 16), "r": floats(6, 3), "w": bytes_(3, 32, 8), "s": floats(3, 32),
+         "b": None, "w2": bytes_(3, 16, 16), "s2": floats(3, 16)}, 1,
+        {"k": 1, "activation_type": "relu"},
+    ),
+    "QEmbedLayerNormalization": (
+        "QEmbedLayerNormalization",
+        {"i": np.array([[1, 2, 0], [1, 0, 2]], np.int32), "t": None, "w": bytes_(9, 8),
+         "p": bytes_(7, 8), "e": None, "g": bytes_(8), "b": bytes_(8), "m": None,
+         **{f"{kind}{at}": None if at == 2 else made()
+            for kind, made in (("s", floats), ("z", bytes_)) for at in range(5)}},
+        2, {},
+    ),
     "RotaryEmbedding": (
         "RotaryEmbedding",
         {"x": floats(2, 3, 8), "p": np.zeros((2, 3), np.int64), "c": floats(7, 2),
@@ -340,21 +369,29 @@ STANDARD: dict[str, Call] = {
 }  # fmt: skip
 
 
-PACKED: list[tuple[list[tuple[int, ...]], tuple[int, ...]]] = [
-    ([(2, 3, 2, 3, 4)], (2, 3, 8)),  # query, keys and values in one
-    ([(2, 3, 8), (2, 5, 2, 2, 6)], (2, 3, 12)),  # keys and values
+Shape: TypeAlias = "tuple[int, ...]"
+BY_HAND: list[tuple[str, list[Shape | None], list[Shape]]] = [
+    ("MultiHeadAttention", [(2, 3, 2, 3, 4)], [(2, 3, 8)]),  # query, keys and values in one
+    ("MultiHeadAttention", [(2, 3, 8), (2, 5, 2, 2, 6)], [(2, 3, 12)]),  # keys and values
+    (
+        "DecoderMaskedMultiHeadAttention",
+        [(2, 1, 8), (2, 1, 8), (2, 1, 12), None, None, (2, 2, 4, 4), (2, 2, 4, 6)],
+        [(2, 1, 12), (2, 2, 5, 4), (2, 2, 5, 6)],
+    ),
 ]
 
 
-@pytest.mark.parametrize(("given", "made"), PACKED)
-def test_packed_operands_of_attention_which_the_cpu_does_not_take(
-    given: list[tuple[int, ...]], made: tuple[int, ...]
+@pytest.mark.parametrize(("op_type", "given", "made"), BY_HAND)
+def test_operands_that_onnx_runtime_takes_on_a_gpu_alone(
+    op_type: str, given: list[Shape | None], made: list[Shape]
 ) -> None:
-    names = [f"x{at}" for at in range(len(given))]
-    node = helper.make_node("MultiHeadAttention", names, ["y"], num_heads=2)
-    rule = rule_of("com.microsoft", "MultiHeadAttention")
+    names = [f"x{at}" if dims is not None else "" for at, dims in enumerate(given)]
+    results = [f"y{at}" for at in range(len(made))]
+    node = helper.make_node(op_type, names, results, domain="com.microsoft", num_heads=2)
+    rule = rule_of("com.microsoft", op_type)
     assert rule is not None
-    assert rule(ShapeCall(node, [*map(Value, given)]))[0].dims == made
+    claimed = rule(ShapeCall(node, [*map(Value, given)]))
+    assert [value.dims for value in claimed[: len(made)]] == made
 
 
 _CONSTANT = (np.int32, np.int64)

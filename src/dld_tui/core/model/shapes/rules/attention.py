@@ -217,17 +217,18 @@ def _multi_head(c: Call) -> Sequence[Value]:
 
 def _decoder_masked(c: Call) -> Sequence[Value]:
     """DecoderMaskedMultiHeadAttention: one new token, a cache that may have its full length."""
-    query, value, past = _of_rank(c.dims(0), 3), c.dims(2), _of_rank(c.dims(5), 4)
+    query, value = _of_rank(c.dims(0), 3), c.dims(2)
     if query is None:
         return [NOTHING] * 4
     width: Size = UNKNOWN
     if value is not None:
         width = value[2] if len(value) == 3 else value[1] * value[3]
-    present: Dims | None = None
-    if past is not None:
-        added = 0 if c.number("past_present_share_buffer", 0) else 1
-        present = (*past[:2], past[2] + added, past[3])
-    return [Value((*query[:2], width)), Value(present), Value(present), NOTHING]
+    added = 0 if c.number("past_present_share_buffer", 0) else 1
+    presents = [
+        NOTHING if past is None else Value((*past[:2], past[2] + added, past[3]))
+        for past in (_of_rank(c.dims(at), 4) for at in (5, 6))
+    ]
+    return [Value((*query[:2], width)), *presents, NOTHING]
 
 
 def _rotary(c: Call) -> Sequence[Value]:
