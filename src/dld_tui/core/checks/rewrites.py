@@ -68,7 +68,7 @@ def rules_at(node: Node, *names: str) -> tuple[str, ...]:
         if any(
             not hit.problem
             for rewrite in own_rule(name).rewrites
-            for variant in rewrite.pattern.variants()
+            for variant in rewrite.pattern.variants
             for hit in Matcher(variant).hits_through([node], ends)
         )
     )

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 
 from dld_tui.core.model.document.document import Document
-from dld_tui.core.model.document.serialise import save
+from tests.support.sessions import bytes_of
 
 
 def saved(document: Document) -> onnx.ModelProto:
     """Return a document as another program reads it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
-        save(document, path)
-        return onnx.load(path)
+    return onnx.ModelProto.FromString(bytes_of(document))
 
 
 def rewritten(model: onnx.ModelProto, rules: str) -> onnx.ModelProto:

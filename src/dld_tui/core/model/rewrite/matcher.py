@@ -171,7 +171,7 @@ class Matcher:
         """Enter the hits in one scope, by their last nodes; yields between steps of the search."""
         if not self._parts:
             self._parts = [
-                Matcher(variant, self.given_up, self.readers) for variant in self.pattern.variants()
+                Matcher(variant, self.given_up, self.readers) for variant in self.pattern.variants
             ]
         covered: dict[Node, list[frozenset[Node]]] = {}
         hits: list[Hit] = []
@@ -613,7 +613,7 @@ class LiveHits:
         self.document = document
         self.pattern = pattern
         self._readers: dict[str, set[Node]] = {}
-        self._variants = [Matcher(variant, readers=self._readers) for variant in pattern.variants()]
+        self._variants = [Matcher(variant, readers=self._readers) for variant in pattern.variants]
         self._hits: dict[frozenset[Node], Hit] = {}
         self._of_node: dict[Node, set[frozenset[Node]]] = {}
 

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import field, replace
+from functools import cached_property
 from itertools import combinations
 from typing import TypeAlias
 
@@ -155,8 +156,9 @@ class Pattern:
         names |= {item.name for call in calls for item in call.inputs if isinstance(item, Variable)}
         return frozenset(names | {call.label for call in calls if call.label} - {"_"})
 
+    @cached_property
     def variants(self) -> tuple[Pattern, ...]:
-        """Return it without the nodes that may be missing, in all ways; the longest first."""
+        """It without the nodes that may be missing, in all ways; the longest first."""
         calls = self.body.calls
         loose = [at for at, call in enumerate(calls) if call.may_miss]
         if not loose:
@@ -248,7 +250,7 @@ def read_pattern(reader: Reader) -> Pattern:
     body = parser.body()
     pattern = Pattern(reader.text[start : reader.at].strip(), body, (), frozenset(parser.captures))
     require_sound(pattern)
-    pattern.variants()  # which must be sound, too
+    _ = pattern.variants  # which must be sound, too
     return with_condition(reader, pattern)
 
 

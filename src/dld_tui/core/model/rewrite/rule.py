@@ -186,7 +186,7 @@ def _require_ending(pattern: Pattern, body: Body | None, text: str) -> None:
     if body is None or pattern.conditions or any(call.attributes for call in body.calls):
         return
     after = sorted(repr((call.kinds, call.attributes, len(call.inputs))) for call in body.calls)
-    for variant in pattern.variants():
+    for variant in pattern.variants:
         calls = variant.body.calls
         before = sorted(repr((call.kinds, call.attributes, len(call.inputs))) for call in calls)
         if before != after:
