@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,14 @@ from tests.support.sessions import bytes_of
 EDITS = [prop for prop in PROPERTIES if prop.edit not in ("restore", "set_external_entries")]
 
 
+@lru_cache(maxsize=64)
+def inferred(data: bytes) -> onnx.ModelProto:
+    return infer(onnx.ModelProto.FromString(data)).model
+
+
 def typed(document: Document) -> Document:
     """Return a document with the types that inference finds, as the workspace does it."""
-    data = b"".join(snapshot(document))
-    store_types(document, infer(onnx.ModelProto.FromString(data)).model)
+    store_types(document, inferred(b"".join(snapshot(document))))
     return document
 
 
