@@ -290,7 +290,7 @@ class _Bench:
         result = yield from self._built(self._engine)
         if result.bytes != self._engine.stat().st_size:
             raise ActivityError("the size of the engine differs from the reported size")
-        return f"{result.library}: {fmt.size(result.bytes)} in {result.seconds:.1f} s"
+        return f"{result.library}: {fmt.size(result.bytes)} in {fmt.duration(result.seconds)}"
 
     def _profile_engine(self, name: str = "") -> Work:
         report = self._folder / f"tensorrt{name}.dldprof"

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dld_tui.core import fmt
 from dld_tui.core.codec import encode, optional
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
@@ -157,7 +158,7 @@ def _build(
         path = request.output or folder / f"{request.model.stem}.engine"
         settings = replace(request, output=path)
         built = yield from build(library, document, settings, profiles, path, request.log)
-        yield Log(f"Built in {built.seconds:.1f} s: {built.bytes:,} bytes")
+        yield Log(f"Built in {fmt.duration(built.seconds)}: {built.bytes:,} bytes")
         return path.read_bytes(), chosen.guess
 
 
