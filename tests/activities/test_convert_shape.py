@@ -111,6 +111,16 @@ def test_items_that_depend_on_each_other_are_wrong_values(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("replaces_all")
+def test_what_two_sizes_change_together_is_a_wrong_value(tmp_path: Path) -> None:
+    text = f"""{HEAD} (float[1, 3] x) => (float[1, 3] y) <int64[2] own = {{1, 3}}> {{
+      sizes = Shape (x) more = Sub (sizes, own) both = ReduceProd <keepdims = 0> (more)
+      factor = Cast <to = 1> (both) change = Mul (x, factor) y = Add (x, change) }}"""
+    for dims, is_good in ((["batch=N"], True), (["x:1=T"], True), (["batch=N", "x:1=T"], False)):
+        values = convert(tmp_path, text, *dims, keep_wrong=True)[0]["values"]
+        assert values["is_good"] is is_good, dims
+
+
+@pytest.mark.usefixtures("replaces_all")
 def test_what_is_not_compared_is_not_called_good(tmp_path: Path) -> None:
     for size in ("N", "4"):
         result, _ = convert(tmp_path, FIXED, f"batch={size}", verify=False)

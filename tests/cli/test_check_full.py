@@ -10,9 +10,11 @@ import pytest
 from dld_tui.activities.check.full import Result
 from dld_tui.cli.models.check import full_findings
 from dld_tui.core.checks.findings import ToolFinding
-from dld_tui.core.errors import UnavailableError
+from dld_tui.core.errors import EditError, UnavailableError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.locations import LocatedMessage
+from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.model.edits import repairs
 from tests.support import decoders, models
 from tests.support.cli import Dld
 from tests.support.conversions import UNSORTED
@@ -34,6 +36,20 @@ def test_what_is_repaired_is_checked_as_it_is_written(dld: Dld, tmp_path: Path) 
     path, out = models.write(tmp_path, UNSORTED), tmp_path / "out.onnx"
     outcome = dld("check", path, "--full", "--fix", "-o", out)
     assert "onnx:" not in outcome.out
+
+
+def test_a_fix_that_is_refused_is_told_once(
+    dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(edits: object) -> Edit:
+        raise EditError("it does not fit")
+
+    monkeypatch.setattr(repairs, "repair_of", refuse)
+    path, out = models.write(tmp_path, UNSORTED), tmp_path / "out.onnx"
+    outcome = dld("check", path, "--fix", "-o", out)
+    assert outcome.status == 1
+    assert outcome.err.count("not fixed: it does not fit") == 1
+    assert "0 fixes applied" in outcome.err
 
 
 def test_polygraphy_that_is_asked_for_and_absent(
