@@ -81,25 +81,13 @@ def test_options_of_trtexec(dld: Dld, runs: Runs) -> None:
         "--profile=1", "--optShapes=x:2x3", "--no-int8",
     )  # fmt: skip
     assert request == Request(
-        Path("m.onnx"),
-        Path("e.engine"),
-        fp16=True,
-        bf16=True,
-        int8=False,
-        tf32=False,
-        refit="strip",
-        workspace=1024.0,
-        memory_pools=("dlaSRAM:1M",),
-        tactic_sources=("-CUDNN", "+CUBLAS"),
-        typing="obey",
-        layer_precision=("a:fp16", "b:fp32"),
-        dla_core=1,
-        hardware_compatible="ampere_plus",
-        optimization_level=5,
-        native_instance_norm=False,
-        verbosity="layer_names",
+        Path("m.onnx"), Path("e.engine"), fp16=True, bf16=True, int8=False, tf32=False,
+        refit="strip", workspace=1024.0, memory_pools=("dlaSRAM:1M",),
+        tactic_sources=("-CUDNN", "+CUBLAS"), typing="obey",
+        layer_precision=("a:fp16", "b:fp32"), dla_core=1, hardware_compatible="ampere_plus",
+        optimization_level=5, native_instance_norm=False, verbosity="layer_names",
         opt_shapes=("profile=0;x:1x3", "profile=1;x:2x3"),
-    )
+    )  # fmt: skip
 
 
 def test_options_of_polygraphy(dld: Dld, runs: Runs) -> None:

@@ -76,14 +76,10 @@ def test_help_has_unit_and_default() -> None:
 @dataclass(frozen=True)
 class Flagged:
     mode: str = param(
-        "off",
-        label="Mode",
-        help="How.",
-        choices=("off", "plain", "full"),
-        words=(("ALL", "full"),),
-        spellings=("--mode",),
+        "off", label="Mode", help="How.", choices=("off", "plain", "full"),
+        words=(("ALL", "full"),), spellings=("--mode",),
         flags=(("--plain", "plain"), ("--full", "full"), ("--best", "full")),
-    )
+    )  # fmt: skip
     fast: bool = param(True, label="F", help="H", flags=(("--slow", False), ("--best", False)))
     no_cache: bool = param(False, label="C", help="H", spellings=("--no-cache",))
 
