@@ -7,7 +7,6 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.checks import check
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.edits.inputs_outputs import declare_inputs
@@ -93,27 +92,6 @@ def test_operator_sets(tmp_path: Path) -> None:
     assert document.opset_imports == {"": 17, "com.microsoft": 1}
     document.apply("set_opset", domain="com.microsoft", version=None)
     assert document.opset_imports == {"": 17}
-    with pytest.raises(EditError, match="4 nodes use"):
-        document.apply("set_opset", domain="", version=None)
-
-
-def test_repairs_make_the_findings_go() -> None:
-    model = models.parse(models.CHAIN)
-    nodes = list(model.graph.node)
-    nodes[1].name = nodes[2].name = "same"
-    del model.graph.node[:]
-    model.graph.node.extend([nodes[2], nodes[0], nodes[1], nodes[3]])
-    model.graph.node.append(onnx.helper.make_node("Abs", ["x"], ["dead"], "dead"))
-    document = Document(onnx.ModelProto.FromString(model.SerializeToString()))
-    assert {f.rule for f in check(document)} >= {"unsorted-nodes", "unused-node"}
-    document.apply("sort_nodes", scope=[])
-    document.apply("remove_unused", scope=[])
-    document.apply("rename_duplicate_nodes", scope=[])
-    assert [node.name for node in document.main.nodes] == ["first", "same", "same_1", "last"]
-    assert check(document) == []
-    for _ in range(3):
-        document.undo()
-    assert model_of(document) == model
 
 
 def test_a_cycle_cannot_be_sorted() -> None:

@@ -92,15 +92,3 @@ def test_what_fitted_before_does_not_hinder_the_edit_of_another_range(tmp_path: 
     wrong: JSON = {"x": {"min": [2, 4], "opt": [2, 4], "max": [2, 4]}}
     with pytest.raises(EditError, match="profile 2, x: dimension 1 is fixed to 5"):
         document.apply("set_profiles", profiles=[old, wrong])
-
-
-def test_profiles_that_do_not_fit_the_inputs_are_refused(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.CHAIN)
-    with pytest.raises(EditError, match="profile 1, x: dimension 1 is fixed to 4"):
-        document.apply(
-            "set_profiles", profiles=[{"x": {"min": [1, 1], "opt": [2, 4], "max": [8, 4]}}]
-        )
-    with pytest.raises(EditError, match="profile 1: x has no range"):
-        document.apply("set_profiles", profiles=[{}])
-    with pytest.raises(EditError, match="min, opt and max are needed"):
-        document.apply("set_profiles", profiles=[{"x": {"min": [1, 4]}}])

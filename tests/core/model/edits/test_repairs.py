@@ -24,6 +24,14 @@ def test_trimming_keeps_what_is_left_out_in_between(tmp_path: Path) -> None:
     assert document.main.nodes[1].inputs == ("a", "", "w")
 
 
+def test_the_first_of_one_name_keeps_it() -> None:
+    model = models.parse(models.CHAIN)
+    model.graph.node[1].name = model.graph.node[2].name = "same"
+    document = Document(model)
+    document.apply("rename_duplicate_nodes", scope=[])
+    assert [node.name for node in document.main.nodes] == ["first", "same", "same_1", "last"]
+
+
 def test_an_inner_value_gets_a_name_of_its_own(shady: Document) -> None:
     scope = shady.scope_at(["choose:else_branch"])
     shady.apply("rename_shadowing", scope=list(scope.path), value="x")
