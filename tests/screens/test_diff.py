@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -130,11 +131,17 @@ async def test_escape_stops(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyP
         assert not isinstance(app.screen, ErrorDialog)
 
 
-async def test_models_are_compared_with_those_beside(tmp_path: Path) -> None:
+async def test_models_are_compared_with_those_beside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     new = models.write(tmp_path, models.CHAIN, "new.onnx")
     models.write(tmp_path, models.CHAIN, "old.onnx")
     (tmp_path / "notes.json").write_text("{}")
-    async with running(DldApp([new], Config(), State()), size=(100, 30)) as run:
+    (tmp_path / "apart").mkdir()
+    state = State()
+    state.opened(str(models.write(tmp_path / "apart", models.CHAIN, "far.onnx")), "ONNX")
+    async with running(DldApp([new], Config(), state), size=(100, 30)) as run:
         await run.until(lambda: run.app.page.edited_document)
         run.app.action_compare()
         await run.front(PickDialog)
@@ -143,5 +150,6 @@ async def test_models_are_compared_with_those_beside(tmp_path: Path) -> None:
         assert len(shown) == 1
         assert "now" in shown[0]
         assert "notes.json" not in run.text
+        assert re.search(r"far\.onnx +apart ", run.text)
         await run.press("enter")
         await run.until(lambda: isinstance(run.app.page, DiffScreen))

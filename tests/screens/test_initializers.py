@@ -57,15 +57,6 @@ async def test_the_largest_is_first_and_problems_are_counted(tmp_path: Path) -> 
         await session.until(lambda: "k" in names(page))
 
 
-async def the_list_is_filtered_while_one_types(session: Session, page: InitializersScreen) -> None:
-    await session.press("/")
-    await session.type("int8 matr")
-    assert names(page) == ["matrix"]
-    await session.press("enter", "escape")
-    assert len(names(page)) == 13
-    assert session.app.screen is page
-
-
 async def unused_ones_are_deleted_and_come_back(session: Session, page: InitializersScreen) -> None:
     document = session.screen.document
     page.action_delete_unused()
@@ -265,7 +256,6 @@ async def only_fields_that_count_are_shown(session: Session, page: InitializersS
 async def test_the_list_of_initializers(tmp_path: Path) -> None:
     async with listed(tmp_path) as (session, page):
         for check in (
-            the_list_is_filtered_while_one_types,
             unused_ones_are_deleted_and_come_back,
             deleting_a_used_one_asks_and_disconnects,
             renaming_keeps_the_cursor,

@@ -136,6 +136,9 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
         assert page.tab_title == "accuracy of model.onnx as edited"
         await session.shows("other      model.onnx as edited (CPU)")
         assert files(tmp_path) == ["model.onnx"]
+        for model, is_own in ((path, True), (tmp_path / "another.onnx", False)):
+            view: Any = form.result_view(page.result, {"model": str(model)})
+            assert (view.subject.state is form.state) is is_own
 
         await session.press("enter")
         await session.until(lambda: session.app.page is session.screen)

@@ -70,10 +70,7 @@ def test_a_report_knows_times_once_it_is_read(report: Path) -> None:
 
 
 async def layers_have_a_third_of_the_rows(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    sizes = [
-        (80, 24), (99, 34), (100, 31), (100, 34), (100, 37), (149, 40), (150, 39), (150, 42),
-        (150, 45), (200, 50),
-    ]  # fmt: skip
+    sizes = [(80, 24), (100, 31), (100, 37), (149, 40), (150, 45), (200, 50)]
     before = pilot.app.size
     for on_gpu in (True, False):
         screen.set_class(on_gpu, "-gpu")

@@ -129,17 +129,6 @@ async def tab_and_arrows_go_on_to_other_cells(session: Session) -> None:
     assert page.tensor.read().tolist() == [5, 6, 0, 7]
 
 
-async def what_does_not_fit_is_said_and_nothing_is_lost(session: Session) -> None:
-    page = await shown(session, "matrix")
-    await session.press("e")
-    await edit(session, page, "128")
-    assert "int8 holds -128 to 127" in session.text
-    assert page.tensor.read().tolist() == [1, -2, 0, 127]
-    await session.press("escape")
-    assert page.focused is page.grid
-    assert session.app.screen is page
-
-
 async def going_to_an_index(session: Session) -> None:
     page = await shown(session, "volume")
     await session.press(":", *"2", "space", "1", "space", "-", "1", "enter")
@@ -429,7 +418,6 @@ async def test_the_editor_of_tensors(tmp_path: Path) -> None:
         await session.in_turn(
             cells_are_edited_in_place_and_taken_back,
             tab_and_arrows_go_on_to_other_cells,
-            what_does_not_fit_is_said_and_nothing_is_lost,
             going_to_an_index,
             a_range_is_filled_added_to_and_multiplied,
             a_tensor_that_cannot_be_read_says_why,

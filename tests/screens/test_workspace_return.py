@@ -65,10 +65,9 @@ def pressing(session: Session, *keys: str) -> Callable[[], Awaitable[None]]:
 async def test_deleting_in_list_graph_and_canvas(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.BRANCHES)
     async with opened(path, WIDE) as session:
-        for name in ("inner", "pre", "choose", "shadow"):
+        for name in ("inner", "choose", "shadow"):
             await session.go(name)
-            for _ in range(2):
-                await check(session, pressing(session, "d", "d"))
+            await check(session, pressing(session, "d", "d"))
         await session.go("inner", "space", "k", "space")
         await check(session, pressing(session, "d", "d"))
         await session.press("escape", "2")

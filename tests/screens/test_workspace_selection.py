@@ -13,6 +13,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
 from dld_tui.widgets.explorer.node_filter import FilterDialog
+from dld_tui.widgets.lists.styled import Rows
 from tests.support import models
 from tests.support.tui import flat_text, until
 from tests.support.workspace import Session, opened
@@ -221,13 +222,15 @@ async def test_nodes_with_subgraphs(branches: Path) -> None:
 
 async def shared_attributes_are_set_in_one_step(session: Session) -> None:
     await session.press(",", "i", "E")
-    (group, *_) = session.in_front(BatchDialog).groups
+    (group, *_) = (dialog := session.in_front(BatchDialog)).groups
     shown = {item.name: item.text for item in group.attributes}
     assert (group.op_type, shown["group"]) == ("Conv", "1")
     assert (shown["dilations"], shown["strides"]) == ("(mixed)", "(not set)")
     rows = [*shown]
     await session.press(*["down"] * rows.index("dilations"), "delete")
     await session.press(*["down"] * (rows.index("group") - rows.index("dilations")), "enter")
+    (said,) = dialog.query_one("#problem", Rows).content(80)
+    assert "".join(text for text, _ in said) == "1 attribute to set"
     await session.press("ctrl+u", "x", "enter")
     assert "is not a whole number" in session.text
     await session.press("ctrl+u", "2", "enter")

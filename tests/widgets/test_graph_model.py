@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from dld_tui.widgets.graph.state import GraphModel, GraphView
+from dld_tui.widgets.graph.overlays import PrecisionOverlay
+from dld_tui.widgets.graph.state import GraphModel, GraphView, ViewedGraph
 from tests.support import models
 from tests.support.graph_panes import graph_model, node_of, rows_of, seen
 from tests.support.sessions import document_of
@@ -98,3 +101,13 @@ def test_ways_between_two_are_found_in_either_direction(deep: GraphModel) -> Non
         deep.other_end = there
         names.add(frozenset(deep.focus(here).graph.names))
     assert names == {frozenset(f"/layers.2/{n}" for n in ("norm", "scale", "gate", "join"))}
+
+
+def test_precisions_of_several_nodes_fit_beside_them() -> None:
+    precisions = [("float8e4m3", "a"), ("i8", "b"), ("i8", "b"), None]
+    rails = SimpleNamespace(rails=SimpleNamespace(order=range(4)))
+    model = SimpleNamespace(precision=precisions.__getitem__, overview=rails)
+    overlay = PrecisionOverlay(cast("ViewedGraph", model))
+    shown = {(0, 1): "float8e4m", (0, 2): "float8 +1", (0, 4): "i8 +1", (2, 4): "i8", (3, 4): ""}
+    assert {rows: overlay.text(*rows) for rows in shown} == shown
+    assert [overlay.style(0, 4), overlay.style(3, 4)] == ["b", "faint"]

@@ -214,7 +214,7 @@ _NOISE = st.lists(st.one_of(st.binary(max_size=8), _NEAR, _SNIPPETS), max_size=3
 
 
 @pytest.mark.broad
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(
     _NOISE,
     st.lists(st.tuples(st.integers(0, 40), st.sampled_from((0.0, 0.05, 0.2, 1.5))), max_size=40),
@@ -257,7 +257,7 @@ _VALID = st.one_of(
 
 
 @pytest.mark.broad
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(st.lists(_VALID, max_size=20), st.lists(st.integers(1, 9)))
 def test_where_reads_are_cut_does_not_matter(parts: list[bytes], lengths: list[int]) -> None:
     data = b"".join(parts)

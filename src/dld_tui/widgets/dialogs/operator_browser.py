@@ -184,7 +184,6 @@ class OperatorBrowser(Vertical):
         wide = event.size.width >= WIDE
         body, docs = self.query_one(Container), self.docs
         body.styles.layout = "horizontal" if wide else "vertical"
-        body.styles.height = "1fr"
         rows = max(4, int((event.size.height - 2) * _NARROW_ROWS))
         self.view.styles.width = _LIST_CELLS if wide else "1fr"
         self.view.styles.height = "1fr" if wide else rows

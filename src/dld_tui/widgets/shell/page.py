@@ -72,6 +72,7 @@ class KeyBar(Rows):
         """What each of them runs, and on what."""
         self._spans: list[tuple[int, int, str]] = []
         """(first cell, end cell, key) of those drawn last."""
+        self._is_behind = False
 
     def on_mount(self) -> None:
         """Follow the focus and the conditions."""
@@ -79,8 +80,18 @@ class KeyBar(Rows):
         self._bindings_updated(self.screen)
 
     def _bindings_updated(self, screen: Screen[object]) -> None:
-        if not self.is_attached or self.screen is not self.app.screen:
-            return
+        """Find the keys when they are drawn: a key press may change them several times."""
+        if self._is_in_front:
+            self._is_behind = True
+            self.refresh()
+
+    @property
+    def _is_in_front(self) -> bool:
+        return self.is_attached and self.screen is self.app.screen
+
+    def _follow(self) -> None:
+        """Find the keys of what has the focus."""
+        self._is_behind = False
         inner = self.screen.focused or self.screen
         depth = {id(node): number for number, node in enumerate(inner.ancestors_with_self)}
         places = {command_id: place for place, command_id in enumerate(known)}
@@ -107,15 +118,13 @@ class KeyBar(Rows):
             self._run.setdefault(key[0], (binding.action, active.node))
             ids[binding.action] = binding.id or ""
         ends = sorted(last, key=lambda action: _LAST.index(ids[action]))
-        keys = [*list(first.values())[:MOST], *(last[action] for action in ends)]
+        self._keys = [*list(first.values())[:MOST], *(last[action] for action in ends)]
         self._last = len(last)
-        if keys != self._keys:
-            self._keys = keys
-            self.refresh()
 
     def rest(self) -> None:
         """Show no keys: a dialog has them."""
         self._keys, self._run = [], {}
+        self._is_behind = False
         self.refresh()
 
     def watch_crumb(self) -> None:
@@ -124,6 +133,8 @@ class KeyBar(Rows):
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
         """Return the row; without room the last keys lose their titles, then others go."""
+        if self._is_behind and self._is_in_front:
+            self._follow()
         pieces: list[Piece] = [(" ", "bar-row")]
         used = 1
         keys = list(self._keys)
