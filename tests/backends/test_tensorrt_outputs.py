@@ -76,7 +76,7 @@ def test_problems_name_what_they_are_about(trt: Any, tmp_path: Path) -> None:
     assert raised.value.hint == "There are picture"
     with pytest.raises(UsageError, match=r"shape \[9, 3, 4, 4\] of input image is outside"):
         list(engine_outputs(library, engine, [{"image": image(9)}]))
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="File not found"):
         list(engine_outputs(library, tmp_path / "none.engine", []))
     trt.fake.execute_fails = "Cask convolution execution failed"
     with pytest.raises(ActivityError, match="Cask convolution"):

@@ -278,7 +278,7 @@ def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path
 def test_what_is_not_there_never_reaches_the_target(tmp_path: Path) -> None:
     model = models.write(tmp_path, models.CHAIN)
     for request, error, said in (
-        (profile_onnxruntime.Request(tmp_path / "none.onnx"), InputError, "No such file"),
+        (profile_onnxruntime.Request(tmp_path / "none.onnx"), InputError, "File not found"),
         (profile_onnxruntime.Request(model, tmp_path / "none" / "r"), SaveError, "does not exist"),
     ):
         with pytest.raises(error, match=said):

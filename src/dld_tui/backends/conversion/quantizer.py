@@ -50,6 +50,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.files.proto_fields import set_text, text_of
+from dld_tui.core.files.source import open_error
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.node import Node
@@ -530,9 +531,7 @@ def excluded_names(settings: QuantizationSettings) -> list[str]:
     try:
         text = settings.exclude_from.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
-        raise InputError(
-            f"cannot be read: {error.strerror}", where=str(settings.exclude_from)
-        ) from error
+        raise open_error(settings.exclude_from, error) from error
     return [*settings.exclude, *(line for line in text.splitlines() if line.strip())]
 
 

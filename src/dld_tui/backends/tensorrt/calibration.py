@@ -18,6 +18,7 @@ from dld_tui.backends.tensorrt.runtime import dtype_name, sizes_of
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, InputError, UnavailableError, UsageError
+from dld_tui.core.files.source import open_error
 from dld_tui.core.files.writer import write_bytes
 from dld_tui.core.model.document.metadata import Profile
 from dld_tui.core.model.inputs.feeds import load_input_sets
@@ -141,7 +142,7 @@ def _read_cache(path: Path) -> bytes:
     except FileNotFoundError:
         return b""
     except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from None
+        raise open_error(path, error) from None
 
 
 def _kind_of(cache: bytes, path: Path | None) -> str:

@@ -18,6 +18,7 @@ from dld_tui.backends.tensorrt.runtime import Binding, Engine, buffer_bytes, fai
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
+from dld_tui.core.files.source import open_error
 from dld_tui.core.model.inputs.feeds import load_input_sets
 from dld_tui.core.model.inputs.guess import guess_inputs
 from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape, parse_shapes
@@ -169,7 +170,7 @@ def _raw_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from None
+        raise open_error(path, error) from None
 
 
 @dataclass

@@ -25,6 +25,7 @@ from dld_tui.backends.tensorrt.network import Network, layers, load_plugins, mod
 from dld_tui.backends.tensorrt.runtime import Binding, Engine
 from dld_tui.core.accuracy.result import as_type
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from dld_tui.core.files.source import open_error
 from dld_tui.core.model.inputs.shapes import AnyArray, Shape, numpy_dtype
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.tensorrt.availability import require_driver
@@ -158,7 +159,7 @@ def engine_outputs(
         try:
             engine = engine.read_bytes()
         except OSError as error:
-            raise InputError(error.strerror or str(error), where=where) from None
+            raise open_error(where, error) from None
     options: dict[str, Any] = {"device": device, "plugins": plugins, "dla_core": dla_core}
     with EngineRun(library, engine, where=where, **options) as run:
         for feed in feeds:

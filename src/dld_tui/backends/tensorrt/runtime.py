@@ -17,6 +17,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
 from dld_tui.core.files.model_set import binary_file
 from dld_tui.core.files.recognise import EngineHeader, engine_header
+from dld_tui.core.files.source import open_error
 from dld_tui.core.tensorrt.trtexec_arguments import mebibytes
 from dld_tui.core.text import visible
 from dld_tui.core.types import ELEMENT_BITS, PRECISION_DTYPES, PlainValues
@@ -81,7 +82,7 @@ def trusted_bytes(path: Path, trust: bool) -> tuple[bytes, EngineHeader]:
                 )
             return head + file.read(), header
     except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from None
+        raise open_error(path, error) from None
     except MemoryError:
         raise InputError("does not fit into memory", where=str(path)) from None
 

@@ -243,7 +243,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from None
+        raise open_error(path, error) from None
     except UnicodeDecodeError as error:
         raise InputError(f"is not UTF-8: {error.reason}", where=str(path)) from None
 

@@ -17,6 +17,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, FileChangedError, InputError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.blobs import ByteCount
+from dld_tui.core.files.source import open_error
 from dld_tui.core.files.writer import StagedFile
 from dld_tui.core.settings.state import State
 from dld_tui.core.text import visible
@@ -51,7 +52,7 @@ class LocalFile:
         try:
             status = os.stat(path)
         except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", where=str(path)) from None
+            raise open_error(path, error) from None
         if not path.is_file():
             raise InputError("cannot be sent: it is not a regular file", where=str(path))
         return cls(

@@ -62,6 +62,6 @@ def test_a_large_file_is_not_read(model: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_file_that_is_gone(model: Path) -> None:
     document = Document.open(model)
     model.unlink()
-    with pytest.raises(InputError, match="No such file"):
+    with pytest.raises(InputError, match="File not found"):
         identify(model, document)
     document.close()

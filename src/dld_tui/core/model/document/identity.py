@@ -8,8 +8,8 @@ from collections.abc import Generator, Mapping
 from pathlib import Path
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import InputError
 from dld_tui.core.events import Progress
+from dld_tui.core.files.source import open_error
 from dld_tui.core.model.document.document import Document
 
 HASHED_BYTES = 1_000_000_000
@@ -47,7 +47,7 @@ def identify(path: Path, document: Document) -> Generator[Progress, None, ModelI
         if status.st_size <= HASHED_BYTES:
             digest = yield from _sha256(path, status.st_size)
     except OSError as error:
-        raise InputError(error.strerror or str(error), where=str(path)) from None
+        raise open_error(path, error) from None
     return ModelIdentity(
         str(path.absolute()),
         status.st_size,

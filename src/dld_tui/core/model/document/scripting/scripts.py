@@ -17,7 +17,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, EditError, InputError
 from dld_tui.core.files.blobs import Blob
-from dld_tui.core.files.source import Source, input_error, texts_in
+from dld_tui.core.files.source import Source, input_error, open_error, texts_in
 from dld_tui.core.files.writer import write_pieces, write_text
 from dld_tui.core.model.document.scripting.arguments import (
     REFUSED,
@@ -263,7 +263,7 @@ def _copy_payload(payload: Path, script: Path) -> str:
         try:
             folder.mkdir(exist_ok=True)
         except OSError as error:
-            raise InputError(error.strerror or str(error), where=str(folder)) from None
+            raise open_error(folder, error) from None
         source = Source.open(payload)
         try:
             write_pieces(target, [Blob(source, 0, source.size, "raw_data")])
