@@ -272,8 +272,8 @@ def run(request: Request) -> Iterator[Event]:
         def run_job(
             activity_id: str, request: Mapping[str, JSON], kind: type[T], limit_s: float = math.inf
         ) -> T:
-            made: T = result_of(run_in_process(activity_id, request, folder, limit_s))
-            return made
+            result: T = result_of(run_in_process(activity_id, request, folder, limit_s))
+            return result
 
         if request.new is None:
             required = yield from check_requirements(request, run_job)

@@ -279,7 +279,7 @@ def _with_decoder(
         generator = Generator(model, session, decoder, shared=shares_cache(decoder, "auto"))
         ready: list[KeptFeeds] = []
         """Of each client, kept: making them would take longer than a small model."""
-        made: list[SequenceClient] = []
+        sequence_clients: list[SequenceClient] = []
 
         @contextlib.contextmanager
         def clients(count: int) -> Iterator[list[TimeCalls]]:
@@ -287,12 +287,14 @@ def _with_decoder(
                 seed = request.seed + number
                 ready.append(KeptFeeds(decoder, 1, prompt, seed, prompt + tokens))
                 SequenceClient(generator, ready[-1], prompt, tokens)(0, array("q", [0]), 1, 0)
-            made[:] = [SequenceClient(generator, one, prompt, tokens) for one in ready[:count]]
-            yield [*made]
+            sequence_clients[:] = [
+                SequenceClient(generator, one, prompt, tokens) for one in ready[:count]
+            ]
+            yield [*sequence_clients]
 
         def ended(point: LoadPoint) -> LoadPoint:
-            firsts = [ms for one in made for ms in one.first_token_ms]
-            others = [ms for one in made for ms in one.token_ms]
+            firsts = [ms for one in sequence_clients for ms in one.first_token_ms]
+            others = [ms for one in sequence_clients for ms in one.token_ms]
             return replace(
                 point,
                 tokens_per_s=None if point.throughput is None else point.throughput * tokens,

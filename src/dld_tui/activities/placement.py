@@ -724,9 +724,9 @@ class _Searching:
         from dld_tui.core.conversion.result import ConversionResult
 
         remarks: list[str] = []
-        with contextlib.closing(open_model(model)) as made:
+        with contextlib.closing(open_model(model)) as converted:
             writing = write_sound(
-                self._request, self._document, made, path, ConversionResult,
+                self._request, self._document, converted, path, ConversionResult,
                 is_for_runtime=not self._request.is_for_engines,
             )  # fmt: skip
             for event in writing:

@@ -64,8 +64,8 @@ def _function(name: str, activity: Activity) -> Callable[..., Any]:
 
     def function(*values: Any, **settings: Any) -> Any:
         for key in settings.keys() - signature.parameters.keys():
-            near = get_close_matches(key, signature.parameters, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; help({name}) lists all"
+            matches = get_close_matches(key, signature.parameters, 1)
+            hint = f"; did you mean {matches[0]!r}?" if matches else f"; help({name}) lists all"
             raise TypeError(f"{name}() has no argument {key!r}{hint}")
         try:
             given = signature.bind(*values, **settings).arguments

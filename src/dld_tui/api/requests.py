@@ -120,10 +120,10 @@ def request_of(request: type[Any], values: Mapping[str, Any]) -> Iterator[Any]:
         if setting.required and values.get(name) is None:
             raise TypeError(f"{name} is missing")
     with ExitStack() as stack:
-        made = request(**settings_from(request, values, stack))
-        validate(made)
-        getattr(made, "require", lambda: None)()
-        yield made
+        instance = request(**settings_from(request, values, stack))
+        validate(instance)
+        getattr(instance, "require", lambda: None)()
+        yield instance
 
 
 def settings_from(

@@ -473,13 +473,13 @@ class Trials(Generic[Q, R]):
             asked = question(subset)
             if asked is None:
                 return Outcome(Answer.INSUFFICIENT)
-            made = self.made
+            made_before = self.made
             outcome = yield from self.ask(asked)
-            if self.made > made:
+            if self.made > made_before:
                 yield Metric("kept", len(subset))
             if outcome.is_sufficient and len(subset) < (self._fewest or math.inf):
                 self._fewest = len(subset)
-                if self._words.is_quick and self.made > made and len(subset) <= self._told:
+                if self._words.is_quick and self.made > made_before and len(subset) <= self._told:
                     self._told = len(subset) * _TOLD
                     yield self._log(asked, outcome)
             return outcome

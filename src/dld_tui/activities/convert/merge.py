@@ -74,11 +74,11 @@ class Request(EditRequest):
         """
         from dld_tui.core.conversion.edits.merging import merge_models
 
-        made, inputs = self._names() if any("=" in text for text in _rests(self)) else ([], [])
+        values, inputs = self._names() if any("=" in text for text in _rests(self)) else ([], [])
         links: dict[str, JSON] = {}
         for pair in self.map:
             cuts = [(pair[:at], pair[at + 1 :]) for at, char in enumerate(pair) if char == "="]
-            known = [cut for cut in cuts if cut[0] in made and cut[1] in inputs]
+            known = [cut for cut in cuts if cut[0] in values and cut[1] in inputs]
             value, name = (known or cuts or [("", "")])[0]
             if not value or not name:
                 raise UsageError(f"--map is {pair!r}, and not OUT=IN")
@@ -87,7 +87,7 @@ class Request(EditRequest):
             put_once(links, name, value, "--map")
         kept: dict[str, JSON] = {}
         for text in self.keep:
-            name, new = split_pair(text, made.__contains__)
+            name, new = split_pair(text, values.__contains__)
             put_once(kept, name, new or name, "--keep")
         models = [keep(path) for path in self.others]
         arguments: dict[str, Any] = {}
@@ -103,13 +103,13 @@ class Request(EditRequest):
         """Return the values of all models, and the inputs of those that are added."""
         from dld_tui.core.llm.folder import open_document
 
-        made, inputs = list[str](), list[str]()
+        values, inputs = list[str](), list[str]()
         for path in (self.model, *self.others):
             with contextlib.closing(open_document(path)) as document:
                 main = document.main
-                made += [*main.inputs, *main.links.producers]
+                values += [*main.inputs, *main.links.producers]
                 inputs += main.inputs if path is not self.model else ()
-        return made, inputs
+        return values, inputs
 
 
 def _rests(request: Request) -> Iterator[str]:
@@ -156,11 +156,11 @@ def run(request: Request) -> Iterator[Event]:
             for stage, one in zip(stages[1:], added, strict=True)
             for name in one.links
         }
-        made = {name for stage in stages for name in stage.outputs.values()}
+        outputs = {name for stage in stages for name in stage.outputs.values()}
         verified = yield from compared_in_turn(
             request, result, request.output, stages,
             {str(new): name for name, new in kept.items()},
-            linked - made - {*result.main.inputs},
+            linked - outputs - {*result.main.inputs},
         )  # fmt: skip
         make = partial(
             MergedModel, values=verified.values, latency_ms=None,

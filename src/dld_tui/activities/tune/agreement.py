@@ -78,16 +78,16 @@ class Agreement:
         """Return why a candidate does not count, by its key; empty where it does."""
         if not setup.changes:
             return {}
-        problem, near = "", Closeness()
+        problem, closeness = "", Closeness()
         if self._strict is not None or not self.is_by_metric:
-            problem, near = self._by_outputs(setup, contestant, setup.criteria, self._strict)
+            problem, closeness = self._by_outputs(setup, contestant, setup.criteria, self._strict)
         if self.is_by_metric and not problem:
             # What differs by rounding alone, such as threads, has nothing to lose: few samples
             # would leave it undecided.
-            differs, near = self._by_outputs(setup, contestant, SAME)
+            differs, closeness = self._by_outputs(setup, contestant, SAME)
             if differs:
-                problem, near = self.by_metric(setup)
-        self.found.near[setup.key] = near
+                problem, closeness = self.by_metric(setup)
+        self.found.near[setup.key] = closeness
         return {setup.key: failed(problem)} if problem else {}
 
     def by_metric(self, setup: Setup) -> tuple[str, Closeness]:
@@ -144,5 +144,7 @@ class Agreement:
         if setup.batch > 1:
             pairs = zip(outputs, self.subject.reference, strict=True)
             outputs = [first_item(mine, single) for mine, single in pairs]
-        near = strict or Tolerances(criteria.tolerance)
-        return accuracy(self.subject.reference, outputs, near, criteria if strict is None else None)
+        tolerances = strict or Tolerances(criteria.tolerance)
+        return accuracy(
+            self.subject.reference, outputs, tolerances, criteria if strict is None else None
+        )

@@ -137,15 +137,15 @@ class Conversions:
         )
         conversion = self._converted_here if is_quick else self._converted_in_process
         with contextlib.closing(conversion(change, values)) as events:
-            made = yield from events
+            result = yield from events
         if not self.agreement.is_by_metric:
-            return _value_problem(made)
-        excluded = _value_problem(made, of_outputs=False)
-        if excluded is None and change.repairs and isinstance(made, VerifiedResult):
+            return _value_problem(result)
+        excluded = _value_problem(result, of_outputs=False)
+        if excluded is None and change.repairs and isinstance(result, VerifiedResult):
             setup = replace(
                 self.subject.base.with_change(change), model=self.journal.model(change.id)
             )
-            if made.values.is_wrong and self._loses_too_much(setup):
+            if result.values.is_wrong and self._loses_too_much(setup):
                 # The nodes that cause it may be few; without them, the metric may be met.
                 values["repair"] = True
                 with contextlib.closing(conversion(change, values)) as events:

@@ -109,8 +109,8 @@ class Tuning:
         from dld_tui.backends.onnxruntime.limits import limit_trials, naming
 
         if self.subject.settings(self.subject.base).providers == ("CPU",):
-            held = 2 * min(HELD_BYTES, _HELD_MODELS * self.subject.weight_bytes)
-            limit_trials(self.subject.document, shapes=self.subject.request.shape, more=held)
+            held_bytes = 2 * min(HELD_BYTES, _HELD_MODELS * self.subject.weight_bytes)
+            limit_trials(self.subject.document, shapes=self.subject.request.shape, more=held_bytes)
         with naming(self.subject.document):
             in_time = self._inputs_in_time() and (yield from self._judged_in_time())
         if not in_time:

@@ -206,8 +206,10 @@ def _from_weights(
 def _taken_from_outside(node: onnx.NodeProto) -> set[str]:
     """Return the values that a node takes, its bodies included."""
     inner = (graph.node for graph in bodies_of(node))
-    made = {name for nodes in inner for other in nested_nodes(nodes) for name in other.output}
-    return names_used([node]) - made
+    inner_outputs = {
+        name for nodes in inner for other in nested_nodes(nodes) for name in other.output
+    }
+    return names_used([node]) - inner_outputs
 
 
 def _is_random(node: onnx.NodeProto) -> bool:

@@ -203,7 +203,7 @@ def _compared(
                 why = "NumPy lacks the type of an output"
                 return VerificationSummary(NotCompared(why), None)
             feed, remarks = _feed(request, result, session)
-            made = session.run(session.feed(feed))
+            arrays = session.run(session.feed(feed))
         except (UnavailableError, UsageError, InputError):
             raise
         except DldError as error:
@@ -213,7 +213,7 @@ def _compared(
                 f"the result cannot be used: {error.message}",
                 where=error.where, hint=error.hint, details=error.details,
             ) from error  # fmt: skip
-        values = dict(zip(session.outputs, made, strict=True))
+        values = dict(zip(session.outputs, arrays, strict=True))
         present = {**feed, **{name: values[name] for name in inner}}
         computed: dict[str, Any] = {}
         for part in stages:

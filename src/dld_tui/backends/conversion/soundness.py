@@ -224,7 +224,7 @@ def errors_of(
     Inference is left out for very many nodes that ONNX Runtime takes: it would find no more.
     """
     faults, is_taken = _runtime_faults(document) if is_for_runtime else ([], False)
-    told = [*faults]
+    reported = [*faults]
     if is_taken and has_many_nodes(document):
         document.forget_types()  # those of before a conversion may be other ones
     else:
@@ -235,9 +235,9 @@ def errors_of(
         document.forget_types()
         with contextlib.suppress(KeyError):
             store_types(document, inference.model)
-        told = [*complaints_of(inference), *broken_demands(document), *faults]
+        reported = [*complaints_of(inference), *broken_demands(document), *faults]
     # Errors of rules count even where ONNX Runtime takes them: other readers do not.
-    found = joined(findings_of(document, told), None, check(document))
+    found = joined(findings_of(document, reported), None, check(document))
     return _errors(found), _errors(findings_of(document, faults))
 
 

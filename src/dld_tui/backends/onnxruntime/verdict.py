@@ -331,8 +331,8 @@ class _Asking:
             excess = self._forecast.beyond(self._trial)
             if excess is not None:
                 node = "" if excess.node is None else f"node {excess.node.name}: "
-                told = self._labels.located(f"not tried: {node}{excess.text}", None)
-                return _End(ended=told.message, rule=LIMIT, is_complete=bool(node))
+                located = self._labels.located(f"not tried: {node}{excess.text}", None)
+                return _End(ended=located.message, rule=LIMIT, is_complete=bool(node))
         limit_s = max(min(limit_s, self._trial.seconds, self._end - time.monotonic()), 0.1)
         memory = trial_limits(self._view.stat().st_size, 0).memory + _MAPPED * self._weight_bytes
         question = partial(_answer, path, settings_to_load(self._weight_bytes), rule == RUN)
@@ -471,13 +471,13 @@ class _Asking:
 
 def finding_of(fault: Fault, labels: Labels, place: tuple[Place, int] | None) -> ToolFinding:
     """Return what to tell of a fault."""
-    runtime, told = f"ONNX Runtime {version()}", find_fault(fault.text)
+    runtime, fault_text = f"ONNX Runtime {version()}", find_fault(fault.text)
     if fault.doing == "run":
         level = "error" if fault.is_certain else "warning"
         how = "whatever the inputs" if fault.is_certain else f"with {', '.join(fault.inputs)}"
-        text = f"{runtime} cannot run it {how}: {told}"
+        text = f"{runtime} cannot run it {how}: {fault_text}"
         return ToolFinding(level, RUN, labels.located(text, place))
-    located = labels.located(f"{runtime} refuses it: {told}", place)
+    located = labels.located(f"{runtime} refuses it: {fault_text}", place)
     if fault.kind == "NotImplemented":
         return ToolFinding("warning", KERNEL, located)
     return ToolFinding("error", LOAD, located)

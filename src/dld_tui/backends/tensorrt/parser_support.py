@@ -88,7 +88,7 @@ def _part(model: onnx.ModelProto, numbers: Sequence[int]) -> onnx.ModelProto:
         return model
     nodes = [graph.node[number] for number in numbers]
     kinds = {text_of(info.name): info for info in (*graph.input, *graph.value_info, *graph.output)}
-    made = {text_of(name) for node in nodes for name in node.output if name}
+    produced = {text_of(name) for node in nodes for name in node.output if name}
     used = names_used(nodes)
     stored = {text_of(tensor.name) for tensor in graph.initializer}
     rest = [node for at, node in enumerate(graph.node) if at not in set(numbers)]
@@ -97,8 +97,8 @@ def _part(model: onnx.ModelProto, numbers: Sequence[int]) -> onnx.ModelProto:
     part.graph.node.extend(nodes)
     part.graph.initializer.extend(t for t in graph.initializer if text_of(t.name) in used)
     part.graph.input.extend(
-        kinds[name] for name in sorted(used - made - stored) if name in kinds
+        kinds[name] for name in sorted(used - produced - stored) if name in kinds
     )  # fmt: skip
-    part.graph.output.extend(kinds[name] for name in sorted(made & wanted) if name in kinds)
-    part.graph.value_info.extend(kinds[name] for name in sorted(made - wanted) if name in kinds)
+    part.graph.output.extend(kinds[name] for name in sorted(produced & wanted) if name in kinds)
+    part.graph.value_info.extend(kinds[name] for name in sorted(produced - wanted) if name in kinds)
     return part

@@ -74,11 +74,11 @@ async def answer(
     newest = ""
 
     async def report() -> None:
-        told = ""
+        last_reported = ""
         while True:
-            if newest != told:
-                told = newest
-                await tell(told)
+            if newest != last_reported:
+                last_reported = newest
+                await tell(last_reported)
             await anyio.sleep(_PROGRESS_S)
 
     async def listen(errors: IO[bytes]) -> None:

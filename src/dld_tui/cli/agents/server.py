@@ -192,9 +192,9 @@ class Agents:
             "command": ["dld", *words],
         }
         lines = [str(line) for line in said.document.get("lines") or () if line][:MOST_ROWS]
-        told = [tool.in_own_words(clip(visible(line), _ERROR), kind) for line in lines]
+        texts = [tool.in_own_words(clip(visible(line), _ERROR), kind) for line in lines]
         text = "\n".join([
-            *(told or [json.dumps(content, ensure_ascii=False)]),
+            *(texts or [json.dumps(content, ensure_ascii=False)]),
             f"Whole result: {whole.uri}",
             *(f"Written: {visible(path)}" for path in files),
         ])  # fmt: skip

@@ -117,17 +117,17 @@ def _callback(
         )  # fmt: skip
     else:
         counts = compare_versions(request, run_job, _parsed(base_set), _parsed(new_set), target)
-    begin, made = time.monotonic(), 0
+    begin, pairs = time.monotonic(), 0
 
     def event(counted: tuple[int, int]) -> Progress:
-        nonlocal made
-        made = counted[0]
+        nonlocal pairs
+        pairs = counted[0]
         return Progress(*counted, "pairs", "Measuring in turns")
 
     try:
         result = _reported(events_of(counts, event))
     except (CancelledError, KeyboardInterrupt):
-        after = f"{fmt.plural(made, 'pair')} of runs, {fmt.duration(time.monotonic() - begin)}"
+        after = f"{fmt.plural(pairs, 'pair')} of runs, {fmt.duration(time.monotonic() - begin)}"
         raise CancelledError(f"cancelled: gate after {after}; no verdict") from None
     if as_json:
         write_json(_document(result))

@@ -189,9 +189,9 @@ def _every(
     """Return what ONNX Runtime says of a document that was opened from a file, and all findings."""
     if crowded := [finding for finding in check_size(document) if finding is not None]:
         return RuntimeAnswer(False, reason="the model has too many parts"), crowded
-    told = inference_findings(document, model)
+    of_inference = inference_findings(document, model)
     answer, refused = _asked(document, model, run, limit_s)
-    return answer, joined([*told, *refused], answer, _checked(document, speed))
+    return answer, joined([*of_inference, *refused], answer, _checked(document, speed))
 
 
 def _asked(

@@ -246,5 +246,5 @@ def _draw_plan(kind: str, asked: Request) -> tuple[Picture, int]:
         content.noun = "layer"
     else:
         content = plan_content(plan, asked.colour, drawn)
-    made = picture_of(content, kind, asked.look, scale=asked.scale, in_ascii=asked.ascii)
-    return made, count
+    picture = picture_of(content, kind, asked.look, scale=asked.scale, in_ascii=asked.ascii)
+    return picture, count

@@ -362,9 +362,9 @@ class Tolerances:
         """
         for name in self.by_name:
             if name not in compared:
-                near = get_close_matches(name, compared, 1)
-                if near:
-                    hint = f"Did you mean {visible(near[0])!r}?"
+                matches = get_close_matches(name, compared, 1)
+                if matches:
+                    hint = f"Did you mean {visible(matches[0])!r}?"
                 raise UsageError(
                     f"a tolerance names the unknown output {visible(name)!r}", hint=hint
                 )

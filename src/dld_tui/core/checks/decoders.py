@@ -273,7 +273,8 @@ def _mixture_kernel(node: Node) -> Iterator[Finding]:
     if node.domain != "com.microsoft" or scope.producer(name) is None or name in scope.outputs:
         return
     before = reached(  # what runs before it, and itself
-        [node], lambda user: [made for value in user.inputs if (made := scope.producer(value))]
+        [node],
+        lambda user: [producer for value in user.inputs if (producer := scope.producer(value))],
     )
     if all(user in before for user in scope.consumers(name)):
         text = (

@@ -297,7 +297,7 @@ def complaints_of(inference: Inference) -> list[ToolFinding]:
     ]
 
 
-def without_repeats(told: list[Finding], known: list[Finding]) -> list[Finding]:
+def without_repeats(of_tools: list[Finding], known: list[Finding]) -> list[Finding]:
     """Leave out what tools say of a node that is known already.
 
     That is what they say by the same rule, and why ONNX Runtime refuses what has another error.
@@ -305,7 +305,7 @@ def without_repeats(told: list[Finding], known: list[Finding]) -> list[Finding]:
     rules = {(finding.rule, id(finding.node)) for finding in known if finding.node is not None}
     wrong = {
         id(finding.node)
-        for finding in (*known, *told)
+        for finding in (*known, *of_tools)
         if finding.level == "error" and finding.rule not in (LOAD, RUN)
     }
 
@@ -314,20 +314,20 @@ def without_repeats(told: list[Finding], known: list[Finding]) -> list[Finding]:
             return finding.node is None or id(finding.node) in wrong
         return (finding.rule, id(finding.node)) in rules
 
-    return [finding for finding in told if not is_known(finding)]
+    return [finding for finding in of_tools if not is_known(finding)]
 
 
 def joined(
-    told: list[Finding], answer: RuntimeAnswer | None, known: list[Finding]
+    of_tools: list[Finding], answer: RuntimeAnswer | None, known: list[Finding]
 ) -> list[Finding]:
     """Return all findings on a model.
 
     Args:
-        told: Those of tools.
+        of_tools: Those of tools.
         answer: Of ONNX Runtime.
         known: Those of rules.
     """
-    return by_severity(settled([*known, *without_repeats(told, known)], answer))
+    return by_severity(settled([*known, *without_repeats(of_tools, known)], answer))
 
 
 def settled(findings: Iterable[Finding], answer: RuntimeAnswer | None) -> list[Finding]:

@@ -203,9 +203,9 @@ def judge(requirement: Requirement, figures: Figures) -> Judged:
     low_at, high_at = median_ranks(count, _LEVEL)
     low, high = ordered[low_at], ordered[high_at]
     value = low if is_exact else median(ordered)
-    held = [_HELD[requirement.relation](float(end), requirement.limit) for end in (low, high)]
+    holds = [_HELD[requirement.relation](float(end), requirement.limit) for end in (low, high)]
     if is_exact or count >= LOOKS[0]:
-        outcome = Outcome.PASS if all(held) else Outcome.UNDECIDED if any(held) else Outcome.FAIL
+        outcome = Outcome.PASS if all(holds) else Outcome.UNDECIDED if any(holds) else Outcome.FAIL
     shown = text(value) if is_exact else f"{text(value)} ({text(low)} to {text(high)})"
     if math.isinf(value):  # outputs that are the same have no noise, and JSON has no infinity
         return Judged(requirement.text, outcome, name, runs=count, shown="the same outputs")

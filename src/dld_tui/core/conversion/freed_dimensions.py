@@ -462,8 +462,8 @@ class _Walk:
 
     def _inferred(self, node: onnx.NodeProto, number: int) -> list[Followed]:
         """Return the outputs; inputs that hold an old size are repeated where that helps."""
-        before, told = self._made(node, new=False)
-        if told or not before:
+        before, problem = self._made(node, new=False)
+        if problem or not before:
             return []
         after, problem = self._made(node, new=True)
         if problem and self._spread(node):
@@ -525,8 +525,8 @@ class _Walk:
         before, _ = self._made(node, new=False)
         if not before or not before[0].is_known:
             return None
-        made, problem = self._made(node, new=True)
-        after = made[0] if made and made[0].is_known and not problem else None
+        results, problem = self._made(node, new=True)
+        after = results[0] if results and results[0].is_known and not problem else None
         old = before[0]
         target = self.known.get(node.input[1]) if len(node.input) > 1 else None
         is_computed = target is not None and target.differs

@@ -404,12 +404,12 @@ class _Attempt:
                 nodes.append(node)
                 continue
             try:
-                made = self._node(node, values, before)
+                converted = self._node(node, values, before)
             except UnwritableError as error:
                 refused.append(_Refusal(place, index, node, str(error), before))
                 continue
-            is_changed |= made != [node]
-            nodes += made
+            is_changed |= converted != [node]
+            nodes += converted
         if is_changed and not refused:
             set_items(body.node, nodes)
         return refused
@@ -421,20 +421,20 @@ class _Attempt:
             return [node]
         moved = onnx.NodeProto()
         moved.CopyFrom(node)
-        made = _moved(moved, values, before, self._version)
-        own = next((one for one in made if one is moved), None)
+        converted = _moved(moved, values, before, self._version)
+        own = next((one for one in converted if one is moved), None)
         if own is None:
             self.removed[text_of(node.op_type)] += 1
         elif own != node:
             self.changed[text_of(own.op_type)] += 1
-        for one in made:
+        for one in converted:
             if one is not moved:
                 self.added[text_of(one.op_type)] += 1
                 if not one.name:
                     one.name = self._names.new(text_of(one.op_type))
                 if node.domain:
                     one.domain = node.domain
-        return made
+        return converted
 
     def reason(self, origins: Mapping[str, _Origin]) -> str:
         """Return why the first node does not come through, and which it is."""

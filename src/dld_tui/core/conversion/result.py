@@ -633,12 +633,12 @@ _LISTED_LINES = 5
 def report_notes(result: ConversionResult) -> list[Note]:
     """Return what a conversion did, the most important first. Fit for a terminal."""
     lines = [f"NOT VALID: {visible(result.unsound)}"] if result.unsound else []
-    made = made_notes(result)
+    notes = made_notes(result)
     if isinstance(result, VerifiedResult):
         lines += values_lines(result.values)
         lines += _latency_lines(result.latency_ms)
     lines += summary_lines(result.before, result.after)
-    return [*made, *plain_notes([*lines, *noted_lines(result)])]
+    return [*notes, *plain_notes([*lines, *noted_lines(result)])]
 
 
 def made_notes(result: ConversionResult) -> list[Note]:

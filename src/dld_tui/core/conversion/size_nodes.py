@@ -66,16 +66,16 @@ class SizeNodes:
                 " is not the size of an input"
             )
         (names, factor), *_ = size.terms.items()
-        made = ""
+        product = ""
         for one in names:
             source, axis = self.sources[one]
-            other = self.size_of(source, axis, factor if not made else 1, 1)
-            if made:
+            other = self.size_of(source, axis, factor if not product else 1, 1)
+            if product:
                 both = self.name(f"{source}_size")
-                self.add("Mul", [made, other], [both])
+                self.add("Mul", [product, other], [both])
                 other = both
-            made = other
-        return made
+            product = other
+        return product
 
     def size_of(self, name: str, axis: int, times: int, over: int) -> str:
         """Return a value with one element: a size, times a whole number, over another."""
@@ -85,9 +85,9 @@ class SizeNodes:
         common = math.gcd(times, over)
         for op_type, factor in (("Mul", times // common), ("Div", over // common)):
             if factor != 1:
-                made = self.name(f"{name}_size")
-                self.add(op_type, [size, self.constant(np.array([factor], np.int64))], [made])
-                size = made
+                scaled = self.name(f"{name}_size")
+                self.add(op_type, [size, self.constant(np.array([factor], np.int64))], [scaled])
+                size = scaled
         return size
 
     def joined(self, entries: Sequence[int], pieces: Mapping[int, str], source: str) -> str:

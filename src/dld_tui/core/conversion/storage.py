@@ -228,9 +228,9 @@ def _weights(document: Document) -> Iterator[tuple[Scope, str, Tensor]]:
         yield scope, tensor.name, tensor
     for scope in document.scopes():
         for node in scope.nodes_of_type("Constant"):
-            held = _constant_tensor(node)
-            if held is not None:
-                yield scope, node.outputs[0], held
+            constant = _constant_tensor(node)
+            if constant is not None:
+                yield scope, node.outputs[0], constant
 
 
 def _constant_tensor(node: Node) -> Tensor | None:

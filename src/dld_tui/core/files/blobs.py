@@ -440,19 +440,19 @@ def stream(descriptor: int, pieces: Sequence[bytes | Blob], count: ByteCount) ->
     """
     count.add(0)
     buffer: list[bytes] = []
-    held = 0
+    buffered = 0
     for piece in _segments(pieces):
         if isinstance(piece, Blob) and piece.length >= _KERNEL_COPY:
             _write(descriptor, b"".join(buffer), count)
-            buffer, held = [], 0
+            buffer, buffered = [], 0
             _copy(descriptor, piece, count)
             continue
         data = piece if isinstance(piece, bytes) else piece.read()
         buffer.append(data)
-        held += len(data)
-        if held >= _BUFFER:
+        buffered += len(data)
+        if buffered >= _BUFFER:
             _write(descriptor, b"".join(buffer), count)
-            buffer, held = [], 0
+            buffer, buffered = [], 0
     _write(descriptor, b"".join(buffer), count)
     if os.lseek(descriptor, 0, os.SEEK_CUR) > os.fstat(descriptor).st_size:
         os.ftruncate(descriptor, os.lseek(descriptor, 0, os.SEEK_CUR))  # it ends with a hole

@@ -69,13 +69,13 @@ def _content(report: Report) -> tuple[list[_Line], list[_Bar]]:
     decoders = generation_of(report)
     ms = decoders[0].first_token_ms if decoders else latency.median if latency else None
     figure = f"{fmt.three_digits(ms)} ms"
-    told = [took.removeprefix(name).strip().removeprefix(figure).strip(), *others]
+    texts = [took.removeprefix(name).strip().removeprefix(figure).strip(), *others]
     lines = [
         _Line(32, 54, 24, "#ffffff", clip(name, 44), is_bold=True),
         _Line(32, 124, 56, _ACCENTS[0], figure, is_bold=True),
     ]
     bars = []
-    for row, text in enumerate(told[:3]):
+    for row, text in enumerate(texts[:3]):
         lines.append(_Line(32, 160 + 22 * row, 15, "#d0d0d0", clip(text, 72)))
     for row, group in enumerate(types_of(report)[:_TYPES]):
         y = 236 + 24 * row

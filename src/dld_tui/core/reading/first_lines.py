@@ -65,7 +65,7 @@ def first_lines(report: Report) -> list[Line]:
     lines = [Line("", headline(report)), Line("", _setting(report))]
     lines += [Line("!", " ".join(sentences)) for sentences in doubts(report)]
     steps = [step for step in next_steps(report) if step.changes or step.settings]
-    told = {
+    texts = {
         "Time": _time(report),
         "Slowest": "" if are_launches(report.layers) else _slowest(report.layers),
         "Limit": roofline_text(report.layers),
@@ -73,7 +73,7 @@ def first_lines(report: Report) -> list[Line]:
         "Memory": _memory(report),
         "Report": visible(str(report.path)),
     }
-    return lines + [Line(label, text) for label, text in told.items() if text]
+    return lines + [Line(label, text) for label, text in texts.items() if text]
 
 
 def title(report: Report) -> str:

@@ -90,21 +90,21 @@ def picture_of_scope(
     if drawing.folded is None and whole and drawing.kind != "text":
         if len(scope.nodes) <= _TOO_MANY:
             try:
-                made = picture(drawing)
+                result = picture(drawing)
             except UsageError as error:  # PNG and JPEG only
                 why = error.message
             else:
-                if not made.is_oversized:
-                    return made
-                why = _oversized(made)
+                if not result.is_oversized:
+                    return result
+                why = _oversized(result)
         else:
             why = f"{len(scope.nodes):,} nodes are more than a picture can show"
         tell(f"{why}: repeated blocks are folded ({unfolded} draws everything)")
         drawing = replace(drawing, folded=True)
-    made = picture(drawing)
-    if made.is_oversized:
-        tell(_oversized(made))
-    return made
+    result = picture(drawing)
+    if result.is_oversized:
+        tell(_oversized(result))
+    return result
 
 
 def _oversized(picture: Picture) -> str:

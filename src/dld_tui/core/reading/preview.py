@@ -172,8 +172,8 @@ def _precisions(document: Document) -> str:
     shares = fmt.whole_percents([sizes[name] for name in names], total)
     if shares[0] == "100":
         return f", {names[0]}"
-    told = zip(names, shares, strict=True)
-    return "".join(f", {name} {share} %" for name, share in told if share.isdigit())
+    pairs = zip(names, shares, strict=True)
+    return "".join(f", {name} {share} %" for name, share in pairs if share.isdigit())
 
 
 def _parts(document: Document) -> list[tuple[str, str, float]]:

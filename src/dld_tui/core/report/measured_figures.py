@@ -247,18 +247,18 @@ def _repeats(value: JSON) -> str:
     known = [joules for joules in map(figure_of, repeats) if joules]
     if len(known) < 2:
         return ""
-    apart = 100 * (max(known) - min(known)) / (sum(known) / len(known))
-    return f"; {len(known)} repeats within {fmt.percent(apart)} %"
+    spread = 100 * (max(known) - min(known)) / (sum(known) / len(known))
+    return f"; {len(known)} repeats within {fmt.percent(spread)} %"
 
 
 def _board_figures(environment: Mapping[str, JSON]) -> Iterator[MeasuredFigure]:
     """Yield the power mode of a Jetson, without which its figures say little."""
     mode, slowed = (environment.get(f"jetson_{name}") for name in ("power_mode", "throttling"))
     if isinstance(mode, str) and mode:
-        held = ", clocks held at its highest" if environment.get("jetson_clocks_locked") else ""
+        locked = ", clocks held at its highest" if environment.get("jetson_clocks_locked") else ""
         is_slowed = isinstance(slowed, str) and slowed != "none"
         slower = f", slowed down by {clip(visible(str(slowed)), _NAME)}" if is_slowed else ""
-        text = f"{clip(visible(mode), _NAME)}{held}{slower}"
+        text = f"{clip(visible(mode), _NAME)}{locked}{slower}"
         yield MeasuredFigure("power mode", text, is_doubtful=is_slowed)
 
 
@@ -278,16 +278,18 @@ def activations_peak(layers: Iterable[Layer]) -> ActivationsPeak | None:
     if not known:
         return None
     layer, most = max(known, key=lambda pair: pair[1].in_use_bytes or 0)
-    held = max(cost.arena_bytes or 0 for _, cost in known)
-    return ActivationsPeak(layer, round(most.in_use_bytes or 0), round(held) or None)
+    arena_bytes = max(cost.arena_bytes or 0 for _, cost in known)
+    return ActivationsPeak(layer, round(most.in_use_bytes or 0), round(arena_bytes) or None)
 
 
 def _memory_figures(report: Report) -> Iterator[MeasuredFigure]:
     peak = activations_peak(report.layers)
     if peak is not None:
         after = clip(visible(peak.layer.name), _NAME, keep="end")
-        held = peak.arena_bytes
-        arena = f"; ONNX Runtime holds {fmt.size(held)}, weights included" if held else ""
+        arena_bytes = peak.arena_bytes
+        arena = (
+            f"; ONNX Runtime holds {fmt.size(arena_bytes)}, weights included" if arena_bytes else ""
+        )
         text = f"{fmt.size(peak.in_use_bytes)} at the peak, after {after}{arena}"
         yield MeasuredFigure("activations", text)
     for key, name in _SIZES.items():

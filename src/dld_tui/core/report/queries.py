@@ -361,8 +361,8 @@ def _repeat(
             continue
         middle = start + (place + 0.5) * width
         after = bisect_left(times, middle)
-        near = [n for n in (after - 1, after) if 0 <= n < len(times)]
-        nearest = min(near, key=lambda n: abs(times[n] - middle), default=None)
+        adjacent = [n for n in (after - 1, after) if 0 <= n < len(times)]
+        nearest = min(adjacent, key=lambda n: abs(times[n] - middle), default=None)
         if nearest is not None and abs(times[nearest] - middle) <= counter.period_us:
             value = number_of(rows[nearest][1], "counter")
             series[place] = Bucket(0, value, value, value)

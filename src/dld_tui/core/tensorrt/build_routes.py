@@ -104,8 +104,12 @@ def parse_routes(expression: str, knobs: Knobs) -> dict[str, tuple[str, ...]]:
 def _check(name: str, values: Sequence[str], knobs: Knobs) -> None:
     knob = knobs.knobs.get(name)
     if knob is None:
-        near = [other for other in knobs.knobs if name.strip("-").lower() in other.lower()]
-        hint = f"There is {', '.join(map(visible, near[:5]))}" if near else "dld routes lists them"
+        matches = [other for other in knobs.knobs if name.strip("-").lower() in other.lower()]
+        hint = (
+            f"There is {', '.join(map(visible, matches[:5]))}"
+            if matches
+            else "dld routes lists them"
+        )
         raise UsageError(f"unknown knob {clip(visible(name), 60)}", hint=hint)
     if not values:
         raise UsageError(f"the knob {visible(name)} has no value")

@@ -338,17 +338,17 @@ def combinations(
     """
     setups = list(helped[:2])
 
-    def add(made: Setup, on: Setup) -> None:
-        if made.changes != on.changes and made.key not in {one.key for one in setups}:
-            setups.append(made)
+    def add(combined: Setup, on: Setup) -> None:
+        if combined.changes != on.changes and combined.key not in {one.key for one in setups}:
+            setups.append(combined)
 
     for setup in best[:2]:
         for most in (len(helped), 2, 1):
-            made = setup
+            combined = setup
             for one in helped[:most]:
-                if made.goes_with(one.changes[-1]):
-                    made = made.with_change(one.changes[-1])
-            add(made, setup)
+                if combined.goes_with(one.changes[-1]):
+                    combined = combined.with_change(one.changes[-1])
+            add(combined, setup)
     for one in helped:
         for setup in lost[:2] if one.changes[-1].saves_launches else ():
             add(setup.with_change(one.changes[-1]), setup)

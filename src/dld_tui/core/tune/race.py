@@ -78,9 +78,9 @@ class Race:
         figures = {reference: statistics.median(turns[at][1].ms for at in places)}
         for at, (name, run) in enumerate(turns):
             if name != reference:
-                near = [*[one for one in places if one < at][-1:],
+                adjacent = [*[one for one in places if one < at][-1:],
                         *[one for one in places if one > at][:1]]  # fmt: skip
-                logs = [math.log(ratio(name, turns[one][1], run)) for one in near]
+                logs = [math.log(ratio(name, turns[one][1], run)) for one in adjacent]
                 figures[name] = figures[reference] * math.exp(statistics.fmean(logs))
         return figures
 

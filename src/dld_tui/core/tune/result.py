@@ -206,7 +206,7 @@ def candidates(
     setups: Mapping[str, Setup],
     races: Sequence[Race],
     problems: Mapping[str, Exclusion],
-    near: Mapping[str, Closeness],
+    closeness: Mapping[str, Closeness],
     best: str,
     confirmations: Mapping[str, GateRow] | None = None,
 ) -> tuple[Candidate, ...]:
@@ -218,7 +218,7 @@ def candidates(
         setups: By key, the original model first.
         races: In order; the reference of each but the first ran in an earlier one.
         problems: Why setups are excluded, by key.
-        near: How close outputs are, by key.
+        closeness: Of outputs, by key.
         best: The key of the winner.
         confirmations: Those that won their races against the original model, by key, in order.
     """
@@ -245,7 +245,7 @@ def candidates(
                 state = CandidateState.NOT_CONFIRMED if is_faster else CandidateState.IN_RACE
         else:
             state = CandidateState.UNKNOWN
-        speedup, close = None if row is None else speedup_of(row), near.get(key, Closeness())
+        speedup, close = None if row is None else speedup_of(row), closeness.get(key, Closeness())
         found.append(
             Candidate(
                 key, setup.title,

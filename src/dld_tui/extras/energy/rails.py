@@ -36,10 +36,10 @@ def energy(samples: Sequence[Sample], window: Window) -> float | None:
     inside = [sample for sample in samples if begin <= sample[0] <= end]
     before = max((sample for sample in samples if sample[0] < begin), default=None)
     after = min((sample for sample in samples if sample[0] > end), default=None)
-    near = [sample for sample in (before, *inside, after) if sample is not None]
-    if not near or end <= begin:
+    bracketing = [sample for sample in (before, *inside, after) if sample is not None]
+    if not bracketing or end <= begin:
         return None
-    points = [(begin, _at(near, begin)), *inside, (end, _at(near, end))]
+    points = [(begin, _at(bracketing, begin)), *inside, (end, _at(bracketing, end))]
     return sum(
         (right - left) / 1e9 * (low + high) / 2 for (left, low), (right, high) in pairwise(points)
     )

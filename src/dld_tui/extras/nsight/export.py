@@ -280,10 +280,10 @@ def _passes(ranges: Sequence[_Range]) -> list[int]:
     names = Counter(ranges[index].name for index in outermost)
     name, count = max(names.items(), key=lambda item: item[1], default=("", 0))
     passes = [index for index in outermost if ranges[index].name == name]
-    apart = all(
+    are_disjoint = all(
         ranges[outer].end <= ranges[following].start for outer, following in pairwise(passes)
     )
-    return passes if count > 1 and apart else []
+    return passes if count > 1 and are_disjoint else []
 
 
 def _labels(places: Sequence[tuple[int | None, ...]], words: Sequence[str]) -> list[str]:

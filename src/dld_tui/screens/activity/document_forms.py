@@ -115,7 +115,7 @@ def _links(document: Document, values: Mapping[str, JSON]) -> Iterator[PickItem]
         with contextlib.closing(opened) as other:
             stored = other.main.named("initializer")
             inputs = _types(other, [name for name in other.main.inputs if name not in stored])
-            made = _types(other, other.main.outputs)
+            types = _types(other, other.main.outputs)
         try:
             first = propose_links(outputs, inputs)
         except EditError:
@@ -136,7 +136,7 @@ def _links(document: Document, values: Mapping[str, JSON]) -> Iterator[PickItem]
             # A link is of each model that has the input.
             offered.setdefault(f"{name}={into}", (name, into, pieces, []))[-1].append(path.name)
         outputs = {name: known for name, known in outputs.items() if name not in first.values()}
-        outputs |= made
+        outputs |= types
     for key, (name, into, pieces, models) in offered.items():
         where = f"  {visible(', '.join(models))}"
         yield PickItem(key, [*pieces, (where, "dim")], f"{visible(name)} {visible(into)}")

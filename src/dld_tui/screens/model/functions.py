@@ -181,9 +181,9 @@ def custom_dialog(
         if texts[1] != offered[0]:
             more["inputs"] = [_read_name(text) for text in split_list(texts[1])]
         if texts[2] != offered[1]:
-            made = dict(map(_name_and_type, split_list(texts[2])))
-            more["outputs"] = [*made]
-            more["types"] = {name: known for name, known in made.items() if known}
+            output_types = dict(map(_name_and_type, split_list(texts[2])))
+            more["outputs"] = [*output_types]
+            more["types"] = {name: known for name, known in output_types.items() if known}
         if texts[3].strip():
             more["attributes"] = attribute_values(texts[3])
         edit(

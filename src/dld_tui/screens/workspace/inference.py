@@ -181,15 +181,15 @@ class Inference(Controller):
     async def _ask_runtime(self, path: Path, version: int) -> None:
         """Ask ONNX Runtime whether it loads the model."""
         try:
-            answer, told = await on_thread(
+            answer, of_tools = await on_thread(
                 ask_runtime, self.document, path, lambda: not self._is_current(version)
             )
         except CancelledError:
             return
         except DldError as error:
-            answer, told = RuntimeAnswer(False, reason=visible(error.message)), []
+            answer, of_tools = RuntimeAnswer(False, reason=visible(error.message)), []
         if self.page.is_attached and self._is_current(version):
-            findings = findings_of(self.document, told)
+            findings = findings_of(self.document, of_tools)
             if answer.reason:
                 text = f"ONNX Runtime was not asked, or gave no answer: {answer.reason}"
                 findings.append(Finding("info", LOAD, text))

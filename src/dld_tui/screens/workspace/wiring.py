@@ -542,8 +542,8 @@ def _values_before(node: Node) -> list[str]:
     """Return what the nodes right before a node make, the nearest first."""
     nodes = node.scope.nodes
     at = node.scope.index_of(node)
-    near = nodes[max(0, at - _NEAR) : at][::-1]
-    return [name for other in near for name in other.outputs if name]
+    preceding = nodes[max(0, at - _NEAR) : at][::-1]
+    return [name for other in preceding for name in other.outputs if name]
 
 
 def _nodes_after(node: Node) -> Sequence[Node]:

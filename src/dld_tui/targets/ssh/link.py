@@ -635,8 +635,8 @@ class Client(asyncssh.SSHClient):
         if self._hop.keys_only and self._hop.auth != "agent":
             wanted = await in_thread(public_data, self._hop.keys)
             pairs = [pair for pair in pairs if pair.public_data in wanted.values()]
-            held = {pair.public_data for pair in pairs}
-            self._offer(*(path for path, public in wanted.items() if public in held))
+            in_agent = {pair.public_data for pair in pairs}
+            self._offer(*(path for path, public in wanted.items() if public in in_agent))
         elif pairs:
             self.tried.append(f"{fmt.plural(len(pairs), 'key')} of the agent")
         elif self._hop.auth == "agent":

@@ -128,8 +128,10 @@ class Picture:
 
     def nearest(self, column: int, row: int) -> int | None:
         """Return the spot that is nearest to a cell; None where there is none."""
-        near = [(abs(x - column) + 2 * abs(y - row), at) for at, (x, y) in enumerate(self.places)]
-        return min(near)[1] if near else None
+        distances = [
+            (abs(x - column) + 2 * abs(y - row), at) for at, (x, y) in enumerate(self.places)
+        ]
+        return min(distances)[1] if distances else None
 
 
 def _over(line: Line, cells: dict[int, str], style: str, *, blank: bool = True) -> Line:
@@ -278,14 +280,14 @@ def _add(
             x_range[0] + (at + 0.5) / (2 * columns) * (x_range[1] - x_range[0])
             for at in range(2 * columns)
         ]
-        held = [points[max(bisect_right(xs, at) - 1, 0)][1] for at in halves]
+        heights = [points[max(bisect_right(xs, at) - 1, 0)][1] for at in halves]
         if marks.kind == "bars":
-            known = [(x, y) for x, y in zip(halves, held, strict=True) if y > y_range[0]]
+            known = [(x, y) for x, y in zip(halves, heights, strict=True) if y > y_range[0]]
             if known:
                 plotted.plot(*map(list, zip(*known, strict=True)), marker="#" if plain else "hd",
                           color=colour, fillx=True)  # fmt: skip
         else:
-            plotted.plot(halves, held, marker="." if plain else "braille", color=colour)
+            plotted.plot(halves, heights, marker="." if plain else "braille", color=colour)
 
 
 def _text(line: Line) -> str:

@@ -176,9 +176,9 @@ def distribution_plot(
         return "Too few different latencies for a distribution."
     above = f"  {shape.above:,} above" if shape.above else ""
     summary = latency or summarise(values)
-    told = [] if summary is None else summary.supported_percentiles
-    rules = [(at, "accent") for _, at in told if at <= shape.high]
-    figures = "  ".join(f"{name} {at:,.{digits(at)}f}" for name, at in told)
+    percentiles = [] if summary is None else summary.supported_percentiles
+    rules = [(at, "accent") for _, at in percentiles if at <= shape.high]
+    figures = "  ".join(f"{name} {at:,.{digits(at)}f}" for name, at in percentiles)
     caption: Line = [(f" {glyphs.current().separator} ", "accent"), (f"{figures} ms{above}", "")]
     axis = Axis("ms", lambda ms: f"{ms:,.{digits(shape.high)}f}")
     counts = Axis(least=0.0, whole=True)

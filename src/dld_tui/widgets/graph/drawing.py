@@ -168,12 +168,12 @@ def line_styles(layout: Layout) -> dict[int, str]:
         for left, right, net in spans:
             if net in styles:
                 continue
-            near = {
+            nearby_styles = {
                 styles[other]
                 for first, last, other in compared
                 if other in styles and first <= right + _NEAR and last >= left - _NEAR
             }
-            free = [style for style in LINES if style not in near] or LINES
+            free = [style for style in LINES if style not in nearby_styles] or LINES
             styles[net] = free[net % len(free)]
     styles |= {line.net: LINES[line.net % len(LINES)] for line in layout.moved.lines}
     return styles

@@ -184,7 +184,7 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self.lines = source
         target = 0
         if keep:
-            line = self.find_key(old_key, near=old_cursor) if old_key is not None else None
+            line = self.find_key(old_key, guess=old_cursor) if old_key is not None else None
             target = min(old_cursor, len(source) - 1) if line is None else line
         if self.tail and self._at_end:
             target = len(source) - 1
@@ -201,11 +201,11 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         """Return the key of the cursor's row, or None when there are no rows."""
         return self.lines.key(self.cursor) if 0 <= self.cursor < len(self.lines) else None
 
-    def find_key(self, key: Hashable, near: int = 0) -> int | None:
-        """Return the index of a key, or None; `near` is looked at first."""
+    def find_key(self, key: Hashable, guess: int = 0) -> int | None:
+        """Return the index of a key, or None; `guess` is looked at first."""
         count = len(self.lines)
-        if 0 <= near < count and self.lines.key(near) == key:
-            return near
+        if 0 <= guess < count and self.lines.key(guess) == key:
+            return guess
         index_of = getattr(self.lines, "index_of", None)
         if index_of is not None:
             line: int | None = index_of(key)
@@ -215,7 +215,7 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
 
     def go_to_key(self, key: Hashable) -> bool:
         """Move the cursor to a key; returns False when no row has it."""
-        index = self.find_key(key, near=self.cursor)
+        index = self.find_key(key, guess=self.cursor)
         if index is not None:
             self.cursor = index
         return index is not None

@@ -91,7 +91,7 @@ class ParametersList(LineView):
         before, old_key = self.lines, self.key_at_cursor()
         old_top, old_cursor = self.scroll_offset.y, self.cursor
         self.lines = source = ParameterLines(rows)
-        line = self.find_key(old_key, near=old_cursor) if keep and old_key is not None else None
+        line = self.find_key(old_key, guess=old_cursor) if keep and old_key is not None else None
         target = old_cursor if keep and line is None else line or 0
         self._strips.clear()
         self._resize_virtual()

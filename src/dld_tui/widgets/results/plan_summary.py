@@ -378,8 +378,8 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
             (f" {text:>4} %  ", ""),
             (name, ""),
         ])  # fmt: skip
-    if told := limits_text(known, plan.total_ms or 0.0):
-        lines.insert(2, [(clip(f"of the time {told}", width), "")])
+    if limits := limits_text(known, plan.total_ms or 0.0):
+        lines.insert(2, [(clip(f"of the time {limits}", width), "")])
     return [*lines, *rows]
 
 

@@ -47,16 +47,16 @@ def _latency_lines(comparison: Comparison, width: int) -> list[Line]:
     """Return the latencies as bars on one axis, with the intervals of their differences."""
     row, plain = comparison.end_to_end, glyphs.current().name == "ascii"
     estimates = [time_of(cell) for cell in row.cells]
-    told = [
+    texts = [
         "" if index == comparison.base else _difference_text(cell)
         for index, cell in enumerate(row.cells)
     ]
-    room = width - max(map(cell_width, told)) - _FIGURE
+    room = width - max(map(cell_width, texts)) - _FIGURE
     axis = Axis.of(estimates, row.cells[comparison.base].time_ms or 0.0)
     cells = min(max(room, 12), 60) if any(estimates) and room >= 12 else 0
     labels = axis.labels(cells, lambda value: f"{value:,.4g}", 0.0) if cells else ""
     lines: list[Line] = [[(fit(row.key, _FIGURE), "strong"), (labels, "dim")]]
-    for index, (cell, estimate, text) in enumerate(zip(row.cells, estimates, told, strict=True)):
+    for index, (cell, estimate, text) in enumerate(zip(row.cells, estimates, texts, strict=True)):
         style = delta_style(cell) if cell.noise is False else "dim"
         lines.append([
             (f"{label(index)} ", "accent strong"),

@@ -173,8 +173,8 @@ def environment_lines(
     problem = f"{model_problem}; figures are kept, links may be wrong"
     changed = [problem] if model_problem is not None else []
     spoken = [*changed, *(text for sentences in doubts(report) for text in sentences)]
-    told = advice_lines([*(Note(NoteKind.WARNING, text) for text in spoken), *notes], width)
-    lines: list[Line] = [[("Notes", "strong")], *told, []] if told else []
+    advice = advice_lines([*(Note(NoteKind.WARNING, text) for text in spoken), *notes], width)
+    lines: list[Line] = [[("Notes", "strong")], *advice, []] if advice else []
     rest = {key: value for key, value in report.environment.items() if not _is_device(key)}
     figures = (
         (figure.name, figure.text, figure.is_doubtful) for figure in measured_figures(report)

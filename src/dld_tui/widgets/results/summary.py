@@ -71,9 +71,9 @@ _LOW = 13
 def figure_lines(report: Report, width: int) -> list[Line]:
     """Return the big figures, and beside them their distribution, spread and inputs."""
     latency = report.latency
-    made = generation_of(report)
-    if made:
-        blocks = decoder_blocks(made[0])
+    generation = generation_of(report)
+    if generation:
+        blocks = decoder_blocks(generation[0])
     elif report.properties.get(LAYERS_ONLY):
         blocks = [figure_block(report.measurement.total_ms, "sum of the layers", "")]
     elif latency is None:
@@ -82,10 +82,10 @@ def figure_lines(report: Report, width: int) -> list[Line]:
         rate = rate_text(latency) if latency.throughput else ""
         blocks = [figure_block(latency.median, median_title(latency), rate)]
     about: list[Line] = []
-    if made and made[0].repeats_ms:
-        first, rate = map(between, (made[0].first_tokens_ms, made[0].rates))
+    if generation and generation[0].repeats_ms:
+        first, rate = map(between, (generation[0].first_tokens_ms, generation[0].rates))
         about = [[(f"first token{first} ms  tokens/s{rate}", "")]]
-    if latency is not None and not made:
+    if latency is not None and not generation:
         about = [[("  ".join(spread(latency)), "")]] if latency.count > 1 else []
         about.append([(passes_text(report, latency.count), "dim")])
     if shapes := shapes_text(report):
@@ -95,7 +95,7 @@ def figure_lines(report: Report, width: int) -> list[Line]:
         blocks.append(block(about))
     elif about:
         below = [[piece for line in about for piece in (*line, ("  ", ""))]]
-    median = latency.median if latency is not None and not made else None
+    median = latency.median if latency is not None and not generation else None
     for cells in _HISTOGRAM:
         shape = distribution_block(report.latency_samples, median, cells, 2)
         if median is not None and shape.lines and _width([*blocks, shape]) <= width:

@@ -238,8 +238,8 @@ def _known_key(text: str) -> str | None:
     code, shifted, modifiers, kind, typed, end = match.groups(default="")
     if code == "27" and end == "~" and typed:  # as xterm's modifyOtherKeys has it
         code, typed, end = typed, "", "u"
-    held = max(int(modifiers or 1), 1) - 1
-    if kind == "3" or held > 255:
+    modifier_bits = max(int(modifiers or 1), 1) - 1
+    if kind == "3" or modifier_bits > 255:
         return None
     if end != "u":
         if f"{code or ('' if end == '~' else 1)}{end}" in FUNCTIONAL_KEYS:
@@ -251,21 +251,21 @@ def _known_key(text: str) -> str | None:
     if f"{number}u" not in FUNCTIONAL_KEYS:
         if not _is_character(number) or 0xE000 <= number < 0xF900:  # the protocol's own
             return None
-        if not typed and not held & ~(_SHIFT | _CAPS_LOCK | _NUM_LOCK):
-            typed = _typed_by(number, int(shifted or 0), held)
+        if not typed and not modifier_bits & ~(_SHIFT | _CAPS_LOCK | _NUM_LOCK):
+            typed = _typed_by(number, int(shifted or 0), modifier_bits)
     known = [part for part in typed.split(":") if part and _is_character(int(part))]
     return f"\x1b[{number};{modifiers};{':'.join(known)}u"
 
 
-def _typed_by(number: int, shifted: int, held: int) -> str:
+def _typed_by(number: int, shifted: int, modifier_bits: int) -> str:
     """Return the code of what a key types; empty if only the layout of the keyboard tells."""
     character = chr(number)
-    if held & _SHIFT and _is_character(shifted):
+    if modifier_bits & _SHIFT and _is_character(shifted):
         return str(shifted)
     if len(character.upper()) == 1 and character.upper() != character:
-        is_upper = bool(held & _SHIFT) != bool(held & _CAPS_LOCK)
+        is_upper = bool(modifier_bits & _SHIFT) != bool(modifier_bits & _CAPS_LOCK)
         return str(ord(character.upper() if is_upper else character))
-    return "" if held & _SHIFT and character != " " else str(number)
+    return "" if modifier_bits & _SHIFT and character != " " else str(number)
 
 
 def _is_character(number: int) -> bool:

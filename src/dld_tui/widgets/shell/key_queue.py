@@ -261,17 +261,19 @@ class KeyQueue:
     def _awaited_since(self, screen: Screen[Any]) -> float:
         """Return since when work goes on that a key must know the result of; 0 for none."""
         focused = screen.focused
-        near: Sequence[object] = focused.ancestors_with_self if focused is not None else (screen,)
+        ancestors: Sequence[object] = (
+            focused.ancestors_with_self if focused is not None else (screen,)
+        )
         begins = [
             _busy_since(worker)
             for worker in self._app.workers._workers
-            if self._is_answer(worker, near)
+            if self._is_answer(worker, ancestors)
         ]
         if begins:
             return min(begins)
         if isinstance(screen, Page) and screen.is_opening:
             return screen.made_at
-        if any(getattr(node, "is_behind", False) for node in near):
+        if any(getattr(node, "is_behind", False) for node in ancestors):
             self._behind_since = self._behind_since or monotonic()
             if monotonic() - self._behind_since < _PATIENCE_S:
                 return self._behind_since
@@ -279,21 +281,21 @@ class KeyQueue:
             self._behind_since = 0.0
         return 0.0
 
-    def _is_answer(self, worker: Worker[Any], near: Sequence[object]) -> bool:
+    def _is_answer(self, worker: Worker[Any], ancestors: Sequence[object]) -> bool:
         keys = GROUPS.get(worker.group, Keys.WAIT_NEARBY)
         if worker.is_finished or keys is Keys.GO_ON:
             return False
         if isinstance(worker._work, RestOfTask) and worker._work.is_asking:
             return False
         node, stack = worker.node, self._app.screen_stack
-        is_here = node is self._app or node in stack or node in near
+        is_here = node is self._app or node in stack or node in ancestors
         if keys is Keys.WAIT:
             return is_here
         if monotonic() - _busy_since(worker) > _PATIENCE_S:
             return False
         if keys is Keys.WAIT_SHORTLY:
             return is_here or node.screen in stack
-        return node in near
+        return node in ancestors
 
 
 def _busy_since(worker: Worker[Any]) -> float:

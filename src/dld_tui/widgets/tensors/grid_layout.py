@@ -327,12 +327,12 @@ class CellBlocks:
         lines = self._lines(first, columns, across, rows, down)
         return [list(line) for line in zip(*lines, strict=True)]
 
-    def _lines(self, first: int, lines: int, apart: int, count: int, step: int) -> list[list[Any]]:
+    def _lines(self, first: int, lines: int, stride: int, count: int, step: int) -> list[list[Any]]:
         """Return `lines` runs of `count` elements, one read a run where that is not too much."""
         span = (count - 1) * step + 1
         found: list[list[Any]] = []
         for line in range(lines):
-            start = first + line * apart
+            start = first + line * stride
             if span <= _SPAN:
                 found.append(self.elements.read(start, span)[::step].tolist())
             else:

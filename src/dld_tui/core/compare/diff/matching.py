@@ -406,12 +406,12 @@ def match_beside(matches: Matches, *, weak: bool = False) -> None:
             queued.discard(index)
         if old.partners[index] >= 0 or not _find(matches, index, is_weak):
             continue
-        for near in neighbours(old, index):
-            if old.partners[near] < 0 and near not in queued:
-                queued.add(near)
-                queue.append(near)
+        for neighbour in neighbours(old, index):
+            if old.partners[neighbour] < 0 and neighbour not in queued:
+                queued.add(neighbour)
+                queue.append(neighbour)
                 if weak:
-                    later.append(near)
+                    later.append(neighbour)
 
 
 def _find(matches: Matches, index: int, weak: bool) -> bool:

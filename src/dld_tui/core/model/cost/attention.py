@@ -135,8 +135,8 @@ def packed_attention(call: Call) -> Work:
     listed = call.numbers("qkv_hidden_sizes")
     key, value = (listed[1], listed[2]) if listed else (whole(columns) // 3,) * 2
     macs, operations = _pairs(tokens, shape_in(call, 3)[1], heads, key // heads, value // heads)
-    made = tokens * columns
-    return macs + made * depth, operations + (made if call.has(2) else 0)
+    projected = tokens * columns
+    return macs + projected * depth, operations + (projected if call.has(2) else 0)
 
 
 def packed_multi_head_attention(call: Call) -> Work:

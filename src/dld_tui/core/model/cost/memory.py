@@ -224,8 +224,8 @@ class _ScopePlan:
             inner = _ScopePlan(body, self.size, self.bodies, self.keeps_constants).run()
             self.folded += inner.folded
             self.unknown += inner.unknown
-            made = sum(self.size(body, name) or 0 for name in body.outputs)
-            most = max(most, inner.peak - made if node.op_type == "If" else inner.peak)
+            output_bytes = sum(self.size(body, name) or 0 for name in body.outputs)
+            most = max(most, inner.peak - output_bytes if node.op_type == "If" else inner.peak)
         return max(most, 0)
 
 

@@ -88,11 +88,11 @@ _LINEAR_2D = 7
 
 
 def _deformed(call: Call) -> Work:
-    made, weights = shape_out(call), shape_in(call, 1)
-    macs = elements(made) * elements(weights[1:])
+    output, weights = shape_out(call), shape_in(call, 1)
+    macs = elements(output) * elements(weights[1:])
     # Each channel is interpolated at each position of the kernel, and masked.
-    samples = made[0] * elements(made[2:]) * shape_in(call, 0)[1] * elements(weights[2:])
-    bias = elements(made) if call.has(3) else 0
+    samples = output[0] * elements(output[2:]) * shape_in(call, 0)[1] * elements(weights[2:])
+    bias = elements(output) if call.has(3) else 0
     return macs, samples * (_LINEAR_2D + (1 if call.has(4) else 0)) + bias
 
 
@@ -397,15 +397,15 @@ def _interpolation(mode: str, axes: int) -> int:
 
 
 def _resized(call: Call) -> Work:
-    made = shape_out(call)
+    output = shape_out(call)
     mode = call.text("mode", "nearest")
     try:
-        axes = sum(a != b for a, b in zip(shape_in(call, 0), made, strict=True))
+        axes = sum(a != b for a, b in zip(shape_in(call, 0), output, strict=True))
     except UnknownShape:
         axes = 2
     if call.number("antialias", 0) and mode != "nearest" and _shrinks(call):
         raise UnknownShape  # the filter is wider, depending on the scale
-    return 0, elements(made) * _interpolation(mode, axes)
+    return 0, elements(output) * _interpolation(mode, axes)
 
 
 def _shrinks(call: Call) -> bool:
@@ -418,11 +418,11 @@ def _shrinks(call: Call) -> bool:
 
 
 def _sampled(call: Call) -> Work:
-    made = shape_out(call)
-    axes = len(made) - 2
+    output = shape_out(call)
+    axes = len(output) - 2
     mode = call.text("mode", "linear")
     # The place of a sample is scaled and moved along each axis.
-    return 0, elements(made) * (_interpolation(mode, axes) + 2 * axes)
+    return 0, elements(output) * (_interpolation(mode, axes) + 2 * axes)
 
 
 def _combined(divisions: int) -> Callable[[Call], Work]:

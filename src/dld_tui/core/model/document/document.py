@@ -332,9 +332,9 @@ class Document:
         Args:
             as_reset: Tell once that everything may have changed.
         """
-        held, self._held = self._held or [], None
+        changes, self._held = self._held or [], None
         self.shown_types.is_locked = False
-        for change in [DocumentChange("reset", None)] if as_reset else held:
+        for change in [DocumentChange("reset", None)] if as_reset else changes:
             self._send(change)
 
     def _tell(self, kind: str, transaction: Transaction) -> None:

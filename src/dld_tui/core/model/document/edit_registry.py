@@ -75,8 +75,8 @@ def run_edit(document: ScopeOwner, transaction: Transaction) -> None:
     edits = known_edits()
     function = edits.get(name)
     if function is None:
-        near = get_close_matches(name, edits, n=3, cutoff=0.4) or sorted(edits)
-        raise EditError(f"there is no edit {name!r}", hint=f"Known: {', '.join(near)}")
+        matches = get_close_matches(name, edits, n=3, cutoff=0.4) or sorted(edits)
+        raise EditError(f"there is no edit {name!r}", hint=f"Known: {', '.join(matches)}")
     check_arguments(name, function, arguments)
     transaction.arguments = completed(function, arguments)
     try:

@@ -76,9 +76,9 @@ def place_of(nodes: list[Node], node: Node, drift: int = 0) -> int:
     guess = node.place
     if guess < len(nodes) and nodes[guess] is node:
         return guess
-    for near in dict.fromkeys((guess + drift, guess)):
+    for center in dict.fromkeys((guess + drift, guess)):
         try:
-            node.place = nodes.index(node, max(0, near - _DRIFT), max(0, near + _DRIFT))
+            node.place = nodes.index(node, max(0, center - _DRIFT), max(0, center + _DRIFT))
         except ValueError:
             continue
         return node.place

@@ -149,8 +149,8 @@ def fold_nodes(document: Document, transaction: Transaction, *, nodes: Sequence[
         remove_unused.run(document, transaction, scope=home.path, nodes=False, names=names)
     kept = fold.outputs if len(fold.outputs) < 4 else fold.outputs[:1]
     more = f" and {len(fold.outputs) - 1} more" if len(kept) < len(fold.outputs) else ""
-    made = ", ".join(map(quoted, kept)) + more
-    return f"fold {subject(refs, 'node')} to {made}"
+    results = ", ".join(map(quoted, kept)) + more
+    return f"fold {subject(refs, 'node')} to {results}"
 
 
 def _no_longer_used(fold: Fold) -> list[Node]:
@@ -242,10 +242,10 @@ def _ask(arguments: list[str], limit_s: float) -> dict[str, Any]:
     except OSError as error:
         raise EditError(f"it cannot be computed: {error.strerror or error}") from error
     try:
-        told = json.loads(answer.output)
+        folded = json.loads(answer.output)
     except ValueError:
-        told = None
-    if not isinstance(told, dict):
+        folded = None
+    if not isinstance(folded, dict):
         last = (answer.errors.strip().splitlines() or ["ONNX Runtime ended without an answer"])[-1]
         raise EditError(f"it cannot be computed: {last}")
-    return told
+    return folded

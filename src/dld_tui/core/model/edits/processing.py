@@ -84,17 +84,17 @@ class _Chain:
         **attributes: JSON,
     ) -> str:
         """Add a node and return its first output, which is named after what it is about."""
-        made = list(outputs) or [free_name(self.home, f"{self.name}_{about}")]
+        names = list(outputs) or [free_name(self.home, f"{self.name}_{about}")]
         kinds = {int: "int", float: "float", str: "string", list: "ints"}
         add_node.run(
             self.document, self.transaction, scope=[], op_type=op_type, inputs=list(inputs),
-            outputs=made, name=free_node_name(self.home, f"{self.name}_{about}"),
+            outputs=names, name=free_node_name(self.home, f"{self.name}_{about}"),
             attributes={
                 key: {"kind": kinds[type(value)], "value": value}
                 for key, value in attributes.items()
             },
         )  # fmt: skip
-        return made[0]
+        return names[0]
 
 
 @edit
@@ -565,13 +565,13 @@ def _require_top(name: str, known: ValueType, axis: int, k: int) -> None:
 
 def _top_k(chain: _Chain, value: str, known: ValueType, axis: int, k: int) -> None:
     chain.need(10, "top-k")
-    made = [free_name(chain.home, f"{chain.name}_{about}") for about in ("values", "indices")]
-    chain.add("TopK", "top_k", value, chain.constant("k", [k]), outputs=made, axis=axis)
+    outputs = [free_name(chain.home, f"{chain.name}_{about}") for about in ("values", "indices")]
+    chain.add("TopK", "top_k", value, chain.constant("k", [k]), outputs=outputs, axis=axis)
     dims = None
     if known.dims is not None:
         at = axis % len(known.dims)
         dims = (*known.dims[:at], k, *known.dims[at + 1 :])
-    for one, dtype in zip(made, (known.dtype, "int64"), strict=True):
+    for one, dtype in zip(outputs, (known.dtype, "int64"), strict=True):
         _declare(chain.document, chain.transaction, one, ValueType(dtype, dims))
 
 
@@ -587,7 +587,7 @@ def _suppress(
 ) -> None:
     """Add a NonMaxSuppression and what makes its operands and outputs."""
     chain.need(12, "nms of a detector")
-    made = [free_name(chain.home, name) for name in _DETECTIONS]
+    detections = [free_name(chain.home, name) for name in _DETECTIONS]
     boxes, scores = _boxes_and_scores(chain, outputs, objectness=objectness)
     picked = chain.add(
         "NonMaxSuppression", "picked", boxes, scores, chain.constant("most", [most]),
@@ -595,14 +595,14 @@ def _suppress(
         chain.constant("threshold", [threshold], dtype="float32"), center_point_box=int(centres),
     )  # fmt: skip
     box = chain.add("Gather", "picked_box", picked, chain.constant("columns", [0, 2]), axis=1)
-    chain.add("GatherND", "boxes", boxes, box, outputs=made[:1])
-    chain.add("GatherND", "scores", scores, picked, outputs=made[1:2])
-    for name, about, column in ((made[2], "classes", 1), (made[3], "batches", 0)):
+    chain.add("GatherND", "boxes", boxes, box, outputs=detections[:1])
+    chain.add("GatherND", "scores", scores, picked, outputs=detections[1:2])
+    for name, about, column in ((detections[2], "classes", 1), (detections[3], "batches", 0)):
         index = chain.constant(f"{about}_column", [column], [])
         chain.add("Gather", about, picked, index, outputs=[name], axis=1)
     types = (ValueType("float32", ("picked", 4)), ValueType("float32", ("picked",)),
              ValueType("int64", ("picked",)), ValueType("int64", ("picked",)))  # fmt: skip
-    for name, known in zip(made, types, strict=True):
+    for name, known in zip(detections, types, strict=True):
         _declare(chain.document, chain.transaction, name, known)
 
 

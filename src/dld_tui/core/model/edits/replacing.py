@@ -82,14 +82,14 @@ def replace_nodes(
     require_convex(home, ordered, needed)
     live = live_nodes(home)
     new_inputs = taken if inputs is None else strings(inputs, "inputs")
-    made = needed if outputs is None else strings(outputs, "outputs")
+    new_outputs = needed if outputs is None else strings(outputs, "outputs")
     title = f"replace {subject([node.ref for node in ordered], 'node')} by {quoted(op_type)}"
     _require_inputs(home, ordered, new_inputs)
-    named = [value for value in made if value]
+    named = [value for value in new_outputs if value]
     if len(set(named)) != len(named):
         raise EditError("two outputs have the same name")
     place, lost = _take_out(document, transaction, ordered, needed, named)
-    proto = new_proto(home, op_type, domain, name, new_inputs, made)
+    proto = new_proto(home, op_type, domain, name, new_inputs, new_outputs)
     schema = schema_for(op_type, domain, imports_of(home).get(domain))
     add_attributes(proto, attributes or {}, schema)
     _put_in(transaction, home.new_node(proto), place)
@@ -218,10 +218,10 @@ def cut_off(
     if len(gone) > len(targets):
         title += f", {fmt.plural(len(gone), 'node')} in all"
     idle = {name for node in gone for name in _used(node)}
-    made = {name for node in gone for name in node.outputs if name}
-    if not chosen and made.issuperset(home.outputs):
+    lost = {name for node in gone for name in node.outputs if name}
+    if not chosen and lost.issuperset(home.outputs):
         raise EditError("no output would be left", hint="Choose nodes behind computed tensors")
-    for name in [name for name in home.outputs if name in made]:
+    for name in [name for name in home.outputs if name in lost]:
         remove_output.run(document, transaction, scope=[], name=name)
     delete_from(transaction, home, gone, reconnect=False)
     for name, new in chosen.items():

@@ -302,11 +302,11 @@ class _Input(_Change):
 
         An index is the same in each type that the operator takes; a Cast needs all values.
         """
-        made = cast.outputs[0]
+        cast_value = cast.outputs[0]
         is_cast = user.op_type == "Cast" and not user.domain
-        if not (lossless if is_cast else _takes(user, made, dtype)):
+        if not (lossless if is_cast else _takes(user, cast_value, dtype)):
             return
-        links = tuple(value if name == made else name for name in user.inputs)
+        links = tuple(value if name == cast_value else name for name in user.inputs)
         self.transaction.do(SetLinks(self.home, user, "input", links))
         if is_cast and user.integer("to", 0) == dtype_number(dtype):
             self.dropped(user)
@@ -359,12 +359,14 @@ class _Output(_Change):
 
 def _dtype(home: Scope, value: str) -> str | None:
     """Return the element type of a value, also before types are inferred where a Cast says it."""
-    known, made = home.value_type(value), home.producer(value)
-    if known is not None or made is None or made.domain or not made.inputs:
+    known, producer = home.value_type(value), home.producer(value)
+    if known is not None or producer is None or producer.domain or not producer.inputs:
         return known.dtype if known is not None else None
-    if made.op_type == "Cast":
-        return dtype_name(made.integer("to", 0))
-    return _dtype(home, made.inputs[0]) if made.op_type in ("Transpose", "Identity") else None
+    if producer.op_type == "Cast":
+        return dtype_name(producer.integer("to", 0))
+    return (
+        _dtype(home, producer.inputs[0]) if producer.op_type in ("Transpose", "Identity") else None
+    )
 
 
 def _inverse(axes: Sequence[int]) -> list[JSON]:

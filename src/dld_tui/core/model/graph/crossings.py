@@ -320,13 +320,13 @@ def order_lines(layers: Layers) -> tuple[Layers, list[int], int]:
     count = len(layers.rank)
     together = _swept(layers)
     if together.crossings():
-        apart = split_edges(layers)
-        if len(apart.rank) > count:
-            other = _swept(apart)
+        split = split_edges(layers)
+        if len(split.rank) > count:
+            other = _swept(split)
             if other.crossings() <= together.crossings():
-                pass_lines(other, min(_PASSING * len(apart.rank), _MOST_PASSING))
-                apart.ranks[:] = other.ranks
-                joined, items = join_edges(apart, count)
+                pass_lines(other, min(_PASSING * len(split.rank), _MOST_PASSING))
+                split.ranks[:] = other.ranks
+                joined, items = join_edges(split, count)
                 crossings = Ordering(joined.ranks, joined.above, joined.below).crossings()
                 return joined, items, crossings
         pass_lines(together, min(_PASSING * count, _MOST_PASSING))

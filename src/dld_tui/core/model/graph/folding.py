@@ -835,10 +835,10 @@ def neighbourhood(graph: Graph, vertex: int, hops: int, most: int = 200) -> Subg
     for hop in range(hops):
         following: dict[int, None] = {}
         for at in ring:
-            near = graph.sources[at] + graph.targets[at]
-            if hop and len(near) > HUB_DEGREE:
+            neighbours = graph.sources[at] + graph.targets[at]
+            if hop and len(neighbours) > HUB_DEGREE:
                 continue
-            following.update((other, None) for other in near if other not in chosen)
+            following.update((other, None) for other in neighbours if other not in chosen)
         # The first ring is what was asked for, however large; it is cut only when nobody could
         # look at it.
         room = most if hop else most * 2

@@ -297,11 +297,11 @@ class Matcher:
         def fits(node: Node) -> bool:
             for kinds, is_before in sides:
                 names = node.inputs if is_before else node.outputs
-                near = links.producers if is_before else links.consumers
+                linked = links.producers if is_before else links.consumers
                 if not any(
                     (other.domain, other.op_type) in kinds
                     for name in names
-                    for other in near.get(name, ())
+                    for other in linked.get(name, ())
                 ):
                     return False
             return True
@@ -686,10 +686,10 @@ class LiveHits:
 
     def _enter(self, hit: Hit) -> None:
         key = frozenset(hit.nodes)
-        near = {other for node in key for other in self._of_node.get(node, ())}
-        if any(key < other for other in near):
+        sharing = {other for node in key for other in self._of_node.get(node, ())}
+        if any(key < other for other in sharing):
             return
-        for other in near:
+        for other in sharing:
             if other < key:
                 self._leave(other)
         self._hits[key] = hit

@@ -304,8 +304,8 @@ class Evaluation:
             carried = joined
         ends = results[len(carried) :]
         places = call.numbers("scan_output_axes") or [0] * len(ends)
-        made = [*carried, *(_stacked(length, *pair) for pair in zip(ends, places, strict=True))]
-        return [Value(None if v.dims is None else (*batch, *v.dims)) for v in made]
+        final = [*carried, *(_stacked(length, *pair) for pair in zip(ends, places, strict=True))]
+        return [Value(None if v.dims is None else (*batch, *v.dims)) for v in final]
 
     def _mapped(self, frame: Frame, node: Node, inputs: list[Value], depth: int) -> Sequence[Value]:
         """SequenceMap: the body for each item of the first input, and of others like it."""

@@ -149,9 +149,9 @@ class Following:
         except MALFORMED:
             return Value(), is_whole
         at = node.outputs.index(name)
-        made = without_negative(results[at]) if at < len(results) else NOTHING
-        return Value(made.dims, made.values(), items=made.items,
-                     is_sequence=made.is_sequence), is_whole  # fmt: skip
+        result = without_negative(results[at]) if at < len(results) else NOTHING
+        return Value(result.dims, result.values(), items=result.items,
+                     is_sequence=result.is_sequence), is_whole  # fmt: skip
 
     def call(self, node: Node, inputs: list[Value]) -> Call:
         """Return the call of a node with what is known of its inputs."""
@@ -186,11 +186,11 @@ def _with_declared(value: Value, dims: Dims | None) -> Value:
     """Return a value that has the sizes that are declared, and its own where none are."""
     if dims is None:
         return value
-    made = value.dims
-    if made is None or len(made) != len(dims):
+    own_dims = value.dims
+    if own_dims is None or len(own_dims) != len(dims):
         return Value(dims)
     value.dims = tuple(
         own if own is not UNKNOWN and _is_open(size) else size
-        for size, own in zip(dims, made, strict=True)
+        for size, own in zip(dims, own_dims, strict=True)
     )
     return value

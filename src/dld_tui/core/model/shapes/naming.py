@@ -37,8 +37,8 @@ def name_dimensions(model: onnx.ModelProto, own_names: Collection[str]) -> None:
             Those of values in between are onnx's: tools leave in a file what they inferred.
     """
     main = model.graph
-    made = [*main.value_info, *main.output]
-    if not any(is_generated(dim) for info in made for dim in _dims(info)):
+    infos = [*main.value_info, *main.output]
+    if not any(is_generated(dim) for info in infos for dim in _dims(info)):
         return
     left_alone = set(own_names)
     while True:
@@ -54,7 +54,7 @@ def name_dimensions(model: onnx.ModelProto, own_names: Collection[str]) -> None:
                     left_alone.add(generated)
         if len(left_alone) == before:
             break
-    for info in made:
+    for info in infos:
         for dim in _dims(info):
             size = sizes.get(text_of(dim.dim_param))
             if size is not None:

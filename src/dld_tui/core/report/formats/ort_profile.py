@@ -460,9 +460,9 @@ class OrtProfile:
             self.warnings.append("the profile ends early: the process was killed, or it was cut")
         unread = damage.skipped + self._bad_events
         if unread:
-            near = f", the first near byte {damage.at_byte}" if damage.at_byte is not None else ""
+            place = f", the first near byte {damage.at_byte}" if damage.at_byte is not None else ""
             self.warnings.append(
-                f"{unread} {'event' if unread == 1 else 'events'} could not be read{near}"
+                f"{unread} {'event' if unread == 1 else 'events'} could not be read{place}"
             )
         if self._repeated:
             self.warnings.append(

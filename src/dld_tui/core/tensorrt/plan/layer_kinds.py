@@ -192,13 +192,15 @@ class Links:
             return [tensor.name for tensor in layer.outputs]
         return [name for tensor in layer.inputs for name in tensor.source_names]
 
-    def way_to_product(self, start: int, step: Callable[[int], list[int]], near: int) -> list[int]:
-        """Return a shortest path to a matrix product that is at most `near` layers away.
+    def way_to_product(
+        self, start: int, step: Callable[[int], list[int]], max_steps: int
+    ) -> list[int]:
+        """Return a shortest path to a matrix product that is at most `max_steps` layers away.
 
         The product comes last; empty if there is none.
         """
         came_from, ring = {start: start}, [start]
-        for _ in range(near):
+        for _ in range(max_steps):
             following: list[int] = []
             for place in ring:
                 for other in step(place):

@@ -609,8 +609,8 @@ def _slow_passes(plan: EnginePlan) -> Iterator[PlanFinding]:
     median = sum(time for _, _, time in both)
     if not median or mean < MEAN_OVER_MEDIAN * median:
         return
-    apart = [layer for layer, time, usual in both if time >= MEAN_OVER_MEDIAN * usual]
-    apart.sort(key=lambda layer: (layer.median_ms or 0.0) - (layer.time_ms or 0.0))
+    unsteady = [layer for layer, time, usual in both if time >= MEAN_OVER_MEDIAN * usual]
+    unsteady.sort(key=lambda layer: (layer.median_ms or 0.0) - (layer.time_ms or 0.0))
     yield PlanFinding(
         None,
         "mean-above-median",
@@ -618,8 +618,8 @@ def _slow_passes(plan: EnginePlan) -> Iterator[PlanFinding]:
         f"The means of the layers add up to {fmt.milliseconds(mean)} ms, their medians to"
         f" {fmt.milliseconds(median)} ms: some passes took far longer than most",
         "Trust the medians. Warm up longer, leave the GPU to this run alone and profile again",
-        _percent(apart),
-        tuple(layer.index for layer in apart),
+        _percent(unsteady),
+        tuple(layer.index for layer in unsteady),
     )
 
 

@@ -301,10 +301,10 @@ def _is_odd(layer: EngineLayer) -> bool:
 def _neighbour(links: Links, place: int, step: Callable[[int], list[int]]) -> EngineLayer | None:
     """Return the next layer in a direction that is no change of format itself."""
     for _ in range(_STEPS):
-        near = step(place)
-        if not near:
+        neighbours = step(place)
+        if not neighbours:
             return None
-        place = near[0]
+        place = neighbours[0]
         if not is_reformat(links.layers[place]):
             return links.layers[place]
     return None

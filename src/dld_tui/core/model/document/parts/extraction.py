@@ -76,12 +76,12 @@ def parts_of(
     inputs, outputs = inputs_and_outputs(scope, ordered)
     parts = Parts(scope, ordered, outputs=outputs)
     produced = parts.produced
-    apart = set(cut)
+    cut_values = set(cut)
     waiting = [*inputs, *(name for name in more if name not in produced)]
     waiting += _quantization_names(scope, produced)
     for name in dict.fromkeys(name for name in waiting if name):
         definition = scope.resolve(name)
-        if name in apart or definition is None:
+        if name in cut_values or definition is None:
             parts.inputs.append(name)
         elif definition.kind == "initializer":
             dense = name in definition.scope.named("initializer")

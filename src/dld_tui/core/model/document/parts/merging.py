@@ -68,9 +68,9 @@ def find_links(
         for name, value in given.items():
             _require_fit(value, known.get(value), name, value_type_of(all_inputs[name].type))
         return dict(given)
-    made = {name: value_type_of(info.type) for name, info in outputs.items()}
+    output_types = {name: value_type_of(info.type) for name, info in outputs.items()}
     return propose_links(
-        made, {name: value_type_of(info.type) for name, info in inputs_of(other).items()}
+        output_types, {name: value_type_of(info.type) for name, info in inputs_of(other).items()}
     )
 
 
@@ -92,14 +92,18 @@ def propose_links(outputs: Types, inputs: Types) -> dict[str, str]:
 
 def _by_shape(outputs: Types, inputs: Types) -> dict[str, str]:
     fitting = {
-        name: [value for value, made in outputs.items() if not why_unfit(made, taken)]
-        for name, taken in inputs.items()
+        name: [
+            value
+            for value, output_type in outputs.items()
+            if not why_unfit(output_type, input_type)
+        ]
+        for name, input_type in inputs.items()
     }
     fitting = {name: values for name, values in fitting.items() if values}
     if not fitting:
         if len(outputs) == 1 and len(inputs) == 1:
-            (value, made), (name, taken) = *outputs.items(), *inputs.items()
-            _require_fit(value, made, name, taken)
+            (value, output_type), (name, input_type) = *outputs.items(), *inputs.items()
+            _require_fit(value, output_type, name, input_type)
         raise EditError(
             f"no output fits an input: {_names(outputs)} to {_names(inputs)}",
             hint="Say which belong together: links, or --map OUT=IN",
@@ -115,25 +119,29 @@ def _by_shape(outputs: Types, inputs: Types) -> dict[str, str]:
     return {name: values[0] for name, values in fitting.items()}
 
 
-def why_unfit(made: ValueType | None, taken: ValueType | None) -> str:
+def why_unfit(output_type: ValueType | None, input_type: ValueType | None) -> str:
     """Return why a value cannot be an input; empty where it can, or nothing is known."""
-    if made is None or taken is None:
+    if output_type is None or input_type is None:
         return ""
-    same_kind = made.container == taken.container and made.dtype == taken.dtype
-    if not same_kind and made.dtype is not None and taken.dtype is not None:
-        return f"{made.text} is not {taken.text}"
-    if made.dims is None or taken.dims is None:
+    same_kind = (
+        output_type.container == input_type.container and output_type.dtype == input_type.dtype
+    )
+    if not same_kind and output_type.dtype is not None and input_type.dtype is not None:
+        return f"{output_type.text} is not {input_type.text}"
+    if output_type.dims is None or input_type.dims is None:
         return ""
-    if len(made.dims) != len(taken.dims):
-        return f"{made.text} is not {taken.text}"
-    for mine, theirs in zip(made.dims, taken.dims, strict=True):
+    if len(output_type.dims) != len(input_type.dims):
+        return f"{output_type.text} is not {input_type.text}"
+    for mine, theirs in zip(output_type.dims, input_type.dims, strict=True):
         if isinstance(mine, int) and isinstance(theirs, int) and mine != theirs:
-            return f"{made.text} is not {taken.text}"
+            return f"{output_type.text} is not {input_type.text}"
     return ""
 
 
-def _require_fit(value: str, made: ValueType | None, name: str, taken: ValueType | None) -> None:
-    why = why_unfit(made, taken)
+def _require_fit(
+    value: str, output_type: ValueType | None, name: str, input_type: ValueType | None
+) -> None:
+    why = why_unfit(output_type, input_type)
     if why:
         raise EditError(f"{quoted(value)} does not fit input {quoted(name)}: {why}")
 

@@ -216,22 +216,22 @@ def _scales(c: Call) -> Sequence[Size] | None:
 
 def _resized(c: Call, dims: Dims, axes: Sequence[int], sizes: Sequence[Size]) -> Dims:
     """Return the sizes that are given; with a policy, those of the same proportions."""
-    policy, made = c.text("keep_aspect_ratio_policy", "stretch"), list(dims)
+    policy, resized = c.text("keep_aspect_ratio_policy", "stretch"), list(dims)
     if policy == "stretch":
         for axis, size in zip(axes, sizes, strict=True):
-            made[axis] = size
+            resized[axis] = size
             _avoid_empty(c, size)
-        return tuple(made)
+        return tuple(resized)
     known = [
         (number_of(size), number_of(dims[axis])) for axis, size in zip(axes, sizes, strict=True)
     ]
     ratios = [size / before for size, before in known if size is not None and before]
     for axis, (_, before) in zip(axes, known, strict=True):
-        made[axis] = UNKNOWN
+        resized[axis] = UNKNOWN
         if len(ratios) == len(axes) and before is not None:
             factor = np.float32(min(ratios) if policy == "not_larger" else max(ratios))
-            made[axis] = int(np.floor(np.float32(before) * factor + np.float32(0.5)))
-    return tuple(made)
+            resized[axis] = int(np.floor(np.float32(before) * factor + np.float32(0.5)))
+    return tuple(resized)
 
 
 def _grid_sample(c: Call) -> Sequence[Value]:

@@ -436,11 +436,11 @@ def _crop_pad(c: Call) -> Sequence[Value]:
     axes = c.numbers("axes")
     if dims is None:
         return [Value(wanted if axes is None else None)]
-    made = list(dims)
+    sizes = list(dims)
     chosen_axes = axes or list(range(len(dims)))
     for at, axis in enumerate(chosen_axes):
-        made[axis] = UNKNOWN if wanted is None else wanted[at]
-    return [Value(tuple(made))]
+        sizes[axis] = UNKNOWN if wanted is None else wanted[at]
+    return [Value(tuple(sizes))]
 
 
 def _crop(c: Call) -> Sequence[Value]:

@@ -31,12 +31,12 @@ def _reduce(c: Call) -> Sequence[Value]:
     if not axes and c.number("noop_with_empty_axes", 0):
         return [Value(dims)]
     chosen = axes or range(len(dims))
-    made = _reduced(dims, chosen, keep=keep)
+    result_dims = _reduced(dims, chosen, keep=keep)
     numbers = None
     listed = c.values(0)
     if listed and len(dims) == 1:
         numbers = _of_all(c.operator, listed)
-    return [Value(made, numbers)]
+    return [Value(result_dims, numbers)]
 
 
 def _of_all(operator: str, listed: tuple[Size, ...]) -> tuple[Size, ...] | None:
@@ -94,16 +94,16 @@ def _compress(c: Call) -> Sequence[Value]:
 def _unique(c: Call) -> Sequence[Value]:
     dims = c.dims()
     if c.attribute("axis") is None:
-        made: Dims | None = (UNKNOWN,)
+        result_dims: Dims | None = (UNKNOWN,)
     elif dims is None:
-        made = None
+        result_dims = None
     else:
         axis = c.number("axis", 0) % len(dims)
-        made = (*dims[:axis], UNKNOWN, *dims[axis + 1 :])
+        result_dims = (*dims[:axis], UNKNOWN, *dims[axis + 1 :])
     whole: Size = UNKNOWN
     if dims is not None:
         whole = product(dims) if c.attribute("axis") is None else dims[c.number("axis", 0)]
-    return [Value(made), Value((UNKNOWN,)), Value((whole,)), Value((UNKNOWN,))]
+    return [Value(result_dims), Value((UNKNOWN,)), Value((whole,)), Value((UNKNOWN,))]
 
 
 def _suppressed(c: Call) -> Sequence[Value]:

@@ -158,12 +158,12 @@ def _hashed(c: Call) -> Sequence[Value]:
     dims, past = c.dims(0), c.number("max_ngram_size", 2) - 1
     if not dims:
         return [NOTHING, NOTHING]
-    made = (*dims, past * c.number("n_head_per_ngram", 1))
+    result_dims = (*dims, past * c.number("n_head_per_ngram", 1))
     batch = c.dims(3)
     rows = dims[0]
     if c.operator.startswith("Varlen"):
         rows = UNKNOWN if not batch else batch[0] - 1
-    return [Value(made), Value((rows, past)), NOTHING, NOTHING]
+    return [Value(result_dims), Value((rows, past)), NOTHING, NOTHING]
 
 
 def _unrepeated(c: Call) -> Sequence[Value]:
