@@ -323,11 +323,11 @@ class DldApp(Tabs, Commands, App[int]):
     async def _open(self, path: Path, then: Callable[[Page], None] | None = None) -> None:
         from dld_tui.screens.home.tabs import make_page
 
-        found = await on_thread(_recognised, path)
-        if found is None:
+        recognised = await on_thread(_recognised, path)
+        if recognised is None:
             await self._browse(path)
             return
-        path, kind = found
+        path, kind = recognised
         page = make_page(kind, path)
         self.state.opened(path, kind, keep=self.config.recent)
         self.add_page(page)

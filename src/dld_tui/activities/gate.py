@@ -422,10 +422,10 @@ class _Runs:
         values = self._shared("provider", "shape", "inputs", "seed")
         request = {"model": str(reference), "against": str(self._request.model), **values}
         try:
-            found = self._run_job("accuracy", request, AccuracyReport).found
+            report = self._run_job("accuracy", request, AccuracyReport).found
         except DldError as error:
             return {name: Figures(problem=error.message) for name in ("snr", "cosine")}
-        outputs = [row.error for row in found.outputs]
+        outputs = [row.error for row in report.outputs]
         if not outputs:
             return {name: Figures(problem="no output was compared") for name in ("snr", "cosine")}
         snr = [math.inf if one.is_equal else one.snr_db for one in outputs]

@@ -587,8 +587,8 @@ class _Searching:
         asking = {rule.node for rule in plan.rules if rule.otherwise or rule.when_quantized}
         prepared = self._quantizer.prepared
         inferred = inferred_with(prepared, self._runner.feeds[0])
-        found = {} if inferred is None else types_of(inferred)
-        types = {name: known.text for name, known in found.items() if known is not None}
+        value_types = {} if inferred is None else types_of(inferred)
+        types = {name: known.text for name, known in value_types.items() if known is not None}
         by_output = {} if inferred is None else _shares(inferred)
         shares = {
             node.name: by_output[name]

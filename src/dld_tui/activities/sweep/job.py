@@ -229,8 +229,8 @@ class Request:
             if self.context:
                 axes.append(SweepAxis(CONTEXT, parse_values(self.context, "--context")))
         for text in self.dim:
-            name, found, sizes = text.rpartition("=")
-            if not found or not name:
+            name, equals_sign, sizes = text.rpartition("=")
+            if not equals_sign or not name:
                 raise UsageError(f"--dim is {text!r}", hint="Write --dim sequence=16,64,256")
             if name in SETTINGS:
                 raise UsageError(
@@ -246,16 +246,16 @@ class Request:
 
 def _precisions(text: str) -> tuple[str, ...]:
     known = (AS_GIVEN, _FLOAT, *CONVERSIONS)
-    found = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
-    for name in found:
+    precisions = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    for name in precisions:
         if name not in known:
             raise UsageError(
                 f"--precision: {visible(name) or 'an empty value'} is no precision",
                 hint=f"Known: {', '.join(known)}",
             )
-    if AS_GIVEN in found and _FLOAT in found:
+    if AS_GIVEN in precisions and _FLOAT in precisions:
         raise UsageError(f"{AS_GIVEN} and {_FLOAT} are the same model")
-    return found
+    return precisions
 
 
 @dataclass
@@ -359,7 +359,7 @@ class _Measurement:
             for spot in self._spots
         ]  # fmt: skip
         path = request.output
-        found = Sweep(
+        sweep = Sweep(
             str(request.model), f"ONNX Runtime {version()}", tuple(self._axes), tuple(points),
             self._fixed, self._measured_s, time.monotonic() - began,
             tokens=request.decode if request.is_of_decoder else 0,
@@ -367,9 +367,9 @@ class _Measurement:
             digest=self._journal.digest, settings=asked_settings(request),
         )  # fmt: skip
         if path is not None:
-            write_text(path, sweep_text(found))
+            write_text(path, sweep_text(sweep))
         self._journal.forget()
-        yield Finished(found)
+        yield Finished(sweep)
 
     def _converted(self, model: Path) -> Generator[Event, None, dict[str, Path | str]]:
         """Return the model of each precision, or why there is none."""
@@ -464,10 +464,10 @@ class _Measurement:
                 self._setups[key] = self._made(models[precision], config, provider, int(threads))
             except DldError as error:  # not tried again for each size
                 self._setups[key] = error
-        found = self._setups[key]
-        if isinstance(found, DldError):
-            raise found
-        return found
+        setup_or_error = self._setups[key]
+        if isinstance(setup_or_error, DldError):
+            raise setup_or_error
+        return setup_or_error
 
     def _setup_key(self, spot: _Point) -> Place:
         """Return the precision, provider and threads of a point."""

@@ -25,21 +25,21 @@ def _known(request: Request, path: Path) -> Sweep | None:
     from dld_tui.core.llm.folder import find_decoder, open_document
 
     try:
-        found = load_sweep(path)
+        sweep = load_sweep(path)
         asked = asked_settings(request)
-        if {**found.settings, _BY_PATH: None} != {**asked, _BY_PATH: None}:
+        if {**sweep.settings, _BY_PATH: None} != {**asked, _BY_PATH: None}:
             return None
         model = find_decoder(request.model)[0] if request.is_of_decoder else request.model
         with contextlib.closing(open_document(model)) as document:
-            return found if content_digest(document) == found.digest else None
+            return sweep if content_digest(document) == sweep.digest else None
     except DldError:  # it is measured anew, and a bad model is said then
         return None
 
 
 def _join(results: Mapping[str, Sweep], path: Path) -> Sweep:
-    found = joined(results, str(path.absolute()))
-    write_text(path, sweep_text(found))
-    return found
+    sweep = joined(results, str(path.absolute()))
+    write_text(path, sweep_text(sweep))
+    return sweep
 
 
 JOINING = Joining(_known, _join)

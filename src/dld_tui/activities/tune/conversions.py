@@ -52,7 +52,7 @@ class Conversions:
 
     def converted(self, changes: Sequence[TuneChange]) -> Generator[Event, None, list[Setup]]:
         """Convert the model in each way, as long as there is time for it."""
-        found = []
+        setups = []
         for at, change in enumerate(changes):
             yield Progress(at, len(changes), "conversions", change.title)
             setup = self.subject.base.with_change(change)
@@ -73,9 +73,9 @@ class Conversions:
                 self.found.problems[setup.key] = excluded
                 yield Log(f"{change.title}: {excluded.text}")
             else:
-                found.append(replace(setup, model=self.journal.model(change.id)))
-                self.found.setups[setup.key] = found[-1]
-        return found
+                setups.append(replace(setup, model=self.journal.model(change.id)))
+                self.found.setups[setup.key] = setups[-1]
+        return setups
 
     def _convert(self, change: TuneChange) -> Generator[Event, None, Exclusion | None]:
         """Make a model; return why it does not count, None where it does."""

@@ -294,8 +294,8 @@ def _by_name(
         flat = [[dict(elements_of(output, value)) for value in side] for side in sides]
         for name in {**flat[0][0], **flat[1][0]}:
             mine, theirs = ([one.get(name) for one in side] for side in flat)
-            found = [[] if any(one is None for one in side) else side for side in (mine, theirs)]
-            yield name, (found[0], found[1])
+            pair = [[] if any(one is None for one in side) else side for side in (mine, theirs)]
+            yield name, (pair[0], pair[1])
 
 
 def _differ(sides: Sequence[Sequence[Sized]]) -> bool:

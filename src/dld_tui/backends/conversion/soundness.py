@@ -108,8 +108,8 @@ def write_sound(
     yield Progress(0, None, stage="Checking the result")
     unsound = ""
     try:
-        found = require_sound(before, after, is_for_runtime=is_for_runtime, others=others)
-        notes = [*notes, *found]
+        more = require_sound(before, after, is_for_runtime=is_for_runtime, others=others)
+        notes = [*notes, *more]
     except ActivityError as error:
         is_verified = getattr(asked, "verify", None)
         if is_verified is not False:
@@ -237,8 +237,8 @@ def errors_of(
             store_types(document, inference.model)
         reported = [*complaints_of(inference), *broken_demands(document), *faults]
     # Errors of rules count even where ONNX Runtime takes them: other readers do not.
-    found = joined(findings_of(document, reported), None, check(document))
-    return _errors(found), _errors(findings_of(document, faults))
+    findings = joined(findings_of(document, reported), None, check(document))
+    return _errors(findings), _errors(findings_of(document, faults))
 
 
 def _runtime_faults(document: Document, **changes: Any) -> tuple[list[ToolFinding], bool]:

@@ -101,10 +101,10 @@ def energy_of_rails(
         if plugin.value.of_rails is None:
             continue
         try:
-            found = plugin.value.of_rails(rails, window, pass_s)
+            energy = plugin.value.of_rails(rails, window, pass_s)
         except Exception as error:  # noqa: BLE001 - as above
             skip("meters", plugin, error)
             continue
-        if found is not None:
-            return found
+        if energy is not None:
+            return energy
     return None

@@ -65,10 +65,10 @@ def contrib_types(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
         return types.SerializeToString()
 
     try:
-        found = compute(infer, limits_for(len(data)))
+        inferred = compute(infer, limits_for(len(data)))
     except (RefusedError, LimitError, CrashError):  # the checks report the problem
         return []
-    return [*onnx.GraphProto.FromString(found).value_info]
+    return [*onnx.GraphProto.FromString(inferred).value_info]
 
 
 def _make_inputs_of_stored(main: onnx.GraphProto) -> None:

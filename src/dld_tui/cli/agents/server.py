@@ -221,10 +221,10 @@ class Agents:
             text = await anyio.to_thread.run_sync(_edits)
         else:
             try:
-                found, text = self._resources.read(uri)
+                resource, text = self._resources.read(uri)
             except DldError as error:
                 raise MCPError(types.INVALID_PARAMS, str(error)) from None
-            kind = found.kind
+            kind = resource.kind
         contents = types.TextResourceContents(uri=uri, mime_type=kind, text=text)
         return types.ReadResourceResult(contents=[contents])
 

@@ -85,9 +85,9 @@ class Tool:
         command: click.Command = dld
         for word in (word for word in self.command if word[0] != "-"):
             assert isinstance(command, click.Group)
-            found = command.get_command(click.Context(command), word)
-            assert found is not None
-            command = found
+            subcommand = command.get_command(click.Context(command), word)
+            assert subcommand is not None
+            command = subcommand
         return command
 
     @cached_property
@@ -126,8 +126,10 @@ class Tool:
         }
 
     def _arguments_of(self, command: click.Command) -> dict[str, Argument]:
-        found = (self._argument(parameter) for parameter in command.params)
-        return {one.name: one for one in found if one is not None and one.name not in self.without}
+        arguments = (self._argument(parameter) for parameter in command.params)
+        return {
+            one.name: one for one in arguments if one is not None and one.name not in self.without
+        }
 
     def _argument(self, parameter: click.Parameter) -> Argument | None:
         setting = setting_of(parameter)

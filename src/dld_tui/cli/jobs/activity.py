@@ -218,9 +218,9 @@ def activity_command(activity: Activity) -> click.Command:
         validate(request)
         joining = resolve(about.joining)
         if len(target) > 1 and joining is not None:
-            found = run_joined(activity.id, request, target, force, joining)
+            result = run_joined(activity.id, request, target, force, joining)
             shown: Callable[..., int | None] = resolve(about.show)
-            return shown(found, as_json, **printed)
+            return shown(result, as_json, **printed)
         if len(target) > 1:
             several: Callable[[Sequence[Path], bool], int] = resolve(about.several)
             return several(run_on_all(activity.id, request, target, force), as_json)

@@ -201,7 +201,7 @@ def _parsed(texts: Sequence[str]) -> dict[str, Any]:
     Raises:
         UsageError: The setting is unknown, or its value is invalid.
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for text in texts:
         name, equals, value = text.partition("=")
         setting = _SETTINGS.get(name.strip().lstrip("-").replace("-", "_"))
@@ -209,19 +209,19 @@ def _parsed(texts: Sequence[str]) -> dict[str, Any]:
             raise UsageError(f"{text!r} is not a setting", hint=f"There are {', '.join(_SETTINGS)}")
         if not equals:
             raise UsageError(f"{text!r} has no value", hint=f"Write {text}=VALUE")
-        _add(found, setting, value)
-    return found
+        _add(settings, setting, value)
+    return settings
 
 
-def _add(found: dict[str, Any], setting: Setting, text: str) -> None:
+def _add(settings: dict[str, Any], setting: Setting, text: str) -> None:
     try:
         value = click_type(setting).convert(text, None, None)
     except click.BadParameter as error:
         raise UsageError(f"{setting.name}={text}: {error.message}") from None
     if isinstance(setting.default, tuple):
-        found[setting.name] = (*found.get(setting.name, ()), value)
+        settings[setting.name] = (*settings.get(setting.name, ()), value)
     else:
-        put_once(found, setting.name, value, "--base-set or --new-set")
+        put_once(settings, setting.name, value, "--base-set or --new-set")
 
 
 def _print(result: GateResult) -> None:

@@ -257,17 +257,17 @@ def list_jobs(asked: JobsRequest) -> int:
     problem: DldError | None = None
     for target in names:
         try:
-            found = SshTarget(saved_targets.find(target)).jobs()
+            there = SshTarget(saved_targets.find(target)).jobs()
         except DldError as error:
             if asked.name:
                 raise
             narrate(str(error))
             problem = error
             continue
-        for job in found:
-            there = StoredJob(job.id, target, job.activity, job.started)
-            mine = known.get(job.id, there)
-            jobs.append(replace(there, outputs=mine.outputs))
+        for job in there:
+            stored = StoredJob(job.id, target, job.activity, job.started)
+            mine = known.get(job.id, stored)
+            jobs.append(replace(stored, outputs=mine.outputs))
             states[job.id] = job.state
     if asked.as_json:
         write_json(

@@ -107,19 +107,19 @@ def _arrays(path: Path, specs: Sequence[InputSpec]) -> dict[str, Array]:
     wanted = {spec.name: spec for spec in specs}
     try:
         if path.is_dir():
-            found = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
+            stored = {file.stem: np.load(file, allow_pickle=False) for file in path.glob("*.npy")}
         else:
             with np.load(path, allow_pickle=False) as archive:
-                found = {name: archive[name] for name in archive.files}
+                stored = {name: archive[name] for name in archive.files}
     except (OSError, ValueError, EOFError, MemoryError) as error:
         raise InputError(f"cannot be read: {error}", where=str(path)) from None
-    missing = [name for name in wanted if name not in found]
+    missing = [name for name in wanted if name not in stored]
     if missing:
         raise InputError(
             f"there is no array for input {wanted[missing[0]].text}", where=str(path),
             hint="Give NAME.npy for each input, an .npz file, or folders test_data_set_0, …",
         )  # fmt: skip
-    arrays = {name: found[name] for name in wanted}
+    arrays = {name: stored[name] for name in wanted}
     for name, array in arrays.items():
         dtype = numpy_dtype(wanted[name].dtype)
         if array.dtype != dtype:
@@ -127,7 +127,7 @@ def _arrays(path: Path, specs: Sequence[InputSpec]) -> dict[str, Array]:
                 f"{visible(name)} is {array.dtype}, the input is {wanted[name].text}",
                 where=str(path),
             )
-    return arrays | ({LABELS: found[LABELS]} if LABELS in found and LABELS not in wanted else {})
+    return arrays | ({LABELS: stored[LABELS]} if LABELS in stored and LABELS not in wanted else {})
 
 
 def _chunks(

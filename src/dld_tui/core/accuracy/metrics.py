@@ -234,16 +234,16 @@ def _word_errors(outputs: Sequence[Array], label: Any) -> Sequence[float]:
 
     Scores over a vocabulary become the best id of each step.
     """
-    found = np.asarray(outputs[0])
-    if not np.issubdtype(found.dtype, np.integer):
-        found = np.argmax(found, axis=-1)
+    predicted = np.asarray(outputs[0])
+    if not np.issubdtype(predicted.dtype, np.integer):
+        predicted = np.argmax(predicted, axis=-1)
     words = np.asarray(label).reshape(-1).tolist()
-    return [float(_distance(found.reshape(-1).tolist(), words)), float(len(words))]
+    return [float(_distance(predicted.reshape(-1).tolist(), words)), float(len(words))]
 
 
-def _distance(found: Sequence[int], wanted: Sequence[int]) -> int:
+def _distance(predicted: Sequence[int], wanted: Sequence[int]) -> int:
     row = list(range(len(wanted) + 1))
-    for count, one in enumerate(found, 1):
+    for count, one in enumerate(predicted, 1):
         diagonal, row[0] = row[0], count
         for at, other in enumerate(wanted, 1):
             best = min(row[at] + 1, row[at - 1] + 1, diagonal + (one != other))
@@ -252,22 +252,25 @@ def _distance(found: Sequence[int], wanted: Sequence[int]) -> int:
 
 
 def _flat(outputs: Sequence[Array], label: Any) -> tuple[Array, Array]:
-    found, wanted = np.asarray(outputs[0], np.float64).reshape(-1), np.asarray(label).reshape(-1)
-    if found.size != wanted.size:
-        raise InputError(f"the label has {wanted.size:,} values, the output {found.size:,}")
-    return found, wanted.astype(np.float64)
+    predicted, wanted = (
+        np.asarray(outputs[0], np.float64).reshape(-1),
+        np.asarray(label).reshape(-1),
+    )
+    if predicted.size != wanted.size:
+        raise InputError(f"the label has {wanted.size:,} values, the output {predicted.size:,}")
+    return predicted, wanted.astype(np.float64)
 
 
 def _cosine(outputs: Sequence[Array], label: Any) -> Sequence[float]:
-    found, wanted = _flat(outputs, label)
-    lengths = float(np.linalg.norm(found) * np.linalg.norm(wanted))
-    return [float(found @ wanted) / lengths if lengths else float(not found.any() and
+    predicted, wanted = _flat(outputs, label)
+    lengths = float(np.linalg.norm(predicted) * np.linalg.norm(wanted))
+    return [float(predicted @ wanted) / lengths if lengths else float(not predicted.any() and
                                                                  not wanted.any())]  # fmt: skip
 
 
 def _squares(outputs: Sequence[Array], label: Any) -> Sequence[float]:
-    found, wanted = _flat(outputs, label)
-    return [float(np.mean((found - wanted) ** 2))]
+    predicted, wanted = _flat(outputs, label)
+    return [float(np.mean((predicted - wanted) ** 2))]
 
 
 def _mean(rows: Array) -> float:

@@ -138,8 +138,8 @@ class Checker:
         ranked = [(ORDER[finding.level], -1, 0, finding) for finding in model]
         for order, scope in enumerate(document.scopes()):
             if scope in states:
-                found = states[scope].found
-                ranked += ((ORDER[f.level], order, place, f) for place, f in found)
+                findings = states[scope].found
+                ranked += ((ORDER[f.level], order, place, f) for place, f in findings)
         ranked.sort(key=lambda item: item[:3])
         self._findings = [item[3] for item in ranked]
 

@@ -344,11 +344,11 @@ def numbers_agree(subjects: Sequence[Subject], base: int) -> bool:
 
 def _by_operator(subject: Subject, members: Iterable[int]) -> dict[str, list[str]]:
     """Return the labels of the nodes of layers by operator, in order, each once."""
-    found: dict[str, dict[str, None]] = {}
+    labels_of: dict[str, dict[str, None]] = {}
     for index in members:
         for link in subject.layers[index].nodes:
-            found.setdefault(_AS_FLOAT.sub("", link.op_type), {})[link.label] = None
-    return {operator: list(labels) for operator, labels in found.items()}
+            labels_of.setdefault(_AS_FLOAT.sub("", link.op_type), {})[link.label] = None
+    return {operator: list(labels) for operator, labels in labels_of.items()}
 
 
 # The interval is the percentile interval of Efron and Tibshirani, "An Introduction to the

@@ -85,7 +85,7 @@ def node_runs(
         [_summed(run, labels, groups) for run, labels in zip(runs, keys, strict=True)]
         for runs, keys in ((base, plain), (new, named))
     )
-    found = []
+    comparable = []
     for group, labels in members.items():
         times = [
             tuple(run[group] for run in side) if all(group in run for run in side) else ()
@@ -94,8 +94,8 @@ def node_runs(
         is_partly = [not own and any(group in run for run in side)
                      for own, side in zip(times, (before, after), strict=True)]  # fmt: skip
         if not any(is_partly):
-            found.append(NodeRuns(tuple(labels), times[0], times[1]))
-    return found
+            comparable.append(NodeRuns(tuple(labels), times[0], times[1]))
+    return comparable
 
 
 def _labels(key: str, partners: Mapping[str, str]) -> tuple[str, ...]:

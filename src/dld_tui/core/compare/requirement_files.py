@@ -149,8 +149,8 @@ def _with_verdicts(model: Path, texts: list[str]) -> list[RequirementState]:
     for text in texts:
         match verdicts.get(text):
             case [str(outcome), str(measured), float(judged)]:
-                found = visible(outcome), visible(measured), judged, is_old
-                states.append(RequirementState(text, *found))
+                verdict = visible(outcome), visible(measured), judged, is_old
+                states.append(RequirementState(text, *verdict))
             case _:
                 states.append(RequirementState(text))
     return states

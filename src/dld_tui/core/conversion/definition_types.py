@@ -36,10 +36,10 @@ def unfit_definitions(changes: Iterable[tuple[Node, Changes]]) -> dict[str, str]
             continue
         types = [_type(node, name, index, change) for index, name in enumerate(node.inputs)]
         calls[node.op_type] = (plain_call(node.proto, version), version, types)
-    found = native.definitions([*calls.values()]) if calls else []
+    definitions = native.definitions([*calls.values()]) if calls else []
     refusals = {
         op_type: _refusal(definition, *call)
-        for (op_type, call), definition in zip(calls.items(), found, strict=True)
+        for (op_type, call), definition in zip(calls.items(), definitions, strict=True)
         if definition is not None
     }
     return {op_type: why for op_type, why in refusals.items() if why}

@@ -147,11 +147,11 @@ def _version_of(imports: Iterable[onnx.OperatorSetIdProto]) -> int | None:
 @cache
 def _histories() -> Mapping[str, Mapping[int, defs.OpSchema]]:
     """Return the schemas of each operator by version."""
-    found: dict[str, dict[int, defs.OpSchema]] = defaultdict(dict)
+    histories: dict[str, dict[int, defs.OpSchema]] = defaultdict(dict)
     for schema in defs.get_all_schemas_with_history():
         if schema.domain == "":
-            found[schema.name][schema.since_version] = schema
-    return found
+            histories[schema.name][schema.since_version] = schema
+    return histories
 
 
 def _schema(op_type: str, version: int) -> defs.OpSchema | None:
@@ -234,8 +234,8 @@ class _LocalValues(Values):
 
     def _home(self, name: str) -> Scope | None:
         """Return where a value is made: what captures it may never run."""
-        found = None if self.scope is None else self.scope.resolve(name)
-        return self.scope if found is None else found.scope
+        definition = None if self.scope is None else self.scope.resolve(name)
+        return self.scope if definition is None else definition.scope
 
     def value(self, name: str) -> Value:
         scope = self._home(name)
@@ -460,23 +460,23 @@ class _Attempt:
             values = self._values_at(refusal.place)
             types = [values.type_proto(text_of(name)) for name in refusal.node.input]
             calls.append((_with_defaults(refusal.node, refusal.version), refusal.version, types))
-        found = native.definitions(calls)
+        definitions = native.definitions(calls)
         is_function = any(refusal.place[:1] == ["function"] for refusal in self.refused)
         if is_function and any(
             definition is None and refusal.place[:1] == ["function"]
-            for refusal, definition in zip(self.refused, found, strict=True)
+            for refusal, definition in zip(self.refused, definitions, strict=True)
         ):  # what they need may be known where the functions are called
             self.original = inline_local_functions(self.original)
             return True
-        if any(definition is None for definition in found):
+        if any(definition is None for definition in definitions):
             self.refused = [
                 refusal
-                for refusal, definition in zip(self.refused, found, strict=True)
+                for refusal, definition in zip(self.refused, definitions, strict=True)
                 if definition is None
             ]
             return False
         places: dict[str, dict[int, list[onnx.NodeProto]]] = defaultdict(dict)
-        for refusal, (call, _, _), definition in zip(self.refused, calls, found, strict=True):
+        for refusal, (call, _, _), definition in zip(self.refused, calls, definitions, strict=True):
             assert definition is not None
             values = self._values_at(refusal.place)
             try:
@@ -631,8 +631,8 @@ def _moved(
         one, here = waiting.pop()
         if one is not node and one.op_type == "Constant" and text_of(one.output[0]) not in used:
             continue
-        while (found := _next(text_of(one.op_type), here, target)) is not None:
-            since, here = found
+        while (next_version := _next(text_of(one.op_type), here, target)) is not None:
+            since, here = next_version
             step = _stepped(one, values, since, here, target)
             if step.before or step.after:
                 waiting += [(n, here) for n in (*step.before, one, *step.after)]

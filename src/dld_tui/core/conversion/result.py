@@ -556,10 +556,10 @@ def outside_text(values: ComparedValues) -> str:
 
 
 def _near(values: ComparedValues) -> Iterator[str]:
-    found = worst_output(values)
-    if found is None:
+    output = worst_output(values)
+    if output is None:
         return
-    name, worst = found
+    name, worst = output
     fed = "random inputs" if values.inputs == "random" else "the inputs"
     tolerance = f" ({values.tolerance})" if values.tolerance else ""
     outside = outside_text(values)

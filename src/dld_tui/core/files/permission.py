@@ -23,11 +23,11 @@ _agreed: set[str] = set()
 
 def in_the_way(paths: Iterable[Path]) -> list[Path]:
     """Return the paths where something is, each once: a file, a folder, a link to nothing."""
-    found: dict[str, Path] = {}
+    existing: dict[str, Path] = {}
     for path in paths:
         if os.path.lexists(path):
-            found.setdefault(os.path.realpath(path), path)
-    return list(found.values())
+            existing.setdefault(os.path.realpath(path), path)
+    return list(existing.values())
 
 
 def agree(paths: Iterable[Path | str]) -> None:

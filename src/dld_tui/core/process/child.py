@@ -621,10 +621,10 @@ def free_memory(root: Path = Path("/")) -> int | None:
 
     That is what the system has available, and no more than a container may have.
     """
-    found = []
+    limits = []
     with contextlib.suppress(OSError, ValueError, IndexError):
         text = (root / "proc/meminfo").read_text(encoding="ascii")
-        found.append(1024 * int(text.split("MemAvailable:")[1].split()[0]))
+        limits.append(1024 * int(text.split("MemAvailable:")[1].split()[0]))
     group = root / _CGROUP.relative_to("/")
     with contextlib.suppress(OSError, ValueError):  # "max", or none
         most = int((group / "memory.max").read_text(encoding="ascii"))
@@ -632,5 +632,5 @@ def free_memory(root: Path = Path("/")) -> int | None:
         cache = re.search(
             r"^inactive_file (\d+)", (group / "memory.stat").read_text(encoding="ascii"), re.M
         )
-        found.append(max(0, most - used + (int(cache[1]) if cache else 0)))
-    return min(found, default=None)
+        limits.append(max(0, most - used + (int(cache[1]) if cache else 0)))
+    return min(limits, default=None)

@@ -31,8 +31,8 @@ def packages_of(extra: str) -> str:
     names = []
     for text in required:
         name, _, marker = text.partition(";")
-        found = _EXTRA.search(marker)
-        if found is not None and found[1] == extra:
+        match = _EXTRA.search(marker)
+        if match is not None and match[1] == extra:
             names.append(shlex.quote(name.strip()))
     return " ".join(names) or shlex.quote(f"dld-tui[{extra}]")
 

@@ -71,8 +71,8 @@ def plugins(group: str, kind: type[T]) -> tuple[Plugin[T], ...]:
 
 def entry_points(group: str) -> tuple[EntryPoint, ...]:
     """Return what the installed packages declare in a group, importing nothing."""
-    found = _declared(tuple(sys.path)).get(PREFIX + group, ())
-    return tuple(point for point in found if point.is_ours) if is_confined() else found
+    points = _declared(tuple(sys.path)).get(PREFIX + group, ())
+    return tuple(point for point in points if point.is_ours) if is_confined() else points
 
 
 def our_entry_points() -> str:
@@ -88,7 +88,7 @@ def our_entry_points() -> str:
 def _plugins(
     group: str, kind: Any, folders: tuple[str, ...], confined: bool
 ) -> tuple[Plugin[Any], ...]:
-    found = []
+    loaded = []
     for point in entry_points(group):
         try:
             value = resolve(point.reference)
@@ -97,10 +97,10 @@ def _plugins(
             skip(group, point, (isinstance(error, UnavailableError) and error.__cause__) or error)
             continue
         if isinstance(value, kind):
-            found.append(Plugin(point.name, point.package, value))
+            loaded.append(Plugin(point.name, point.package, value))
         else:
             skip(group, point, f"{point.reference} is not of type {kind.__name__}")
-    return tuple(found)
+    return tuple(loaded)
 
 
 @lru_cache(maxsize=16)

@@ -94,8 +94,8 @@ def _of_sweep(path: str) -> Preview:
     from dld_tui.core.report.sweep import load_sweep
     from dld_tui.core.report.sweep_export import sweep_lines
 
-    found = load_sweep(Path(path))
-    return Preview([("swept", visible(found.model)), *(("", line) for line in sweep_lines(found))])
+    sweep = load_sweep(Path(path))
+    return Preview([("swept", visible(sweep.model)), *(("", line) for line in sweep_lines(sweep))])
 
 
 def _of_model(path: str, cancelled: CancelCheck, reports: Iterable[str]) -> Preview:

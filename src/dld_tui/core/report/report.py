@@ -360,11 +360,11 @@ class Report:
         from dld_tui.core.machine.peaks import Peaks
 
         stored = self.properties.get("roofs")
-        found = dict[str, Peaks]()
+        peaks = dict[str, Peaks]()
         for provider, roof in stored.items() if isinstance(stored, dict) else ():
             with contextlib.suppress(DldError):
-                found[provider] = decode(Peaks, roof)
-        return found
+                peaks[provider] = decode(Peaks, roof)
+        return peaks
 
     @property
     def is_order_certain(self) -> bool | None:

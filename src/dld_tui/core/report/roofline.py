@@ -95,8 +95,8 @@ def _roof(kind: str, peaks: Peaks, node: NodeKind | None, kernel: str) -> Roof |
     """Return the peak that limits a node with a first input of a type; None without any."""
     if node is not None and node.op_type in PRODUCTS:
         kind = "int8" if multiplies_integers(node) else kind
-        if found := roof_of(kernel, kind, peaks):
-            return found
+        if roof := roof_of(kernel, kind, peaks):
+            return roof
     known = (name for name in (kind, "fp32") if peaks.flops.get(name))
     return next((Roof(name, peaks.flops[name]) for name in known), None)
 

@@ -297,13 +297,13 @@ def load_sweep(path: Path) -> Sweep:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise InputError("not a result of dld sweep: the file is too large", where=str(path))
-        found: Sweep = decode(Sweep, json.loads(path.read_text(encoding="utf-8")))
-        _require_plausible(found)
+        sweep: Sweep = decode(Sweep, json.loads(path.read_text(encoding="utf-8")))
+        _require_plausible(sweep)
     except UnicodeDecodeError as error:
         raise InputError("not a result of dld sweep: it is not text", where=str(path)) from error
     except (OSError, ValueError, RecursionError, ActivityError, UsageError) as error:
         raise InputError(f"not a result of dld sweep: {error}", where=str(path)) from error
-    return replace(found, report=str(path.absolute()))
+    return replace(sweep, report=str(path.absolute()))
 
 
 def _require_plausible(sweep: Sweep) -> None:

@@ -107,12 +107,12 @@ def sweep_lines(sweep: Sweep) -> list[str]:
             f"{fmt.plural(more, 'more size')} in the table; items of other sizes are other work,"
             " and their throughputs are not compared."
         )
-    found = knees(sweep)
-    lines += [_knee_line(sweep, one) for one in found[:_MOST_LINES]]
-    if len(found) > _MOST_LINES:
+    all_knees = knees(sweep)
+    lines += [_knee_line(sweep, one) for one in all_knees[:_MOST_LINES]]
+    if len(all_knees) > _MOST_LINES:
         lines.append(
-            f"{fmt.plural(len(found) - _MOST_LINES, 'more knee')} (a {found[0].axis} each, all"
-            " else fixed): marked in the table."
+            f"{fmt.plural(len(all_knees) - _MOST_LINES, 'more knee')} (a {all_knees[0].axis} each,"
+            " all else fixed): marked in the table."
         )
     failed = [point for point in sweep.points if point.problem]
     if failed:

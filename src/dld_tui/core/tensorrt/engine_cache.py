@@ -172,7 +172,7 @@ def _map_of_vectors(data: bytes) -> dict[str, list[int]]:
     key_width = _number(data, start - 2 * width, width)
     if count > len(data):
         raise ValueError("too long")
-    found = {}
+    vectors = {}
     for index in range(count):
         place = keys + index * key_width
         begin = place - _number(data, place, key_width)
@@ -181,8 +181,8 @@ def _map_of_vectors(data: bytes) -> dict[str, list[int]]:
         key = data[begin : data.index(b"\0", begin)].decode(errors="replace")
         kind = data[start + count * width + index]
         place = start + index * width
-        found[key] = _vector(data, place - _number(data, place, width), kind)
-    return found
+        vectors[key] = _vector(data, place - _number(data, place, width), kind)
+    return vectors
 
 
 def _vector(data: bytes, start: int, kind: int) -> list[int]:

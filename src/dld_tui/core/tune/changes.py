@@ -167,12 +167,12 @@ _REASONS = {
 def reasons_of(ids: Iterable[str]) -> list[str]:
     """Return why changes can be faster, each reason once; unknown ids have none."""
     known = {change.id: change.reason for change in CHANGES}
-    found = [
+    reasons = [
         known.get(id)
         or next((text for start, text in _REASONS.items() if id.startswith(start)), "")
         for id in ids
     ]
-    return [*dict.fromkeys(reason for reason in found if reason)]
+    return [*dict.fromkeys(reason for reason in reasons if reason)]
 
 
 @dataclass(frozen=True)
@@ -208,11 +208,11 @@ and ViT on an H200 that waited for 58 to 74 % of a pass."""
 
 def measured_gains(changes: Iterable[str]) -> Gains | None:
     """Return the range over all of these changes; None if none of them was measured."""
-    found = [MEASURED[name] for name in changes if name in MEASURED]
-    if not found:
+    gains = [MEASURED[name] for name in changes if name in MEASURED]
+    if not gains:
         return None
-    most = max(one.models for one in found)
-    return Gains(most, min(one.least for one in found), max(one.most for one in found))
+    most = max(one.models for one in gains)
+    return Gains(most, min(one.least for one in gains), max(one.most for one in gains))
 
 
 def thread_changes(usable: int, physical: int | None) -> list[TuneChange]:
@@ -287,13 +287,13 @@ class Setup:
     @property
     def session(self) -> dict[str, JSON]:
         """Settings of ``profile_onnxruntime``; those of later changes win, lists are joined."""
-        found: dict[str, JSON] = {}
+        settings: dict[str, JSON] = {}
         for change in self.changes:
             for name, value in change.session.items():
-                known = found.get(name)
+                known = settings.get(name)
                 both = isinstance(known, list) and isinstance(value, list)
-                found[name] = [*known, *value] if both else value  # type: ignore[misc]
-        return found
+                settings[name] = [*known, *value] if both else value  # type: ignore[misc]
+        return settings
 
     @property
     def batch(self) -> int:

@@ -82,10 +82,10 @@ def _parts(report: Report) -> Parts:
     running, waiting, runs = (np.zeros((count, len(passes))) for _ in range(3))
     other = np.zeros(len(passes))
     for at, one in enumerate(passes):
-        found = stretches_of(report, one.index)
-        moments = moments_of(found, one.duration_us, count)
+        stretches = stretches_of(report, one.index)
+        moments = moments_of(stretches, one.duration_us, count)
         running[:, at], waiting[:, at], other[at] = moments
-        for stretch in found:
+        for stretch in stretches:
             if stretch.layer is not None:
                 runs[stretch.layer, at] += 1
     by_layer = [np.median(array, axis=1) for array in (running, waiting, runs)]

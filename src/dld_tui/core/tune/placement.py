@@ -100,10 +100,10 @@ class PlacementSearch:
             is_first = self._wins(self._nothing, self._everything, self.everything)
             starts.insert(0 if is_first else 1, self._everything)
         self.best = starts[0]
-        found = []
+        placements = []
         for start in starts:
-            found.append((yield from self._descend(start, leads=start == starts[0])))
-        for other in found[1:]:
+            placements.append((yield from self._descend(start, leads=start == starts[0])))
+        for other in placements[1:]:
             if other != self.best and (yield from self._is_better(self.best, other)):
                 self.best = other
 

@@ -567,7 +567,7 @@ def tune_document(result: TuneResult) -> JSON:
     assert isinstance(data, dict)
     row, speedup = result.confirmed, result.speedup
     best = result.winner
-    found: dict[str, JSON] = {
+    chosen: dict[str, JSON] = {
         "key": result.best,
         "title": result.title if best is None else best.title,
         "settings": dict(result.settings),
@@ -576,7 +576,7 @@ def tune_document(result: TuneResult) -> JSON:
         "speedup_interval": None if speedup is None else [speedup.low, speedup.high],
         "accuracy": "" if best is None else best.accuracy,
     }
-    return {**data, "best": found, "trials": data["candidates"]}
+    return {**data, "best": chosen, "trials": data["candidates"]}
 
 
 def load_result(path: Path) -> TuneResult:
@@ -588,17 +588,17 @@ def load_result(path: Path) -> TuneResult:
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise InputError("not a result of dld tune: the file is too large", where=str(path))
-        found: TuneResult = decode(TuneResult, json.loads(path.read_text(encoding="utf-8")))
-        _require_plausible(found)
+        result: TuneResult = decode(TuneResult, json.loads(path.read_text(encoding="utf-8")))
+        _require_plausible(result)
     except (OSError, ValueError, RecursionError, ActivityError) as error:
         raise InputError(f"not a result of dld tune: {error}", where=str(path)) from error
-    source = _found(found.source, path)
-    model = None if found.model is None else _found(found.model, path)
+    source = _found(result.source, path)
+    model = None if result.model is None else _found(result.model, path)
     return replace(
-        found, candidates=tuple(_on_one_base(one, found) for one in found.candidates),
+        result, candidates=tuple(_on_one_base(one, result) for one in result.candidates),
         report=str(path.absolute()), source=source, model=model,
-        code=_moved(found.code, found.model or found.source, model or source),
-        reports=tuple(_found(report, path) for report in found.reports),
+        code=_moved(result.code, result.model or result.source, model or source),
+        reports=tuple(_found(report, path) for report in result.reports),
     )  # fmt: skip
 
 

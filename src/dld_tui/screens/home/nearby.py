@@ -79,11 +79,11 @@ async def ask_nearby(
         offered = [*first, *(path for path in offered if path not in first)]
         return [(path, _about(path, folder, why if path in first else "")) for path in offered]
 
-    found = await on_loose_thread(look)
-    if found:
-        paths = [path for path, _ in found]
+    files = await on_loose_thread(look)
+    if files:
+        paths = [path for path, _ in files]
         names = distinct_names([os.path.basename(path) for path in paths], paths)
-        items = [_item(path, name, about) for (path, about), name in zip(found, names, strict=True)]
+        items = [_item(path, name, about) for (path, about), name in zip(files, names, strict=True)]
         other = PickItem(_OTHER, [("another file …", "key")], "")
         pick = PickDialog(
             title, lambda: items, placeholder=f"name of a {wanted.noun}", last=[other]

@@ -225,7 +225,7 @@ def attribute_values(text: str, schema: OperatorSchema | None = None) -> dict[st
     Raises:
         UsageError: It is something else, or a value is not of its kind.
     """
-    found: dict[str, JSON] = {}
+    attributes: dict[str, JSON] = {}
     for part in split_list(text):
         match = _ATTRIBUTE.match(part)
         if match is None:
@@ -234,8 +234,8 @@ def attribute_values(text: str, schema: OperatorSchema | None = None) -> dict[st
         name = name_editor(shown)[1](shown)
         kind = kind or _kind_of(name, literal, schema)
         value = edit_value(literal, kind, name=name, schema=schema)
-        found[name] = {"kind": kind, "value": value}
-    return found
+        attributes[name] = {"kind": kind, "value": value}
+    return attributes
 
 
 def _kind_of(name: str, literal: str, schema: OperatorSchema | None) -> str:

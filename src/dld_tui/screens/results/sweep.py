@@ -114,15 +114,15 @@ def _chart(
             own = [pair for pair in fixed if values[pair] < len(groups)]
             below += [(" ■ ", style), (place_text(own), "dim")]
         spots += line
-    found = sorted({knee.at for knee in knees(sweep)}) if axis.name == knee_axis(sweep) else []
-    if found:
-        sizes = ", ".join(f"{size:,}" for size in found)
-        below += [(f" │ {'knee' if len(found) == 1 else 'knees'} at {sizes}", "warn")]
+    knee_sizes = sorted({knee.at for knee in knees(sweep)}) if axis.name == knee_axis(sweep) else []
+    if knee_sizes:
+        sizes = ", ".join(f"{size:,}" for size in knee_sizes)
+        below += [(f" │ {'knee' if len(knee_sizes) == 1 else 'knees'} at {sizes}", "warn")]
     marked = sorted({spot.x for spot in spots})
     return Plot(
         marks,
         Axis(f"{unit} over {visible(axis.name)}", lambda size: f"{size:,.0f}", marked=marked,
              log=marked[-1] >= _BY_FACTORS * marked[0]),
-        Axis(unit, ratio_text, least=0.0), spots, [(at, "warn") for at in found],
+        Axis(unit, ratio_text, least=0.0), spots, [(at, "warn") for at in knee_sizes],
         [below] if below else (),
     )  # fmt: skip

@@ -173,14 +173,14 @@ def of_startup(result: SessionStartup, values: Mapping[str, JSON]) -> TableResul
 def of_gate(result: Gate, values: Mapping[str, JSON]) -> TableResult:
     """Return the page of a gate: the verdict in the border, the intervals on one axis."""
     if result.versions is not None:
-        found = result.versions
-        summary = [found.line, *(f"Note: {note}" for note in found.notes)]
-        if found.nodes_compared and not listed_nodes(found):
-            summary.append(f"No node changed among {fmt.count(found.nodes_compared)}.")
-        summary += filter(None, [more_nodes(found)])
-        title = f"gate of {Path(found.base).name} and {Path(found.new).name}"
-        bars = gate_bars(found)
-        written = replace(gate_table(found), rows=bars.rows)
+        versions = result.versions
+        summary = [versions.line, *(f"Note: {note}" for note in versions.notes)]
+        if versions.nodes_compared and not listed_nodes(versions):
+            summary.append(f"No node changed among {fmt.count(versions.nodes_compared)}.")
+        summary += filter(None, [more_nodes(versions)])
+        title = f"gate of {Path(versions.base).name} and {Path(versions.new).name}"
+        bars = gate_bars(versions)
+        written = replace(gate_table(versions), rows=bars.rows)
         return TableResult(title, summary, bars, written=written)
     assert result.required is not None
     met = result.required

@@ -82,11 +82,11 @@ class TuneScreen(ResultsPage[TuneResult]):
         Raises:
             InputError: The file cannot be read.
         """
-        found = load_result(result) if isinstance(result, Path) else result
-        super().__init__(None, f"tuned {Path(found.source).name}", found)
-        self.path = Path(found.report)
+        loaded = load_result(result) if isinstance(result, Path) else result
+        super().__init__(None, f"tuned {Path(loaded.source).name}", loaded)
+        self.path = Path(loaded.report)
         self._reports: list[Report] = []
-        has_runs = len(found.reports) == len(RUNS) and all(map(os.path.isfile, found.reports))
+        has_runs = len(loaded.reports) == len(RUNS) and all(map(os.path.isfile, loaded.reports))
         self.panes = (
             Pane("candidates", partial(self.make_list, "candidates"), "main",
                  ("large",) if has_runs else ALWAYS),
@@ -199,16 +199,16 @@ def _runs() -> Container:
 
 def _runs_of(paths: Iterable[str]) -> list[tuple[Report, Timeline]]:
     """Return profiles with the timelines of their typical passes; none if one is not there."""
-    found: list[tuple[Report, Timeline]] = []
+    runs: list[tuple[Report, Timeline]] = []
     try:
         for path in paths:
             report = open_report(Path(path))
             typical = report.typical_pass
-            found.append((report, Timeline([], 0.0)))
+            runs.append((report, Timeline([], 0.0)))
             if typical is not None:
-                found[-1] = report, timeline_of(report, typical)
+                runs[-1] = report, timeline_of(report, typical)
     except DldError:  # they may have been removed since: the result is whole without
-        for report, _ in found:
+        for report, _ in runs:
             report.close()
         return []
-    return found
+    return runs

@@ -491,29 +491,29 @@ class Conversion(Controller):
         if len(nodes) < 2 or any(node.scope is not nodes[0].scope for node in nodes):
             self._extract(nodes, scope)
             return
-        found: set[Node] = set()
+        between_them: set[Node] = set()
 
         def follow() -> None:
-            found.update(between(nodes))
+            between_them.update(between(nodes))
 
         large = self.model.listing.total > MANY
-        ask = partial(self._ask_between, nodes, found)
+        ask = partial(self._ask_between, nodes, between_them)
         self.perform("Following the links", follow, ask, large=large)
 
     @task()
-    async def _ask_between(self, nodes: list[Node], found: set[Node]) -> None:
+    async def _ask_between(self, nodes: list[Node], between_them: set[Node]) -> None:
         from dld_tui.core.model.document.traversal import places
 
         scope, chosen = nodes[0].scope, nodes
-        if len(found) > len(nodes):
-            place = places(scope, list(found))
-            more = fmt.plural(len(found) - len(nodes), "node")
+        if len(between_them) > len(nodes):
+            place = places(scope, list(between_them))
+            more = fmt.plural(len(between_them) - len(nodes), "node")
             answer = await self.pick(
                 "Extract",
                 "What should become a model?",
                 [
                     ("b", f"the marked nodes and {more} between them",
-                     sorted(found, key=place.__getitem__)),
+                     sorted(between_them, key=place.__getitem__)),
                     ("m", "the marked nodes alone", nodes),
                 ],
             )  # fmt: skip

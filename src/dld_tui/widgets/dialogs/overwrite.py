@@ -35,20 +35,20 @@ async def may_write(tasks: Tasks, paths: Iterable[Path], *, renames: bool = True
         paths: All that will be written.
         renames: Whether another name can be chosen.
     """
-    found = in_the_way(paths)
-    if not found:
+    existing = in_the_way(paths)
+    if not existing:
         return Answer(True)
-    them = "it" if len(found) == 1 else "them"
+    them = "it" if len(existing) == 1 else "them"
     choices = [Choice("k", f"keep {them}", "")]
     if renames:
         choices.append(Choice("a", "choose another name", "other"))
     choices.append(Choice("o", f"overwrite {them}", "overwrite"))
-    lines = [f"{visible(str(path))} exists." for path in found[:_SHOWN]]
-    if len(found) > _SHOWN:
-        lines.append(f"{fmt.plural(len(found) - _SHOWN, 'more file')} of it.")
+    lines = [f"{visible(str(path))} exists." for path in existing[:_SHOWN]]
+    if len(existing) > _SHOWN:
+        lines.append(f"{fmt.plural(len(existing) - _SHOWN, 'more file')} of it.")
     answer = await tasks.ask(QuestionDialog("Overwrite?", "\n".join(lines), choices))
     if answer == "overwrite":
-        return Answer(True, tuple(found))
+        return Answer(True, tuple(existing))
     return Answer(False, wants_other=answer == "other")
 
 

@@ -255,9 +255,9 @@ class Findings(Framed, Vertical):
     def _look_for_wanted(self, *, is_last: bool) -> None:
         if self._wanted is not None:
             key, there = self._wanted
-            if found := self.list.go_to_key(key):
+            if is_there := self.list.go_to_key(key):
                 there()
-            if found or is_last:
+            if is_there or is_last:
                 self._wanted = None
 
     @property

@@ -453,10 +453,10 @@ class TimelineView(
         if self._longest is None:
             start, end = self.scale.offset_us, self.scale.end_us
             self._longest = self.timeline.longest(start, end, self.size.height)
-        found = longest_lines(
+        descriptions = longest_lines(
             self._longest[: room - 1], self.timeline.names, self.size.width, self.title_cells
         )
-        return found[row] if row < len(found) else ()
+        return descriptions[row] if row < len(descriptions) else ()
 
     def _lane_strip(self, row: int) -> Strip:
         height = self.lane_height

@@ -99,10 +99,10 @@ def merge_into(
         try:
             if lost and number == len(models) - 1 and lost[0] not in used:
                 raise EditError(f"there is no tensor {quoted(links[lost[0]])}")
-            found = find_links(base.graph, other.graph, given, taken)
+            resolved = find_links(base.graph, other.graph, given, taken)
             bring_together(base, other)
             one = merge(
-                base, other, found, prefix=prefix, keep=kept,
+                base, other, resolved, prefix=prefix, keep=kept,
                 content=lambda function: message_content(document.blobs, function),
             )  # fmt: skip
         except EditError as error:

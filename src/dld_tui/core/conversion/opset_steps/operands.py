@@ -178,12 +178,12 @@ def slice_down(step: OpsetStep) -> None:
     if steps is not None and (steps != 1).any():
         _take_places(step, ints(steps.ravel()))
         return
-    found = {}
+    operands = {}
     for at, name in enumerate(("starts", "ends", "axes"), 1):
         if step.input(at):
-            found[name] = ints(step.need_array(at, f"the {name}").ravel())
+            operands[name] = ints(step.need_array(at, f"the {name}").ravel())
     del step.node.input[1:]
-    for name, values in found.items():
+    for name, values in operands.items():
         step.put(name, values)
 
 

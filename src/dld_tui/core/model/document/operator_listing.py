@@ -209,8 +209,8 @@ class OperatorPalette:
             points = _points(item, words)
             if points is not None:
                 scored.append((_rank(item), -points, len(item.name), item))
-        found = [item for *_, item in sorted(scored, key=lambda row: row[:3])]
-        return [*found, *self._invented(text, any_found=bool(found))]
+        listed = [item for *_, item in sorted(scored, key=lambda row: row[:3])]
+        return [*listed, *self._invented(text, any_found=bool(listed))]
 
     def _invented(self, text: str, *, any_found: bool) -> list[PaletteOperator]:
         """Return a new custom operator of this name, such as ``trt.EfficientNMS_TRT``."""

@@ -191,13 +191,13 @@ def definitions(
     """
     from onnx import defs
 
-    found = _call(
+    response = _call(
         onnx.ModelProto(graph=onnx.GraphProto(node=[node for node, _, _ in calls])),
         lambda _: _bytes(
             onnx.ModelProto(functions=[_definition(defs.get_schema, *call) for call in calls])
         ),
     )
-    return [function if len(function.node) else None for function in found.functions]
+    return [function if len(function.node) else None for function in response.functions]
 
 
 def _definition(

@@ -208,8 +208,8 @@ def tensor_type(data_type: int) -> str | None:
 
 def castable(type_name: str | None) -> str | None:
     """Return the element type of a tensor that Cast takes and gives: numbers and bool."""
-    found = _TENSOR.fullmatch(type_name or "")
-    number = dtype_number(found[2]) if found is not None and not found[1] else None
+    match = _TENSOR.fullmatch(type_name or "")
+    number = dtype_number(match[2]) if match is not None and not match[1] else None
     if number is None or number in (_T.STRING, _T.COMPLEX64, _T.COMPLEX128):
         return None
     return dtype_name(number)

@@ -101,10 +101,10 @@ class FindingGroup:
     @property
     def hazards(self) -> list[str]:
         """The problems, one sentence each, the most frequent first, with their counts. Foreign."""
-        found: dict[str, set[int]] = {}
+        concerned: dict[str, set[int]] = {}
         for finding in self.findings:
-            found.setdefault(finding.hazard, set()).update(finding.concerned)
-        ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+            concerned.setdefault(finding.hazard, set()).update(finding.concerned)
+        ordered = sorted(concerned.items(), key=lambda item: -len(item[1]))
         if len(self.findings) == 1:
             return [ordered[0][0]]
         return [
