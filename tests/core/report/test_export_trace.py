@@ -8,6 +8,7 @@ import pytest
 
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files.recognise import FileKind, recognise
+from dld_tui.core.report.formats import chrome_trace
 from dld_tui.core.report.formats.chrome_trace import trace_lines, write_trace
 from dld_tui.core.report.records import GpuEvent, PassState
 from dld_tui.core.report.report import Report, open_report
@@ -32,6 +33,7 @@ def gpu_report(tmp_path: Path) -> Path:
             [
                 GpuEvent("stream 7", "kernel", "sgemm", 20.5, 300.0, number, details={"grid": [1]}),
                 GpuEvent("stream 7", "memcpy", "HtoD", 400.0, 10.0, None, 4096),
+                GpuEvent("stream 7", "memset", "zero", 420.0, 1.0, None, 0),
             ],
         )
         made.set_pass_start(index, start + 1_000_000)
@@ -54,8 +56,13 @@ def test_passes_layers_streams_and_counters(gpu_report: Path) -> None:
     assert "\x1b" not in run["name"]
     kernel = of(events, cat="kernel")[0]
     assert (kernel["ts"], kernel["dur"]) == (120.5, 300)
-    assert kernel["args"]["grid"] == [1]
+    assert kernel["args"] == {"grid": [1], "layer": run["name"]}
     assert of(events, cat="gpu_memcpy")[0]["args"] == {"bytes": 4096}
+    assert of(events, name="zero")[0]["args"] == {"bytes": 0}
+    (lane,) = (e for e in of(events, ph="M") if e["args"]["name"] == "stream 7")
+    assert {e["tid"] for e in events if e["pid"] == kernel["pid"] and e["ph"] == "X"} == {
+        lane["tid"]
+    }
     names = {e["args"]["name"] for e in of(events, ph="M")}
     assert {"tiny.onnx · CPU", "tiny.onnx · GPU", "stream 7", "thread 4711", "passes"} <= names
     samples = of(events, ph="C")
@@ -65,8 +72,11 @@ def test_passes_layers_streams_and_counters(gpu_report: Path) -> None:
     assert sum(e["args"]["value"] for e in samples) == pytest.approx(sum(range(50)))
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_few_samples_are_where_they_were_taken(count: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("count", [0, 1, 2, 12])
+def test_samples_are_where_they_were_taken_and_means_of_many_stand_for_them(
+    count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chrome_trace, "_MOST_SAMPLES", 4)
     made = start_report(tmp_path / "r.dldprof")
     counter = made.add_counter("sm", "SM active", "%", 100.0, "cupti-pm")
     made.add_counter_samples(counter, [(500.0 + 4 * n, 7.0 + n) for n in range(count)])
@@ -74,7 +84,10 @@ def test_few_samples_are_where_they_were_taken(count: int, tmp_path: Path) -> No
     with Report.open(made.path) as report:
         events = json.loads("\n".join(trace_lines(report)))["traceEvents"]
     samples = [(event["ts"], event["args"]["value"]) for event in of(events, ph="C")]
-    assert samples == [(500 + 2 * n, 7 + n) for n in range(count)]
+    if count <= 4:
+        assert samples == [(500 + 4 * n, 7 + n) for n in range(count)]
+    else:
+        assert samples == [(500 + 12 * n, 8 + 3 * n) for n in range(4)]
 
 
 def test_what_was_written_reads_back(gpu_report: Path, tmp_path: Path) -> None:
@@ -88,7 +101,7 @@ def test_what_was_written_reads_back(gpu_report: Path, tmp_path: Path) -> None:
             assert [one.type for one in again.layers] == ["Conv"]
             assert again.layers[0].time_ms == report.layers[0].time_ms
             kinds = [(one.kind, one.bytes, one.duration_us) for one in again.gpu_events(1)]
-            assert kinds == [("kernel", None, 300.0), ("memcpy", 4096, 10.0)]
+            assert kinds == [("kernel", None, 300.0), ("memcpy", 4096, 10.0), ("memset", 0, 1.0)]
 
 
 def test_many_passes_are_streamed_with_progress_and_can_be_stopped(tmp_path: Path) -> None:

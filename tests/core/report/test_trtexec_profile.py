@@ -86,13 +86,42 @@ def test_unsound_rows_are_left_out_and_counted(tmp_path: Path) -> None:
         {"name": "none"},
         {"timeMs": 1, "averageMs": 1},
         row("text", 1.0, "1", 0.0),  # type: ignore[arg-type]
+        row("", 1.0, 0.1, 0.0),
     ]
     path = write(tmp_path / "p.json", rows)
     path.write_text(path.read_text().replace("\n]\n", '\n, {"name": "n", "averageMs": NaN}\n]\n'))
     with open_report(path) as report:
         assert len(report.layers) == 3
         warnings = [note.text for note in report.notes if note.kind == "warning"]
-    assert warnings == ["6 rows without a valid time left out"]
+    assert warnings == ["7 rows without a valid time left out"]
+    # Half of the passes take the median or longer, so the mean is at least half of it.
+    medians = [
+        row("least", 10.0, 1.0, 0.0, medianMs=2.0),
+        row("more", 10.0, 1.0, 0.0, medianMs=2.5),
+    ]
+    with open_report(write(path, medians)) as report:
+        assert [layer.name for layer in report.layers] == ["least"]
+
+
+def test_rows_that_are_there_twice_count_once_unless_they_took_no_time(tmp_path: Path) -> None:
+    for one, count in (
+        (row("both", 10.0, 1.0, 0.0), 1),
+        ({"name": "mean", "averageMs": 1.0}, 1),
+        ({"name": "total", "timeMs": 10.0}, 1),
+        (row("nothing", 0.0, 0.0, 0.0), 2),
+    ):
+        path = write(tmp_path / "p.json", [row("other", 10.0, 1.0, 0.0), one, one])
+        with open_report(path) as report:
+            assert len(report.layers) == 1 + count, one
+            texts = [note.text for note in report.notes]
+        assert ("1 row is in the profile twice and counted once" in texts) == (count == 1), one
+
+
+def test_a_count_below_none_is_none(tmp_path: Path) -> None:
+    for count, told in ((-3, {}), (0, {"iterations": 0}), (4, {"iterations": 4})):
+        path = write(tmp_path / "p.json", [row("a", 4.0, 1.0, 100.0)], count)
+        with open_report(path) as report:
+            assert report.environment == told
 
 
 def test_nothing_sound_is_one_clear_line(tmp_path: Path) -> None:

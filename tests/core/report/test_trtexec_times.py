@@ -51,11 +51,29 @@ def test_versions_without_some_columns(tmp_path: Path) -> None:
     rows = [{"startComputeMs": 1.0, "endComputeMs": 3.5}, {"startComputeMs": 4.0, "computeMs": 2.5}]
     with open_report(write(tmp_path / "t.json", rows)) as report:
         assert report.latencies == (2.5, 2.5)
+    # Durations alone say nothing of a warm-up, and may well be alike.
+    rows = [{"computeMs": 2.0, "latencyMs": 2.5, "h2dMs": 0.5}] * 3
+    with open_report(write(tmp_path / "t.json", rows)) as report:
+        assert report.latencies == (2.5,) * 3
+        assert [note.text for note in report.notes if note.kind == "warning"] == []
+
+
+def test_a_latency_is_of_the_phases_or_from_the_first_to_the_last(tmp_path: Path) -> None:
+    base = inference(300.0, 0.5, 2.0, 0.5)
+    late = base | {"startD2hMs": 303.5, "endD2hMs": 304.0}
+    found = []
+    for row in (base, late, late | {"latencyMs": 4.0}, late | {"latencyMs": 3.5}):
+        path = write(tmp_path / "t.json", [inference(290.0, 0.5, 1.0, 0.5), row])
+        with open_report(path) as report:
+            found.append(report.latencies[1:])
+    assert found == [(3.0,), (3.0,), (4.0,), ()]
 
 
 def test_unsound_times_are_left_out_and_counted(tmp_path: Path) -> None:
     good = inference(0.0, 0.1, 1.0, 0.1)
-    rows = [good, {**good, "computeMs": -1.0, "endComputeMs": 0.0}, {**good, "startComputeMs": "x"}]
+    backwards = {"startComputeMs": 9.0, "endComputeMs": 8.0}
+    rows = [good, {**good, "computeMs": -1.0, "endComputeMs": 0.0}, {**good, "startComputeMs": "x"},
+            backwards]  # fmt: skip
     path = write(tmp_path / "t.json", rows)
     path.write_text(path.read_text()[:-3] + ', {"computeMs": Infinity}\n')
     with open_report(path) as report:
@@ -63,7 +81,7 @@ def test_unsound_times_are_left_out_and_counted(tmp_path: Path) -> None:
         warnings = {note.text for note in report.notes if note.kind == "warning"}
     assert warnings == {
         "the list ends early: it was cut",
-        "3 inferences without valid times left out",
+        "4 inferences without valid times left out",
     }
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import random
-import statistics
 from xml.etree import ElementTree
 
 import pytest
@@ -35,7 +34,7 @@ def test_several_series_have_a_legend_and_a_class_each() -> None:
 def test_a_histogram_counts_every_value_once() -> None:
     dice = random.Random(3)
     values = [dice.gauss(5, 0.1) for _ in range(900)] + [50.0]
-    made = histogram(values, [("median", statistics.median(values))])
+    made = histogram(values, [("least", 4.7), ("most", 50.0)])
     counted = [
         int(title.rsplit(": ", 1)[1].replace(",", ""))
         for rect in rects(made)
@@ -44,7 +43,18 @@ def test_a_histogram_counts_every_value_once() -> None:
     texts = [element.text or "" for element in parsed(made).findall("text")]
     beyond = next(text for text in texts if " more above " in text)
     assert sum(counted) + int(beyond.split()[0]) == 901
-    assert f"median {statistics.median(values):.4g} ms" in texts
+    assert int(beyond.split()[0]) == 5, "half a per cent"
+    marks = {
+        (element.text or "").split()[0]: (element.get("text-anchor"), element.get("dx"))
+        for element in parsed(made).findall("text")
+        if element.get("dx")
+    }
+    assert marks == {"least": ("start", "4"), "most": ("end", "-4")}
+    lines = [float(line.get("x1", "0")) for line in parsed(made).findall(".//line[@class='mark']")]
+    assert max(lines) == WIDTH - 30, "what is beyond the axis stands at its end"
+    assert " more above " not in histogram([*values[:-1], 6.3], []), "that is not far beyond"
+    assert " more above " in histogram([*values[:-1], 7.3], [])
+    assert "least 4.7 ms" in texts
     assert "ms" in texts, "the axis has its unit"
     few, many = ([1.0] * count + [50.0] for count in (198, 199))
     assert " more above " not in histogram(few, []), "199 values have no 99.5th percentile"
@@ -56,11 +66,16 @@ def test_a_distribution_needs_two_values(values: list[float]) -> None:
     assert histogram(values, []) == ""
 
 
-@pytest.mark.parametrize("values", [[0.0, 0.0], [3.0] * 500, [1e-9, 1e9], [-1.0, 1.0]])
+@pytest.mark.parametrize(
+    "values",
+    [[0.0, 0.0], [3.0] * 500, [1e-9, 1e9], [-1.0, 1.0], [*(1 + n / 1e4 for n in range(99)), 99.0]],
+)
 def test_odd_distributions_are_drawn_within_the_picture(values: list[float]) -> None:
     for rect in rects(histogram(values, [("median", values[0])])):
         assert 0 <= float(rect.get("x", "-1")) <= WIDTH
         assert 0 <= float(rect.get("height", "-1")) <= 200
+        width = float(rect.get("width", "-1"))
+        assert (WIDTH - 80) / 80 - 2 < width < (WIDTH - 80) / 10 + 1, "there are 10 to 80 bars"
 
 
 def test_ticks_and_scales_stay_within() -> None:
@@ -112,6 +127,13 @@ def test_every_series_has_a_colour_of_its_own_and_stands_in_the_legend(count: in
     assert len(fills) == 2 * count
     assert fills[:count] == fills[count:], "the legend has the colours of the bars"
     assert len(set(fills)) == count
+    places = [(float(rect.get("x", "")), float(rect.get("y", ""))) for rect in page.iter()
+              if rect.tag.endswith("rect")]  # fmt: skip
+    key, drawn = sorted((places[:count], places[count:]), key=lambda some: min(y for _, y in some))
+    assert len(set(key)) == count, "each entry of the legend has its place"
+    assert max(x for x, _ in key) < WIDTH
+    assert (len({y for _, y in key}) > 1) == (count > 2), "and rows where they do not fit"
+    assert min(y for _, y in drawn) >= max(y for _, y in key) + 20
     legend = [e for e in page.iter() if e.tag.endswith("text")][:count]
     assert ["".join(e.itertext()).count(name) for e, name in zip(legend, names, strict=True)] == [
         2

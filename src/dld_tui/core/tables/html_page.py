@@ -333,7 +333,7 @@ def histogram(values: Sequence[float], marks: Sequence[tuple[str, float]], unit:
         )
     parts.append(f'<text class="tick" x="44" y="38" text-anchor="end">{most:,}</text>')
     for y, (title, value) in zip(range(12, base, 14), marks, strict=False):
-        x = number(min(axis.at(value), WIDTH - 30))
+        x = number(axis.at(value))
         anchor = "end" if axis.at(value) > WIDTH / 2 else "start"
         parts.append(
             f'<line class="mark" x1="{x}" x2="{x}" y1="{y}" y2="{base}"/>'

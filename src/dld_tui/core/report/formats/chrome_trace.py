@@ -373,12 +373,11 @@ def _pass(report: Report, report_pass: ReportPass, layers: list[tuple[str, str]]
 
 
 def _counter(report: Report, counter: Counter) -> Iterator[str]:
-    if not counter.samples:
-        return
     # The counters may have their own clock; a pass is on both.
     shift = next((pass_.start_us - pass_.counter_origin_us for pass_ in report.passes), 0.0)
     parts = max(1, min(counter.samples, _MOST_SAMPLES))
-    first, last = counter.first_us, max(counter.last_us, counter.first_us + 1.0)
+    # The last sample stands for a period, too.
+    first, last = counter.first_us, counter.last_us + (counter.period_us or 1.0)
     step = (last - first) / parts
     title = json.dumps(f"{visible(counter.title)} ({visible(counter.unit)})")
     for place, bucket in enumerate(report.counter_series(counter.id, first, last, parts)):

@@ -117,7 +117,7 @@ class LayerRows:
     def _facts(self, raw: Mapping[str, JSON]) -> LayerInformation:
         total, mean = time_of(raw.get("timeMs")), time_of(raw.get("averageMs"))
         median, percentage = time_of(raw.get("medianMs")), time_of(raw.get("percentage"))
-        if mean is None and "averageMs" not in raw and total is not None and self.passes:
+        if mean is None and total is not None and self.passes:
             mean = total / self.passes
         # A negative or impossible time makes the whole row doubtful.
         written = ("timeMs", "averageMs", "medianMs")
