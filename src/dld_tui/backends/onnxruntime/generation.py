@@ -22,7 +22,8 @@ from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.model.inputs.roles import words_of
-from dld_tui.core.model.inputs.shapes import AnyArray, Shape, numpy_dtype
+from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shapes import AnyArray, numpy_dtype
 
 _ONNX_TYPES = {"bfloat16": 16, "float8e4m3fn": 17}
 """Of caches that NumPy has no type for."""

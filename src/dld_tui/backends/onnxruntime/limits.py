@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from dld_tui.core.model.cost.forecast import Excess
     from dld_tui.core.model.document.document import Document
     from dld_tui.core.model.document.node import Node
-    from dld_tui.core.model.inputs.shapes import Shape
+    from dld_tui.core.model.inputs.shape_texts import Shape
 
 _T = TypeVar("_T")
 

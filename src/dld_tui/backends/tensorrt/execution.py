@@ -21,7 +21,8 @@ from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from dld_tui.core.files.source import open_error
 from dld_tui.core.model.inputs.feeds import load_input_sets
 from dld_tui.core.model.inputs.guess import guess_inputs
-from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape, parse_shapes
+from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, parse_shapes
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
 from dld_tui.core.text import visible
 

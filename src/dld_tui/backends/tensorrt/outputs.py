@@ -26,7 +26,8 @@ from dld_tui.backends.tensorrt.runtime import Binding, Engine
 from dld_tui.core.accuracy.result import as_type
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError
 from dld_tui.core.files.source import open_error
-from dld_tui.core.model.inputs.shapes import AnyArray, Shape, numpy_dtype
+from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shapes import AnyArray, numpy_dtype
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.tensorrt.availability import require_driver
 from dld_tui.core.tensorrt.settings import BuildSettings

@@ -35,7 +35,7 @@ from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.environment import CpuWatch, peak_memory
 from dld_tui.core.model.inputs.guess import Guess
 from dld_tui.core.model.inputs.guessed_input import INPUTS
-from dld_tui.core.model.inputs.shapes import Shape
+from dld_tui.core.model.inputs.shape_texts import Shape
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.params import root_name
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges

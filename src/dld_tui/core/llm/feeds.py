@@ -29,7 +29,8 @@ from dld_tui.core.model.inputs.roles import (
     words_of,
     writes_in_place,
 )
-from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape, is_fixed
+from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, is_fixed
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document

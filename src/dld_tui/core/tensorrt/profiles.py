@@ -18,11 +18,12 @@ from dld_tui.core.model.document.metadata import (
     profiles_of,
 )
 from dld_tui.core.model.inputs.guess import Guess, guess_inputs, input_specs
+from dld_tui.core.model.inputs.shape_texts import Shape
 from dld_tui.core.model.shapes.evaluation import Evaluation
 from dld_tui.core.model.shapes.following import declared_dims
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.model.tensors.value_types import Dims
-from dld_tui.core.tensorrt.trtexec_arguments import Shape, parse_profile_shapes
+from dld_tui.core.tensorrt.trtexec_arguments import parse_profile_shapes
 from dld_tui.core.text import shortened, visible
 
 if TYPE_CHECKING:

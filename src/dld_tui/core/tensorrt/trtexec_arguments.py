@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TypeAlias
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.text import clip, comma_separated, shortened, visible
+from dld_tui.core.model.inputs.shape_texts import Shape, shapes_in
+from dld_tui.core.text import clip, shortened, visible
 
 _SIZE = re.compile(
     r"(?P<number>\d+(?:\.\d*)?(?:E[+-]?\d+)?|\.\d+)\s*(?P<suffix>[KMG]|)(?P<bytes>I?B)?"
@@ -82,16 +82,8 @@ def device_text(device: str | int) -> str:
     )
 
 
-Shape: TypeAlias = "tuple[int, ...]"
-"""Dimensions, or the values of an input that holds a shape."""
-
 MOST_PROFILES = 256
 _PROFILE = re.compile(r"profile=(\d{1,4});")
-# As few characters as possible for the name, then dimensions that something can follow.
-_ONE = re.compile(
-    r"(?P<name>.+?):(?:\[(?P<list>[^\[\]]*)\]|(?P<dims>-?\d+(?:[xX]-?\d+)*)|(?P<none>scalar|))(?:,|$)"
-)
-_MOST = 2**31
 
 
 def with_profile(number: int, text: str) -> str:
@@ -128,8 +120,8 @@ def parse_profile_shapes(
             current = number
         if current >= MOST_PROFILES:
             raise UsageError(f"{flag}: profile {current} is too much; 0 to {MOST_PROFILES - 1}")
-        for name, shape in _entries(shapes, flag):
-            for known in _known(name, names, flag):
+        for name, shape in shapes_in(shapes, flag, are_values=True):
+            for known in _known(name.strip(), names, flag):
                 if current < len(profiles) and known in profiles[current]:
                     if number is not None:
                         raise UsageError(
@@ -162,32 +154,6 @@ def _texts(shapes: Mapping[str, Shape]) -> tuple[str, ...]:
 
 def _quoted(name: str) -> str:
     return f"'{name}'" if ":" in name or "," in name else name
-
-
-def _entries(text: str, flag: str) -> Iterable[tuple[str, Shape]]:
-    at = 0
-    while at < len(text):
-        match = _ONE.match(text, at)
-        if match is None:
-            shown = clip(visible(text), 80)
-            raise UsageError(f"{flag} {shown!r} is not a shape", hint="Write NAME:1x3x224x224")
-        yield match["name"].strip(), _shape(match, flag)
-        at = match.end()
-
-
-def _shape(match: re.Match[str], flag: str) -> Shape:
-    if match["list"] is not None:
-        parts = comma_separated(match["list"])
-    else:
-        parts = re.split("[xX]", match["dims"]) if match["dims"] else []
-    try:
-        shape = tuple(map(int, parts))
-    except ValueError:
-        shape = (_MOST,)
-    if any(not -_MOST < size < _MOST for size in shape):
-        shown = clip(visible(match.group()), 80)
-        raise UsageError(f"{flag} {shown!r} has a dimension that is not a number")
-    return shape
 
 
 def _known(name: str, names: Collection[str] | None, flag: str) -> list[str]:

@@ -13,7 +13,8 @@ from dld_tui.core.model.inputs import fills
 from dld_tui.core.model.inputs.fills import Surroundings, fill_for, random_inputs
 from dld_tui.core.model.inputs.guess import guess_inputs, input_specs
 from dld_tui.core.model.inputs.roles import ModelTraits, named_role, placed_role
-from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape
+from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec
 from tests.support import models
 
 RANGES = dict.fromkeys(("int8", "uint8"), (0, 127)) | dict.fromkeys(

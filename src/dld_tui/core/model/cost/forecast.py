@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
     from dld_tui.core.model.document.node import Node
     from dld_tui.core.model.document.scope import Scope
-    from dld_tui.core.model.inputs.shapes import Shape
+    from dld_tui.core.model.inputs.shape_texts import Shape
     from dld_tui.core.process.child import Limits
 
 _LEAST_BITS = 1

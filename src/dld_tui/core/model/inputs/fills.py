@@ -19,7 +19,8 @@ from dld_tui.core.model.inputs.roles import (
     is_state,
     words_of,
 )
-from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape, numpy_dtype
+from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, numpy_dtype
 from dld_tui.core.process.child import free_memory
 from dld_tui.core.text import clip, visible
 

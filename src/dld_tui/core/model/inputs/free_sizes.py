@@ -42,7 +42,8 @@ from dld_tui.core.model.inputs.roles import (
     terms_of,
     words_of,
 )
-from dld_tui.core.model.inputs.shapes import InputSpec, Shape, check_given, is_fixed
+from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shapes import InputSpec, check_given, is_fixed
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS
 from dld_tui.core.text import visible
 

@@ -39,7 +39,8 @@ from dld_tui.core.model.inputs.roles import (
     PAST,
     words_of,
 )
-from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, Shape
+from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.process.child import says_no_memory
 from dld_tui.core.text import clip, shortened, visible

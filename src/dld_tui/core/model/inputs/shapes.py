@@ -1,12 +1,7 @@
-"""Shapes and element types of a model's inputs: free dimensions, and shapes that the user gives.
-
-Shapes are given as ``NAME:1x3x224x224``, several in one text separated by commas as trtexec takes
-them, or as ``NAME:[1,3,224,224]`` as Polygraphy does. Names may hold colons, slashes and commas.
-"""
+"""Shapes and element types of a model's inputs: free dimensions, and shapes that the user gives."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -16,8 +11,9 @@ import numpy.typing as npt
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.model.inputs.shape_texts import Shape, shapes_in
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS, ValueType
-from dld_tui.core.text import comma_separated, visible
+from dld_tui.core.text import visible
 
 AnyArray: TypeAlias = "npt.NDArray[np.generic]"
 
@@ -90,12 +86,6 @@ def check_dimensions(names: Collection[str], types: Iterable[ValueType | None]) 
             )
 
 
-Shape: TypeAlias = "tuple[int, ...]"
-
-# As few characters as possible for the name, then dimensions that something can follow.
-_ONE = re.compile(
-    r"(?P<name>.+?):(?:\[(?P<list>[^\[\]]*)\]|(?P<dims>\d+(?:[xX]\d+)*)|(?P<none>scalar|))(?:,|$)"
-)
 _FREE = (None, -1, *PLACEHOLDERS)
 """Free dimensions without a distinct name: two of them need not be equal."""
 
@@ -134,16 +124,11 @@ def parse_shapes(texts: Iterable[str], names: Collection[str]) -> dict[str, Shap
     """
     shapes: dict[str, Shape] = {}
     for text in texts:
-        at = 0
-        while at < len(text):
-            match = _ONE.match(text, at)
-            if match is None:
-                raise UsageError(f"--shape {text!r} is not a shape", hint="Write NAME:1x3x224x224")
-            name = _known(match["name"], names)
+        for written, shape in shapes_in(text, "--shape"):
+            name = _known(written, names)
             if name in shapes:
                 raise UsageError(f"--shape gives input {name!r} twice")
-            shapes[name] = _dims(match)
-            at = match.end()
+            shapes[name] = shape
     return shapes
 
 
@@ -155,25 +140,11 @@ def _known(name: str, names: Collection[str]) -> str:
     for candidate in (name, name.strip().strip("'\"")):
         if candidate in names:
             return candidate
-    listed = ", ".join(visible(input_name) for input_name in [*names][:_MOST_LISTED]) or "none"
-    if len(names) > _MOST_LISTED:
-        listed += f" and {len(names) - _MOST_LISTED:,} more"
+    listed = fmt.listed([visible(input_name) for input_name in names], _MOST_LISTED) or "none"
     raise UsageError(
         f"--shape names {name!r}, which is not an input of the model",
         hint=f"Its inputs: {listed}",
     )
-
-
-def _dims(match: re.Match[str]) -> Shape:
-    if match["list"] is None:
-        return tuple(int(part) for part in re.split("[xX]", match["dims"])) if match["dims"] else ()
-    parts = comma_separated(match["list"])
-    if not all(part.isdecimal() for part in parts):
-        raise UsageError(
-            f"--shape {match.group()!r} has a dimension that is not a number",
-            hint="Write NAME:[1,3,224,224]",
-        )
-    return tuple(map(int, parts))
 
 
 def check_given(
