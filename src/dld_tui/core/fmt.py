@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from itertools import islice
+from typing import TypeVar
 
 UNKNOWN = "–"
+T = TypeVar("T")
 
 
 def count(value: int | None) -> str:
@@ -18,10 +21,16 @@ def plural(value: int, word: str, many: str | None = None) -> str:
     return f"{value:,} {word}" if value == 1 else f"{value:,} {many or f'{word}s'}"
 
 
-def listed(texts: Sequence[str], most: int) -> str:
+def listed(items: Collection[T], most: int, shown: Callable[[T], str] = str) -> str:
     """Return a list as text: of many items the first ones and a count, ``a, b and 7 more``."""
-    more = f" and {len(texts) - most:,} more" if len(texts) > most else ""
-    return ", ".join(texts[:most]) + more
+    more = f" and {len(items) - most:,} more" if len(items) > most else ""
+    return ", ".join(map(shown, islice(items, most))) + more
+
+
+def number(value: float, places: int = 2) -> str:
+    """Return a number for a file: with no more decimals than it has, and never ``-0``."""
+    digits = f"{value:.{places}f}".rstrip("0").rstrip(".")
+    return "0" if digits == "-0" else digits
 
 
 def short_count(value: float | None) -> str:

@@ -4,6 +4,7 @@ import re
 from operator import itemgetter
 from xml.etree import ElementTree
 
+from dld_tui.core.fmt import number
 from dld_tui.core.tables.html_page import (
     SCRIPT,
     STYLE,
@@ -12,7 +13,6 @@ from dld_tui.core.tables.html_page import (
     attributes,
     definitions,
     digest,
-    number,
     page,
     paragraphs,
     policy,

@@ -372,7 +372,7 @@ class Quantizer:
         self._refused += nodes
         self.notes.append(
             f"{fmt.plural(len(nodes), 'node')} that make or take infinite values stay as they are:"
-            f" {shown}{f' and {len(values) - 1} more' if len(values) > 1 else ''}"
+            f" {fmt.listed([shown, *values[1:]], 1)}"
         )
 
     def plan(self, ops: Sequence[str]) -> Generator[Event, None, QuantizationPlan]:

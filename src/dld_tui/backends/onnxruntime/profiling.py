@@ -124,7 +124,7 @@ def fallback_notes(kernels: Sequence[Kernel], preferred: str) -> list[Note]:
     copies = sum(kernel.op_type in COPY_TYPES for kernel in kernels)
     notes = []
     if on_cpu:
-        named = fmt.listed([*map(_label, on_cpu)], _LISTED)
+        named = fmt.listed(on_cpu, _LISTED, _label)
         text = f"{len(on_cpu):,} of {len(kernels):,} nodes ran on the CPU: {named}."
         notes.append(Note(NoteKind.WARNING, text))
     if copies:

@@ -312,7 +312,7 @@ def set_precisions(network: Network, wanted: dict[str, str], settings: BuildSett
                     layer.set_output_type(index, kinds[min(index, len(kinds) - 1)])
     missing = sorted(name for name in {*types, *outputs} - used)
     if missing:
-        shown = fmt.listed([*map(quoted, missing)], 8)
+        shown = fmt.listed(missing, 8, quoted)
         network.remarks.append(f"no layer has the name of {shown}: its type is not set")
     if used and settings.typing not in ("obey", "prefer"):
         count = fmt.plural(network.constrained, "layer")

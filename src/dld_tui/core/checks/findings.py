@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.locations import LocatedMessage, node_at, scope_at
@@ -226,8 +227,7 @@ def name_of(name: str) -> str:
 
 def names_of(names: list[str], most: int = 5) -> str:
     """Return a few foreign names for a message, and how many more there are."""
-    text = ", ".join(name_of(name) for name in names[:most])
-    return f"{text} and {len(names) - most} more" if len(names) > most else text
+    return fmt.listed(names, most, name_of)
 
 
 _LEVELS = ("error", "warning", "info")

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of
+from dld_tui.core.checks.findings import DECODER_RULES, Finding, name_of, names_of
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.llm.folder import CONFIG, GenaiConfig, read_json
 from dld_tui.core.model.document.document import Document
@@ -79,9 +79,8 @@ def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
             known = there | elsewhere
             missing = [wanted_name for wanted_name in wanted if wanted_name not in known]
             if missing:
-                more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-                text = f"the model has no {side} {name_of(missing[0])}{more} ({visible(key)})"
-                yield _finding(text)
+                lacking = names_of(missing, 1)
+                yield _finding(f"the model has no {side} {lacking} ({visible(key)})")
 
 
 def _stages(document: Document, config: GenaiConfig) -> Iterator[Finding]:
@@ -90,8 +89,7 @@ def _stages(document: Document, config: GenaiConfig) -> Iterator[Finding]:
     if own is not None and own.inputs:
         lost = [spec.name for spec in input_specs(document) if spec.name not in own.inputs]
         if lost:
-            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-            yield _finding(f"its stage {name_of(own.file)} lists no input {name_of(lost[0])}{more}")
+            yield _finding(f"its stage {name_of(own.file)} lists no input {names_of(lost, 1)}")
     produced = set[str]()
     for at, stage in enumerate(config.stages):
         later = {name: other.file for other in config.stages[at + 1 :] for name in other.outputs}

@@ -17,6 +17,7 @@ from dld_tui.core.codec import finite
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.fmt import number
 from dld_tui.core.reading.first_lines import (
     first_lines,
     latency_title,
@@ -70,7 +71,6 @@ from dld_tui.core.tables.html_page import (
     axis_marks,
     definitions,
     histogram,
-    number,
     page,
     paragraphs,
     scale,

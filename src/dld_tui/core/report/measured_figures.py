@@ -95,15 +95,13 @@ def input_lines(report: Report) -> Iterator[str]:
         alike.setdefault((report_input.shape, report_input.why), []).append(report_input)
     for same in [*alike.values()][:_MOST_LINES]:
         first = same[0]
-        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
-        values = "" if more else first.values
+        values = "" if len(same) > 1 else first.values
         if first.why:
             why = f" (guessed: {first.why}{f'; {values}' if values else ''})"
         else:
             why = f" ({values})" if values else ""
-        yield f"{clip(visible(first.name), _NAME, keep='middle')}{more} {first.shape_text}" + (
-            visible(why)
-        )
+        names = fmt.listed(same, 1, lambda one: clip(visible(one.name), _NAME, keep="middle"))
+        yield f"{names} {first.shape_text}{visible(why)}"
     if len(alike) > _MOST_LINES:
         yield f"and {fmt.plural(len(alike) - _MOST_LINES, 'more shape')}"
 

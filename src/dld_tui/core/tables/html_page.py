@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.fmt import number
 from dld_tui.core.statistics import percentile
 from dld_tui.core.text import visible
 from dld_tui.core.text.names import cut_names
@@ -23,12 +24,6 @@ from dld_tui.core.text.names import cut_names
 def text(value: object) -> str:
     """Return text for a page, or for an attribute in double quotes: never markup."""
     return html.escape(visible(str(value)), quote=True)
-
-
-def number(value: float) -> str:
-    """Return a number for an attribute: short, and the same everywhere."""
-    digits = f"{value:.2f}".rstrip("0").rstrip(".")
-    return "0" if digits in ("-0", "") else digits
 
 
 def short(value: str, most: int) -> str:

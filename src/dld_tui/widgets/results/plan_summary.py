@@ -386,7 +386,4 @@ def roofline_lines(plan: EnginePlan, width: int) -> list[Line]:
 def layers_text(finding: PlanFinding, names: Mapping[int, str]) -> str:
     """Return the layers of a finding: ``Conv_0 and 1 more``; empty if it is about none."""
     concerned = [index for index in finding.concerned if index in names]
-    if not concerned:
-        return ""
-    more = f" and {len(concerned) - 1:,} more" if len(concerned) > 1 else ""
-    return names[concerned[0]] + more
+    return fmt.listed(concerned, 1, names.__getitem__)

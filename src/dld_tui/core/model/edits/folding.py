@@ -147,9 +147,7 @@ def fold_nodes(document: Document, transaction: Transaction, *, nodes: Sequence[
             homes.setdefault(definition.scope, []).append(name)
     for home, names in homes.items():
         remove_unused.run(document, transaction, scope=home.path, nodes=False, names=names)
-    kept = fold.outputs if len(fold.outputs) < 4 else fold.outputs[:1]
-    more = f" and {len(fold.outputs) - 1} more" if len(kept) < len(fold.outputs) else ""
-    results = ", ".join(map(quoted, kept)) + more
+    results = fmt.listed(fold.outputs, 3 if len(fold.outputs) < 4 else 1, quoted)
     return f"fold {subject(refs, 'node')} to {results}"
 
 

@@ -264,8 +264,7 @@ _MOST_TRIED, _MOST_SHAPES = 4, 3
 def _in_short(guess: Guess) -> str:
     """Return the shapes that tell all others, but no more than fit a line."""
     options = guess.options or [guess.text]
-    more = f" and {len(options) - _MOST_SHAPES} more" if len(options) > _MOST_SHAPES else ""
-    return visible(", ".join(options[:_MOST_SHAPES])) + more
+    return fmt.listed(options, _MOST_SHAPES, visible)
 
 
 def first_that_runs(

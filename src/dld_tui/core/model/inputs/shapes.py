@@ -140,7 +140,7 @@ def _known(name: str, names: Collection[str]) -> str:
     for candidate in (name, name.strip().strip("'\"")):
         if candidate in names:
             return candidate
-    listed = fmt.listed([visible(input_name) for input_name in names], _MOST_LISTED) or "none"
+    listed = fmt.listed(names, _MOST_LISTED, visible) or "none"
     raise UsageError(
         f"--shape names {name!r}, which is not an input of the model",
         hint=f"Its inputs: {listed}",

@@ -263,7 +263,7 @@ def shown(type_name: str) -> str:
 
 def types_text(types: Sequence[str], most: int = _MOST_NAMED) -> str:
     """Return accepted types for people, the first of many."""
-    return fmt.listed([shown(name) for name in types], most) or "any type"
+    return fmt.listed(types, most, shown) or "any type"
 
 
 def _shown(match: re.Match[str]) -> str:

@@ -426,4 +426,4 @@ def _named(kind: str, process: int, thread: int, name: str) -> str:
 
 
 def _time(value: float) -> str:
-    return f"{value:.3f}".rstrip("0").rstrip(".") or "0"
+    return fmt.number(value, 3)

@@ -12,6 +12,7 @@ from typing import Any
 
 from dld_tui.core import fmt
 from dld_tui.core.files.writer import write_text
+from dld_tui.core.fmt import number
 from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.model.graph.pictures import style
 from dld_tui.core.model.graph.pictures.drawing import svg_of
@@ -28,7 +29,6 @@ from dld_tui.core.tables.html_page import (
     fill,
     histogram,
     legend,
-    number,
     page,
     paragraphs,
     svg,

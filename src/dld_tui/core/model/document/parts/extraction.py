@@ -581,8 +581,7 @@ def scope_with(
     if len(fitting) == 1:
         return fitting[0]
     name, found = next(iter(homes.items()))
-    places = ", ".join(quoted(_place(one)) for one in found[:3])
-    places += f" and {len(found) - 3} more" if len(found) > 3 else ""
+    places = fmt.listed(found, 3, lambda one: quoted(_place(one)))
     steps = " ".join(f"--scope {quoted(step)}" for step in found[0].path[depth:])
     raise UsageError(f"{quoted(name)} is in {places}", hint=f"Name one graph: {steps}")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import EditError
 from dld_tui.core.files import protos as onnx
@@ -461,6 +462,4 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _names(names: Iterable[str]) -> str:
-    chosen = list(names)
-    listed = ", ".join(quoted(name) for name in chosen[:6])
-    return listed + (f" and {len(chosen) - 6} more" if len(chosen) > 6 else "") or "none"
+    return fmt.listed([*names], 6, quoted) or "none"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
+from dld_tui.core.fmt import number
 from dld_tui.core.model.graph.folding import Overview
 from dld_tui.core.model.graph.graph import GLYPHS, Graph, Kind
 from dld_tui.core.model.graph.layout import lay_out, text_of
@@ -244,8 +245,8 @@ def svg_of(scene: Scene, look: style.Look, scale: float = 1.0, numbered: bool = 
 def _lines(scene: Scene, look: style.Look, scale: float, numbered: bool) -> Iterator[str]:
     width, height = scene.width, scene.height
     yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_number(width * scale)}" '
-        f'height="{_number(height * scale)}" viewBox="0 0 {width} {height}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{number(width * scale)}" '
+        f'height="{number(height * scale)}" viewBox="0 0 {width} {height}">'
     )
     if scene.heading:
         yield f"<title>{_text(scene.heading[0].text)}</title>"
@@ -291,7 +292,7 @@ def _css(scene: Scene, look: style.Look) -> str:
         fill = scheme.ink if role in ("name", "title") else scheme.quiet
         heavy = ";font-weight:600" if role in ("label", "title") else ""
         starts = ";text-anchor:start" if role in ("link", "title", "legend") else ""
-        rules.append(f".{role}{{font-size:{_number(size)}px{heavy}{starts};fill:{fill}}}")
+        rules.append(f".{role}{{font-size:{number(size)}px{heavy}{starts};fill:{fill}}}")
     used = {card.colour for card in scene.cards} | {key for key, _ in scene.legend}
     for key in (key for key in style.LEGEND if key in used):
         edge, fill = scheme.edges[key], scheme.fills[key]
@@ -389,10 +390,6 @@ def _arrow(tip: Point) -> str:
 
 def _text(text: str) -> str:
     return escape(_NO_XML.sub("?", text))
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")
 
 
 if TYPE_CHECKING:
