@@ -16,7 +16,7 @@ from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import models
 
 
-def opened(folder: Path, text: str) -> Document:
+def opened(folder: Path, text: str = models.CHAIN) -> Document:
     """Write the model of an ONNX text to a file, and open it."""
     return Document.open(models.write(folder, text))
 

@@ -144,8 +144,7 @@ def test_saving_streams_payloads_and_re_points_them(tmp_path: Path) -> None:
     assert (document.dirty, document.changed_on_disk()) == (False, False)
     saved = onnx.load(path)
     assert saved.graph.node[0].name == "a much longer name than before"
-    tensor = tensor_in(document, "big")
-    np.testing.assert_array_equal(tensor.read(), weights)
+    np.testing.assert_array_equal(tensor_in(document, "big").read(), weights)
     document.undo()
     save(document)
     assert path.read_bytes() == model.SerializeToString()

@@ -44,8 +44,7 @@ def document(tmp_path: Path) -> Document:
 
 
 def tensor(document: Document, name: str) -> Tensor:
-    found = tensor_in(document, name)
-    return found
+    return tensor_in(document, name)
 
 
 def saved_values(folder: Path, name: str = "model.onnx") -> dict[str, tuple[float, ...]]:

@@ -42,8 +42,7 @@ def weighted(folder: Path, name: str, *, value: float, external: bool = False) -
 
 
 def big(document: Document) -> float:
-    tensor = tensor_in(document, "big")
-    return float(tensor.read()[-1])
+    return float(tensor_in(document, "big").read()[-1])
 
 
 def kept_files() -> list[Path]:
@@ -207,8 +206,7 @@ def test_large_results_are_moved_and_payloads_stay_in_the_file(tmp_path: Path) -
     assert isinstance(described, dict)
     assert not result.exists()
     document.apply("replace_model", model=described)
-    tensor = tensor_in(document, "big")
-    assert tensor.payload is not None
+    assert tensor_in(document, "big").payload is not None
     assert [str(path) for path in kept_files()] == [described["file"]]
     document.close()
     assert kept_files() == []

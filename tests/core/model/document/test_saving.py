@@ -88,8 +88,7 @@ def test_external_data_stays_beside_the_model_and_comes_along_to_another_folder(
     loaded = onnx.load(tmp_path / "elsewhere" / "copy.onnx")
     tensor = next(t for t in loaded.graph.initializer if t.name == "big")
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(tensor), np.arange(4096))
-    inside = tensor_in(document, "big")
-    np.testing.assert_array_equal(inside.read(), np.arange(4096))
+    np.testing.assert_array_equal(tensor_in(document, "big").read(), np.arange(4096))
 
 
 def test_data_that_is_named_by_a_way_up_inside_of_the_folder_comes_along(tmp_path: Path) -> None:
@@ -107,8 +106,7 @@ def test_data_that_is_named_by_a_way_up_inside_of_the_folder_comes_along(tmp_pat
 
 def test_a_change_of_external_data_is_noticed_too(tmp_path: Path) -> None:
     document = renamed(Document.open(with_external(tmp_path)))
-    tensor = tensor_in(document, "big")
-    assert tensor.problem is None
+    assert tensor_in(document, "big").problem is None
     (tmp_path / "w.bin").write_bytes(b"\1" * 16384)
     with pytest.raises(FileChangedError):
         save(document)
@@ -187,8 +185,7 @@ def test_data_is_linked_and_stays_the_same_file(tmp_path: Path) -> None:
     document.close()
     assert sorted(one.name for one in other.iterdir()) == ["again.onnx", "holes.data", "m.onnx"]
     read = Document.open(other / "m.onnx")
-    weight = tensor_in(read, "w")
-    assert weight.read(0, 3).tolist() == [0, 1, 2]
+    assert tensor_in(read, "w").read(0, 3).tolist() == [0, 1, 2]
     read.close()
 
 
@@ -274,8 +271,7 @@ def test_data_is_reflinked_and_is_a_file_of_its_own(
     assert cloned.read_bytes() == (tmp_path / "holes.data").read_bytes()
     assert sorted(one.name for one in other.iterdir()) == ["holes.data", "m.onnx"]
     read = Document.open(other / "m.onnx")
-    weight = tensor_in(read, "w")
-    assert weight.read(0, 3).tolist() == [0, 1, 2]
+    assert tensor_in(read, "w").read(0, 3).tolist() == [0, 1, 2]
     read.close()
 
 

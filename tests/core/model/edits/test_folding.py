@@ -131,8 +131,7 @@ def test_what_is_no_constant_is_refused(node: str, why: str) -> None:
 def test_strings_are_kept() -> None:
     with closing(opened()) as document:
         fold(document, "words")
-        tensor = tensor_in(document, "e")
-        assert list(tensor.proto.string_data) == [b"b", b"a"]
+        assert list(tensor_in(document, "e").proto.string_data) == [b"b", b"a"]
 
 
 def test_a_tensor_beyond_the_limits_is_refused_before_it_is_made() -> None:

@@ -14,14 +14,10 @@ from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import tensor_in, type_in
+from tests.support.sessions import opened, tensor_in, type_in
 
 ZEROS: JSON = {"kind": "zeros"}
 THEN: list[JSON] = ["choose:then_branch"]
-
-
-def opened(tmp_path: Path, text: str = models.CHAIN) -> Document:
-    return Document.open(models.write(tmp_path, text))
 
 
 def add(document: Document, name: str, scope: list[JSON] | None = None, **more: JSON) -> None:
@@ -158,8 +154,7 @@ def test_indices_of_several_dimensions_and_wrong_ones(tmp_path: Path) -> None:
     path.write_bytes(sparse_model([0, 1, 1, 0], [2, 2], rank=2).SerializeToString())
     document = Document.open(path)
     document.apply("to_dense", scope=[], names=["s"])
-    tensor = tensor_in(document, "s")
-    assert tensor.read().tolist() == [0, 1.5, 2.5, 0]
+    assert tensor_in(document, "s").read().tolist() == [0, 1.5, 2.5, 0]
     for places, rank in [([1, 0], 1), ([0, 4], 1), ([-1, 0], 1), ([0, 0, 0, 2], 2), ([0, 0], 1)]:
         path.write_bytes(sparse_model(places, [2, 2], rank=rank).SerializeToString())
         with pytest.raises(EditError, match="not in order or out of range"):
@@ -190,8 +185,7 @@ def test_a_sparse_one_is_made_of_indices_and_values(tmp_path: Path) -> None:
     entries: dict[str, JSON] = {"dims": [2, 3], "indices": [[1, 2], 0], "values": [7, 1]}
     document.apply("set_sparse", scope=[], name="new", dtype="int64", **entries)
     document.apply("to_dense", scope=[], names=["new"])
-    tensor = tensor_in(document, "new")
-    assert tensor.read().tolist() == [1, 0, 0, 0, 0, 7]
+    assert tensor_in(document, "new").read().tolist() == [1, 0, 0, 0, 0, 7]
     wrong: list[tuple[dict[str, JSON], str]] = [
         ({"indices": [0, 0]}, "twice"),
         ({"indices": [0]}, "1 indices and 2 values"),

@@ -23,8 +23,7 @@ def valid(document: Document) -> onnx.ModelProto:
 
 
 def inputs(document: Document, ref: str) -> tuple[str, ...]:
-    node = node_in(document, ref)
-    return node.inputs
+    return node_in(document, ref).inputs
 
 
 def test_connect_and_disconnect(tmp_path: Path) -> None:
@@ -165,8 +164,7 @@ TWICE: list[JSON] = ["function local:twice"]
 
 
 def inputs_of(document: Document, ref: str) -> tuple[str, ...]:
-    node = node_in(document, ref)
-    return node.inputs
+    return node_in(document, ref).inputs
 
 
 LATE = """
@@ -243,8 +241,7 @@ def test_a_graph_input_is_made_for_a_terminal(tmp_path: Path) -> None:
     assert inputs_of(document, "third") == ("b", "b_input")
     document.apply("set_value_type", scope=[], value="a", dtype="float32", dims=["N", 4])
     document.apply("expose_input", scope=[], node="second", index=0, name="fed")
-    known = type_in(document, "fed")
-    assert known.text == "float32[N, 4]"
+    assert type_in(document, "fed").text == "float32[N, 4]"
 
 
 @pytest.mark.broad
@@ -261,8 +258,7 @@ def test_an_output_is_replaced_in_its_place(tmp_path: Path) -> None:
     document = opened(tmp_path, JOIN)
     document.apply("replace_output", scope=[], name="y", by="x")
     assert document.main.outputs == ("x", "part")
-    known = type_in(document, "x")
-    assert known.text == "float32[N, 4]"
+    assert type_in(document, "x").text == "float32[N, 4]"
     functions = opened(tmp_path, models.FUNCTIONS)
     functions.apply("replace_output", scope=TWICE, name="r", by="v")
     assert functions.functions[0].outputs == ("v",)

@@ -130,5 +130,4 @@ def test_rows_are_spliced_as_numpy_does(
     document.apply(
         "splice_tensor", scope=[], tensor={"initializer": "s"}, axis=0, start=1, insert=1
     )
-    words = tensor_in(document, "s")
-    assert words.read().tolist() == [b"one", b"", b"two"]
+    assert tensor_in(document, "s").read().tolist() == [b"one", b"", b"two"]

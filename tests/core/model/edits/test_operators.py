@@ -12,7 +12,7 @@ from dld_tui.core.model.document.serialise import save
 from dld_tui.core.types import JSON
 from tests.oracles.edited_models import loads
 from tests.support import models
-from tests.support.sessions import bytes_of
+from tests.support.sessions import bytes_of, opened
 
 LATE = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -25,10 +25,6 @@ late (float[N, 4] x) => (float[N, 4] y)
     [last] y = Add(d, c)
 }
 """
-
-
-def opened(folder: Path, text: str = models.CHAIN) -> Document:
-    return Document.open(models.write(folder, text))
 
 
 def named(document: Document, name: str) -> Node:

@@ -106,8 +106,7 @@ def test_pasting_does_not_close_a_cycle(tmp_path: Path) -> None:
 def test_captures_follow_and_inner_names_stay_apart(tmp_path: Path) -> None:
     document = opened(tmp_path, INNER)
     paste(document, copied(document.main, "pre", "choose"))
-    copy = node_in(document, "choose_1")
-    then = copy.subgraphs()[0]
+    then = node_in(document, "choose_1").subgraphs()[0]
     assert set(then.captured()) == {"a_1", "t"}
     checked(document)
 
@@ -138,8 +137,7 @@ def test_other_model_gets_initializers_and_says_what_has_no_source(tmp_path: Pat
     bare = opened(tmp_path, models.FUNCTIONS, "bare.onnx")
     assert paste(bare, fragment) == "paste 2 nodes, 1 input without a source"
     assert bare.main.nodes[-2].inputs == ("a", "w")
-    tensor = tensor_in(bare, "w")
-    assert list(tensor.read()) == [1, 2, 3, 4]
+    assert list(tensor_in(bare, "w").read()) == [1, 2, 3, 4]
 
 
 def test_same_name_with_other_values_is_another_initializer(tmp_path: Path) -> None:
@@ -147,8 +145,7 @@ def test_same_name_with_other_values_is_another_initializer(tmp_path: Path) -> N
     target = opened(tmp_path, models.CHAIN)
     paste(target, copied(source.main, "second"))
     assert target.main.nodes[-1].inputs == ("a", "w_1")
-    tensor = tensor_in(target, "w_1")
-    assert tensor.read()[0] == 9
+    assert tensor_in(target, "w_1").read()[0] == 9
 
 
 def test_optional_input_without_a_source_is_left_out(tmp_path: Path) -> None:

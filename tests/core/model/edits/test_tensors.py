@@ -48,8 +48,7 @@ def opened(tmp_path: Path) -> Document:
 
 
 def read(document: Document, name: str) -> np.ndarray[Any, Any]:
-    tensor = tensor_in(document, name)
-    return tensor.read()
+    return tensor_in(document, name).read()
 
 
 def test_cells_of_every_kind_of_storage(tmp_path: Path) -> None:
@@ -66,8 +65,7 @@ def test_cells_of_every_kind_of_storage(tmp_path: Path) -> None:
         found = read(document, name).astype(np.float64)
         assert np.array_equal(found, expected, equal_nan=True)
     document.apply("set_elements", scope=[], tensor=VALUE, start=0, values=[2**62])
-    attribute = node_in(document, "const")
-    tensor = attribute.attributes()[0].value
+    tensor = node_in(document, "const").attributes()[0].value
     assert isinstance(tensor, Tensor)
     assert tensor.read().tolist() == [2**62, 2, 3]
 
@@ -136,8 +134,7 @@ def test_replacing_by_reference_and_by_values(tmp_path: Path) -> None:
         payload={"values": ["a", "b"]},
     )  # fmt: skip
     document.apply("set_elements", scope=[], tensor=VALUE, start=1, values=["\udcff"])
-    node = node_in(document, "const")
-    assert node.attributes()[0].value.read().tolist() == [b"a", b"\xff"]
+    assert node_in(document, "const").attributes()[0].value.read().tolist() == [b"a", b"\xff"]
     save(document)
     loaded = onnx.load(tmp_path / "model.onnx")
     assert np.array_equal(onnx.numpy_helper.to_array(loaded.graph.initializer[2]), data)

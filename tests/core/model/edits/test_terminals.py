@@ -185,5 +185,4 @@ def test_refused_and_nothing_changed(tmp_path: Path, wanted: dict[str, Any], say
             document.apply("convert_terminals", **wanted)
         assert says in str(caught.value)
         assert (len(document.main.nodes), len(document.history.done)) == (5, 0)
-        known = type_in(document, "x")
-        assert known.text == "float32[batch, 3, 4, 5]"
+        assert type_in(document, "x").text == "float32[batch, 3, 4, 5]"

@@ -57,15 +57,13 @@ def test_nodes_inputs_and_outputs_but_not_weights() -> None:
 
 
 def test_a_holder_takes_what_its_bodies_capture() -> None:
-    document = opened(models.BRANCHES)
-    drawn = graph_of(document.main)
+    drawn = graph_of(opened(models.BRANCHES).main)
     assert kinds(drawn)["choose"] == Kind.CONTROL_FLOW
     assert ("pre", "a", "choose") in links(drawn.graph)
 
 
 def test_outer_values_of_a_body_are_drawn() -> None:
-    document = opened(models.BRANCHES)
-    drawn = graph_of(document.scope_at(["choose:then_branch"]))
+    drawn = graph_of(opened(models.BRANCHES).scope_at(["choose:then_branch"]))
     assert kinds(drawn)["a"] == Kind.OUTER
     assert ("a", "a", "inner") in links(drawn.graph)
     assert kinds(drawn)["t"] == Kind.OUTPUT
@@ -137,8 +135,7 @@ broken (float[4] x) => (float[4] y, float[4] nowhere)
 
 
 def test_broken_graphs_are_drawn_as_far_as_they_go() -> None:
-    document = opened(BROKEN)
-    drawn = graph_of(document.main)
+    drawn = graph_of(opened(BROKEN).main)
     assert len([kind for kind in drawn.graph.kinds if kind == Kind.NODE]) == 4
     assert ("loop", "b", "loop") in links(drawn.graph)
     assert drawn.vertex("nowhere") is not None

@@ -239,8 +239,7 @@ def test_inference_goes_on_without_it(size: int) -> None:
 def test_what_is_made_with_it_can_become_an_output(tmp_path: Path) -> None:
     with closing(opened(tmp_path, NEGATIVE)) as document:
         document.apply("add_output", scope=[], name="m")
-        known = type_in(document, "m")
-        assert known.dims == (None, 4)
+        assert type_in(document, "m").dims == (None, 4)
         assert extract_nodes(document, document.main.nodes[:1]).document.main.outputs == ("m",)
 
 

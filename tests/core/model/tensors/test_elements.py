@@ -269,8 +269,7 @@ def test_progress_cancelling_and_preparing(tmp_path: Path) -> None:
     assert len(document.prepared) == 1
     document.apply("convert_tensor", scope=[], tensor={"initializer": "n"}, dtype="bfloat16")
     assert document.prepared == {}
-    after = tensor_in(document, "n")
-    assert np.array_equal(after.read(), before.astype(ml_dtypes.bfloat16))
+    assert np.array_equal(tensor_in(document, "n").read(), before.astype(ml_dtypes.bfloat16))
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,7 @@ def imported(document: Document, path: Path, **wanted: Any) -> Tensor:
     document.apply(
         "add_initializer", scope=[], name="in", dtype=found.dtype, dims=list(found.dims), fill=fill
     )
-    tensor = tensor_in(document, "in")
-    return tensor
+    return tensor_in(document, "in")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

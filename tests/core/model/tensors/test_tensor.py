@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.tensors.tensor import Tensor, tensor_statistics
+from dld_tui.core.model.tensors.tensor import tensor_statistics
 from tests.support import models
 from tests.support.sessions import tensor_in
 
@@ -49,18 +49,13 @@ def opened(folder: Path, *tensors: TensorProto) -> Document:
     return Document.open(path)
 
 
-def read(document: Document, name: str) -> Tensor:
-    tensor = tensor_in(document, name)
-    return tensor
-
-
 @pytest.mark.parametrize("raw", [True, False])
 @pytest.mark.parametrize("count", [5, 9000])
 @pytest.mark.parametrize("name", ALL_TYPES)
 def test_every_type_reads_as_onnx_does(tmp_path: Path, name: str, count: int, raw: bool) -> None:
     proto = tensor_of(name, count, raw=raw)
     expected = onnx.numpy_helper.to_array(proto).reshape(-1)
-    tensor = read(opened(tmp_path, proto), name)
+    tensor = tensor_in(opened(tmp_path, proto), name)
     assert tensor.problem is None
     listed = tensor.listed()
     assert listed == tensor.read().tolist()
@@ -72,7 +67,7 @@ def test_every_type_reads_as_onnx_does(tmp_path: Path, name: str, count: int, ra
 
 def test_strings(tmp_path: Path) -> None:
     proto = onnx.helper.make_tensor("s", TensorProto.STRING, [2], [b"a", b"\xff"])  # type: ignore[list-item]
-    tensor = read(opened(tmp_path, proto), "s")
+    tensor = tensor_in(opened(tmp_path, proto), "s")
     assert list(tensor.read()) == tensor.listed() == [b"a", b"\xff"]
     assert tensor_statistics(tensor) is None
 
@@ -98,7 +93,7 @@ def _broken(**fields: object) -> TensorProto:
 def test_broken_tensors_say_why_and_allocate_nothing(
     tmp_path: Path, proto: TensorProto, problem: str
 ) -> None:
-    tensor = read(opened(tmp_path, proto), "t")
+    tensor = tensor_in(opened(tmp_path, proto), "t")
     assert tensor.problem is not None
     assert problem in tensor.problem
     for read_all in (tensor.read, tensor.listed):
@@ -109,7 +104,7 @@ def test_broken_tensors_say_why_and_allocate_nothing(
 def test_typed_field_of_the_wrong_length(tmp_path: Path) -> None:
     document = opened(tmp_path, _broken(float_data=[1.0, 2.0]))
     with pytest.raises(InputError, match="16 elements"):
-        read(document, "t").read()
+        tensor_in(document, "t").read()
 
 
 def test_external_data(tmp_path: Path) -> None:
@@ -120,11 +115,11 @@ def test_external_data(tmp_path: Path) -> None:
     )
     for key, value in (("location", "w.bin"), ("offset", "8"), ("length", "24")):
         proto.external_data.add(key=key, value=value)
-    tensor = read(opened(tmp_path, proto), "t")
+    tensor = tensor_in(opened(tmp_path, proto), "t")
     np.testing.assert_array_equal(tensor.read(), values)
     assert tensor.location == "external"
     (tmp_path / "w.bin").unlink()
-    missing = read(opened(tmp_path, proto), "t").problem
+    missing = tensor_in(opened(tmp_path, proto), "t").problem
     assert missing is not None
     assert "w.bin" in missing
 
@@ -137,7 +132,7 @@ def test_statistics_leave_out_what_is_not_finite_and_merge_parts(
     values[[1, 2, 3]] = [np.nan, np.inf, -np.inf]
     values[[10, 11]] = 0
     found = tensor_statistics(
-        read(opened(tmp_path, onnx.numpy_helper.from_array(values, "t")), "t")
+        tensor_in(opened(tmp_path, onnx.numpy_helper.from_array(values, "t")), "t")
     )
     finite = values[np.isfinite(values)].astype(np.float64)
     assert found is not None
@@ -150,6 +145,6 @@ def test_statistics_leave_out_what_is_not_finite_and_merge_parts(
 
 def test_statistics_of_nothing(tmp_path: Path) -> None:
     proto = onnx.numpy_helper.from_array(np.zeros((0, 3), np.float32), "t")
-    found = tensor_statistics(read(opened(tmp_path, proto), "t"))
+    found = tensor_statistics(tensor_in(opened(tmp_path, proto), "t"))
     assert found is not None
     assert (found.count, found.minimum, found.std) == (0, None, None)
