@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,23 @@ LOAD, KERNEL = ("error", "onnxruntime:load"), ("warning", "no-kernel")
 )  # fmt: skip
 def test_where_findings_are(tmp_path: Path, text: str, findings: list[Any]) -> None:
     assert sorted(told(asked(models.write(tmp_path, text)))) == findings
+
+
+def test_what_takes_all_processors_long_is_asked_no_further(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial of several threads may use much more than its time on the clock."""
+    used = itertools.count(0.0, 1e6)
+    monkeypatch.setattr(verdict, "_used_by_forks", lambda: next(used))
+    text = (
+        HEAD
+        + """g (float[1, 1, 4, 4] x, float[1, 4, 4, 2] i, float[5] w) => (y, z)
+        { y = GridSample<mode="linear">(x, i) z = Add(x, w) }"""
+    )
+    result = asked(models.write(tmp_path, text))
+    assert result.runtime is not None
+    assert not result.runtime.loaded
+    assert told(result) == [("error", "onnxruntime:load", [], 1)]
 
 
 def test_the_same_name_twice_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import tarfile
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -448,13 +448,17 @@ def _real(member: str, path: Path, archive: str = "engines") -> None:
     """Write a file of ``tests/data``, and those of the same beginning, which lie beside it."""
     stem = member.removesuffix(".graph.json")
     beside = path.name.removesuffix(".graph.json")
+    for name, data in _unpacked(archive).items():
+        if name.startswith(stem):
+            other = path.with_name(beside + name.removeprefix(stem))
+            other.write_bytes(_HOME.sub(b"/models/", data))
+
+
+@cache
+def _unpacked(archive: str) -> dict[str, bytes]:
     with tarfile.open(_DATA / f"{archive}.tar.xz") as packed:
-        for info in packed:
-            if info.isfile() and info.name.startswith(stem):
-                data = packed.extractfile(info)
-                assert data is not None
-                name = beside + info.name.removeprefix(stem)
-                path.with_name(name).write_bytes(_HOME.sub(b"/models/", data.read()))
+        files = {info.name: packed.extractfile(info) for info in packed if info.isfile()}
+        return {name: file.read() for name, file in files.items() if file is not None}
 
 
 def _other_settings(path: Path) -> None:

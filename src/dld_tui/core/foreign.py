@@ -44,6 +44,8 @@ def number_of(value: JSON) -> float | None:
 
 def time_of(value: JSON) -> float | None:
     """Return a valid time in milliseconds; None for anything else."""
+    if type(value) is float and 0 <= value <= _LONGEST_MS:  # nearly all of many
+        return value
     time = number_of(value)
     return time if time is not None and 0 <= time <= _LONGEST_MS else None
 

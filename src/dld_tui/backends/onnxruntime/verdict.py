@@ -262,7 +262,7 @@ class _Asking:
         end = self._at_limit(end, loading=True)
         self.has_loaded = None if end.rule == LIMIT and end.ended else end.is_good
         for number in range(_MOST_ROUNDS):
-            if end.is_good or self._is_over:
+            if end.is_good or (number and self._is_over):
                 break
             place = yield from self._node_of(end)
             if place is None and (number or end.rule == LIMIT):
