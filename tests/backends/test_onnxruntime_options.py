@@ -45,9 +45,9 @@ def test_bound_feeds_give_the_same_results_and_their_copies_are_timed(tmp_path: 
     session = Session(models.write(tmp_path, models.CHAIN), SessionSettings(quiet=True))
     feeds = [session.feed({"x": np.full((rows, 4), rows, np.float32)}) for rows in (1, 2)]
     bound = session.bind(feeds)
-    (burst,) = measure(session.bound_timer(bound), StopCondition(3))
+    bursts = measure(session.bound_timer(bound), StopCondition(3))
 
-    assert burst.calls == 3
+    assert sum(burst.calls for burst in bursts) == 3
     for feed, one in zip(feeds, bound, strict=True):
         (result,) = one.binding.copy_outputs_to_cpu()
         assert result.tolist() == session.run(feed)[0].tolist()

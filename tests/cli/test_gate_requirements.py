@@ -12,6 +12,8 @@ from click.testing import CliRunner
 
 from dld_tui.activities import gate as activity
 from dld_tui.cli.jobs.gate import command
+from dld_tui.core.compare import gate as comparison
+from dld_tui.core.compare.gate import RunFigures
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import from_json
 from dld_tui.core.process.confinement import confined_to
@@ -56,7 +58,9 @@ def test_what_is_measured_is_judged(model: Path, tmp_path: Path) -> None:
     assert (tmp_path / "j.xml").read_text().count("<failure") == 2
 
 
-def test_commands_are_compared_as_they_are() -> None:
+def test_commands_are_compared_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = {"true": 3.0, "sleep 0.03": 33.0}
+    monkeypatch.setattr(comparison, "time_command", lambda line, _: RunFigures(times[line]))
     status, found = gate("true", "sleep 0.03", "--commands", "--runs", "8")
     assert (status, found["verdict"], found["ratio"] > 1) == (1, "slower", True)
 
