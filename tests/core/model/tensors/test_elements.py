@@ -26,7 +26,7 @@ from dld_tui.core.model.tensors.elements import (
     from_json,
     integer_limits,
     is_float,
-    numpy_type,
+    native_type,
     payload_bytes,
     plan_conversion,
     prepare_conversion,
@@ -134,7 +134,7 @@ def sample(dtype: str, seed: int) -> Array:
         wide = generator.normal(0, 1, COUNT) * 2.0 ** generator.integers(-30, 30, COUNT)
         wide[:3] = np.nan, np.inf, -np.inf
         with np.errstate(all="ignore"):
-            return np.asarray(wide.astype(numpy_type(dtype)))
+            return np.asarray(wide.astype(native_type(dtype)))
     bits = bytes(generator.integers(0, 2 if dtype == "bool" else 256, 8 * COUNT, dtype=np.uint8))
     proto = onnx.TensorProto(data_type=require_dtype(dtype), dims=[COUNT])
     proto.raw_data = bits[: math.ceil(COUNT * (Tensor(proto, None).bits or 8) / 8)]
@@ -201,7 +201,7 @@ def test_the_report_counts_each_element_once_and_lossless_means_it(
 
 
 def counts(values: list[float], source: str, target: str) -> tuple[int, ...]:
-    native = np.array(values, np.float64).astype(numpy_type(source))
+    native = np.array(values, np.float64).astype(native_type(source))
     report = plan_conversion(tensor_of(native, source), target)
     return report.overflow, report.underflow, report.rounded, report.nan_lost, report.infinite_lost
 
@@ -232,7 +232,7 @@ def test_each_kind_of_loss_is_told_apart() -> None:
 def test_the_largest_error_is_told(
     values: list[float], source: str, target: str, error: float
 ) -> None:
-    native = np.array(values, numpy_type(source))
+    native = np.array(values, native_type(source))
     assert plan_conversion(tensor_of(native, source), target).max_error == error
 
 

@@ -24,7 +24,7 @@ from dld_tui.core.model.document.node import Node
 from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.operators.categories import REARRANGING
 from dld_tui.core.model.operators.registry import CONTRIB_DOMAIN
-from dld_tui.core.model.tensors.elements import is_float, numpy_type
+from dld_tui.core.model.tensors.elements import is_float, native_type
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.model.tensors.value_types import dtype_name
 from dld_tui.core.text import visible
@@ -116,7 +116,7 @@ class Dequantized:
     @property
     def bits(self) -> int | None:
         """Bits of an element."""
-        return numpy_type(self.dtype).itemsize * 8
+        return native_type(self.dtype).itemsize * 8
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -131,7 +131,7 @@ class Dequantized:
     def read(self, start: int = 0, count: int | None = None) -> Array:
         """Return elements in flat (row-major) order, rounded to the type."""
         values = WeightView(self.weight, WeightPart.DEQUANTIZED).read(start, count)
-        return values.astype(numpy_type(self.dtype))
+        return values.astype(native_type(self.dtype))
 
 
 def base_of(part: Stored) -> Tensor:

@@ -33,7 +33,7 @@ from dld_tui.core.model.tensors.elements import (
     Array,
     element_type,
     encode_elements,
-    numpy_type,
+    native_type,
     payload_bytes,
     raw_payload,
     require_dims,
@@ -503,7 +503,7 @@ def _dense_parts(document: Document, record: onnx.SparseTensorProto, title: str)
     places, elements = next(entries, _NOTHING)
     for start in range(0, total, PART_ELEMENTS):
         end = min(start + PART_ELEMENTS, total)
-        part = np.zeros(end - start, numpy_type(values.dtype))
+        part = np.zeros(end - start, native_type(values.dtype))
         while len(places):
             fits = int(np.searchsorted(places, end))
             part[places[:fits] - start] = elements[:fits]

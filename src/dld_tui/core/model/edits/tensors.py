@@ -39,7 +39,7 @@ from dld_tui.core.model.tensors.elements import (
     element_type,
     encode_elements,
     from_json,
-    numpy_type,
+    native_type,
     payload_bytes,
     raw_payload,
     require_dims,
@@ -381,7 +381,7 @@ def _resize(
 
 
 def _zeros(dims: Sequence[int], dtype: str) -> Array:
-    return np.full(dims, b"" if dtype == "string" else 0, numpy_type(dtype))
+    return np.full(dims, b"" if dtype == "string" else 0, native_type(dtype))
 
 
 def _put_values(
@@ -522,6 +522,6 @@ def _whole_bytes(
     group = 8 // np.gcd(bits, 8)  # elements that fill whole bytes
     first = start // group * group
     last = min(-(-(start + len(new)) // group) * group, tensor.element_count)
-    around = tensor.read(first, last - first).astype(numpy_type(tensor.dtype))
+    around = tensor.read(first, last - first).astype(native_type(tensor.dtype))
     around[start - first : start - first + len(new)] = new
     return int(first * bits // 8), encode_elements(around, tensor.dtype)

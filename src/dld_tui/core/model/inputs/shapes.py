@@ -12,35 +12,16 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.model.inputs.shape_texts import Shape, shapes_in
+from dld_tui.core.model.tensors.numpy_types import EXTENDED, numpy_type
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS, ValueType
 from dld_tui.core.text import visible
 
 AnyArray: TypeAlias = "npt.NDArray[np.generic]"
 
-_PLAIN = {
-    "float32": np.float32,
-    "float64": np.float64,
-    "float16": np.float16,
-    "int8": np.int8,
-    "int16": np.int16,
-    "int32": np.int32,
-    "int64": np.int64,
-    "uint8": np.uint8,
-    "uint16": np.uint16,
-    "uint32": np.uint32,
-    "uint64": np.uint64,
-    "bool": np.bool_,
-    "complex64": np.complex64,
-    "complex128": np.complex128,
-    "string": np.object_,
-}
-_EXTENDED = {
-    "bfloat16": "bfloat16",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-}
+_EXTENDED = frozenset(
+    ("bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz")
+)
+"""Types that NumPy lacks, of values that can be given to a model and are not packed."""
 
 
 def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
@@ -49,14 +30,10 @@ def numpy_dtype(dtype: str) -> np.dtype[np.generic]:
     Raises:
         ActivityError: There is none that arrays can be made of.
     """
-    if dtype in _PLAIN:
-        return np.dtype(_PLAIN[dtype])
-    if dtype in _EXTENDED:
-        import ml_dtypes
-
-        extended: np.dtype[np.generic] = np.dtype(getattr(ml_dtypes, _EXTENDED[dtype]))
-        return extended
-    raise ActivityError(f"inputs of type {dtype} cannot be generated")
+    kind = numpy_type(dtype)
+    if kind is None or (dtype in EXTENDED and not is_extended(dtype)):
+        raise ActivityError(f"inputs of type {dtype} cannot be generated")
+    return kind
 
 
 def is_extended(dtype: str) -> bool:

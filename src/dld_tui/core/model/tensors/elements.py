@@ -19,6 +19,7 @@ from dld_tui.core.errors import CancelledError, EditError, InputError
 from dld_tui.core.files.blobs import Blob, SpillFile
 from dld_tui.core.files.external import element_bits
 from dld_tui.core.model.tensors.literals import LiteralError, element_text, parse_element
+from dld_tui.core.model.tensors.numpy_types import numpy_type
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.model.tensors.value_types import dtype_name, dtype_number
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -76,7 +77,7 @@ def payload_bytes(dtype: str, count: int) -> int | None:
     return None if bits is None else (count * bits + 7) // 8
 
 
-def numpy_type(dtype: str) -> np.dtype[Any]:
+def native_type(dtype: str) -> np.dtype[Any]:
     """Return the type of native arrays.
 
     Raises:
@@ -84,10 +85,10 @@ def numpy_type(dtype: str) -> np.dtype[Any]:
     """
     if dtype in NARROW_INTEGERS:
         return np.dtype(NARROW_INTEGERS[dtype])
-    try:
-        return np.dtype(onnx.helper.tensor_dtype_to_np_dtype(require_dtype(dtype)))
-    except (KeyError, ValueError, TypeError):
-        raise EditError(f"elements of type {dtype} need a newer onnx package") from None
+    kind = numpy_type(dtype_name(require_dtype(dtype)))
+    if kind is None:
+        raise EditError(f"elements of type {dtype} need a newer ml_dtypes")
+    return kind
 
 
 def is_numpy_type(kind: np.dtype[Any]) -> bool:
@@ -112,7 +113,7 @@ def float_limit(dtype: str) -> float:
     """Return the largest finite number of a floating point type."""
     import ml_dtypes
 
-    kind = numpy_type(dtype)
+    kind = native_type(dtype)
     module: Any = np if is_numpy_type(kind) else ml_dtypes
     return float(module.finfo(kind).max)
 
@@ -123,7 +124,7 @@ def encode_elements(values: Array, dtype: str) -> bytes:
     Elements narrower than a byte are packed from the low bits up; a last byte is filled with zeros.
     """
     bits = element_bits(require_dtype(dtype)) or 8
-    values = np.ascontiguousarray(values, numpy_type(dtype))
+    values = np.ascontiguousarray(values, native_type(dtype))
     if bits >= 8:
         little = values.astype(values.dtype.newbyteorder("<"), copy=False)
         return little.tobytes()
@@ -153,7 +154,7 @@ def from_json(values: Sequence[JSON], dtype: str) -> Array:
     Raises:
         EditError: A value is not of the type or out of its range; says which.
     """
-    kind = numpy_type(dtype)
+    kind = native_type(dtype)
     plain = _plain(values, dtype, kind)
     if plain is not None:
         return plain
@@ -363,7 +364,7 @@ def cast_values(values: Array, source: str, target: str, *, saturate: bool = Tru
         if is_float(target):
             return _to_float(values, target, saturate)
         if target.startswith("complex"):
-            return _real(values, source).astype(numpy_type(target))
+            return _real(values, source).astype(native_type(target))
         if is_float(source):
             return _float_to_integer(values, target)
         return _wrapped(values, target)
@@ -374,7 +375,7 @@ def _real(values: Array, source: str) -> Array:
 
 
 def _to_float(values: Array, target: str, saturate: bool) -> Array:
-    kind = numpy_type(target)
+    kind = native_type(target)
     if not is_numpy_type(values.dtype):
         # The types of ml_dtypes do not all know each other; float32 holds all of them exactly.
         values = values.astype(np.float32)
@@ -393,7 +394,7 @@ def _float_to_integer(values: Array, target: str) -> Array:
     whole = np.trunc(values.astype(np.float64))
     above, below = whole >= float(high + 1), whole < float(low)
     fits = ~(above | below | np.isnan(whole))
-    result = np.zeros(values.shape, numpy_type(target))
+    result = np.zeros(values.shape, native_type(target))
     result[fits] = whole[fits].astype(result.dtype)
     result[above], result[below] = high, low
     return result
@@ -401,7 +402,7 @@ def _float_to_integer(values: Array, target: str) -> Array:
 
 def _wrapped(values: Array, target: str) -> Array:
     if target not in NARROW_INTEGERS:
-        return values.astype(numpy_type(target))
+        return values.astype(native_type(target))
     bits = int(target.removeprefix("u").removeprefix("int"))
     codes: Array = values.astype(np.uint8) & np.uint8((1 << bits) - 1)
     if target.startswith("u"):
@@ -491,6 +492,6 @@ def _rounding_end(dtype: str) -> float:
     """Return the largest number that is rounded to the largest of a type."""
     import ml_dtypes
 
-    info: Any = ml_dtypes.finfo(numpy_type(dtype))  # type: ignore[no-untyped-call]
+    info: Any = ml_dtypes.finfo(native_type(dtype))  # type: ignore[no-untyped-call]
     limit = float(info.max)
     return limit + float(info.eps) * 2.0 ** math.floor(math.log2(limit)) / 2

@@ -10,7 +10,7 @@ import numpy as np
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, EditError, InputError
-from dld_tui.core.model.tensors.elements import PART_ELEMENTS, Array, numpy_type, to_json
+from dld_tui.core.model.tensors.elements import PART_ELEMENTS, Array, native_type, to_json
 from dld_tui.core.model.tensors.literals import LiteralError, element_text, parse_element
 from dld_tui.core.model.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
@@ -61,7 +61,7 @@ class TensorWindow:
         self.dtype = tensor.dtype
         self.shape = tensor.shape
         self.count = tensor.element_count
-        numpy_type(self.dtype)
+        native_type(self.dtype)
         self._strides = _strides(self.shape)
 
     def value(self, index: int) -> Any:
@@ -162,7 +162,7 @@ class TensorWindow:
         last_row = min(row + rows, height)
         last_column = width if columns is None else min(column + columns, width)
         shape = (max(last_row - row, 0), max(last_column - column, 0))
-        result = np.empty(shape, numpy_type(self.dtype))
+        result = np.empty(shape, native_type(self.dtype))
         down, right = self._step(plane.rows), self._step(plane.columns)
         start = self.index(plane, row, column)
         if plane.columns is not None and down < right:  # transposed: read along the rows' dimension
@@ -183,7 +183,7 @@ class TensorWindow:
             return self.values(start, count)
         if (count - 1) * step < _SPAN:
             return self.values(start, (count - 1) * step + 1)[::step]
-        elements = np.empty(count, numpy_type(self.dtype))
+        elements = np.empty(count, native_type(self.dtype))
         for place in range(count):
             elements[place] = self.tensor.read(start + place * step, 1)[0]
         return elements
@@ -204,7 +204,7 @@ def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _array(values: list[Any], dtype: str) -> Array:
-    elements = np.empty(len(values), numpy_type(dtype))
+    elements = np.empty(len(values), native_type(dtype))
     elements[:] = values
     return elements
 

@@ -25,6 +25,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dld_tui.core.errors import UsageError
+from dld_tui.core.model.tensors.numpy_types import EXTENDED, PLAIN, numpy_type
 from dld_tui.core.text import visible
 
 if TYPE_CHECKING:
@@ -299,26 +300,9 @@ TENSOR_LITERAL_LIMIT = 10_000
 
 _DEPTH_LIMIT = 32
 _HEAD = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*)")
-_NUMPY = (
-    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-    *("float16", "float32", "float64", "complex64", "complex128"),
-)
-_ML_DTYPES = {
-    **{name: name for name in ("bfloat16", "int2", "int4", "uint2", "uint4")},
-    "float4e2m1": "float4_e2m1fn",
-    "float6e2m3": "float6_e2m3fn",
-    "float6e3m2": "float6_e3m2fn",
-    "float8e4m3fn": "float8_e4m3fn",
-    "float8e4m3fnuz": "float8_e4m3fnuz",
-    "float8e5m2": "float8_e5m2",
-    "float8e5m2fnuz": "float8_e5m2fnuz",
-    "float8e8m0": "float8_e8m0fnu",
-}
-"""ONNX's names, which literals use, and those of the ml_dtypes package."""
-
 _NAMES = {
-    **{name: name for name in (*_NUMPY, *_ML_DTYPES, "string")},
-    **{other: name for name, other in _ML_DTYPES.items()},
+    **{name: name for name in (*PLAIN, *EXTENDED, "string")},
+    **{other: name for name, other in EXTENDED.items()},
     **{"float": "float32", "double": "float64", "half": "float16", "object": "string"},
 }
 """Every accepted spelling, and the one that is printed."""
@@ -450,18 +434,10 @@ def _nested(value: Any, depth: int, printer: Callable[[Any], str]) -> str:
 
 
 def _numpy_type(name: str) -> Any:
-    import numpy as np
-
-    if name == "string":
-        return np.dtype(object)
-    if name not in _ML_DTYPES:
-        return np.dtype(name)
-    import ml_dtypes
-
-    kind = getattr(ml_dtypes, _ML_DTYPES[name], None)
+    kind = numpy_type(name)
     if kind is None:
         raise LiteralError(f"elements of type {name} need a newer ml_dtypes")
-    return np.dtype(kind)
+    return kind
 
 
 def _limits(name: str) -> Any:
@@ -469,7 +445,7 @@ def _limits(name: str) -> Any:
     import numpy as np
 
     module: Any = np
-    if name in _ML_DTYPES:
+    if name in EXTENDED:
         import ml_dtypes as module
     return (module.finfo if "float" in name else module.iinfo)(_numpy_type(name))
 

@@ -32,7 +32,7 @@ from dld_tui.core.model.tensors.elements import (
     Array,
     encode_elements,
     integer_limits,
-    numpy_type,
+    native_type,
     raw_payload,
     require_dims,
 )
@@ -219,7 +219,7 @@ def import_npy(
 
 def _require_match(header: NpyHeader, dtype: str, dims: Sequence[int] | None) -> None:
     kind = np.dtype(header.descr)
-    numpy_type(dtype)
+    native_type(dtype)
     if not _fits(kind, header.dtype, dtype):
         if kind.kind == "V":
             raise npy_error(
@@ -273,7 +273,7 @@ def _raw(values: Array, dtype: str, path: Path) -> bytes:
         codes = values.view(np.uint8)
         if len(codes) and int(codes.max()) >= 1 << _NARROW_FLOATS[dtype]:
             raise npy_error(path, f"has codes that {dtype} does not have")
-        return encode_elements(codes.view(numpy_type(dtype)), dtype)
+        return encode_elements(codes.view(native_type(dtype)), dtype)
     if values.dtype.kind == "V":
         return values.tobytes()
     if dtype == "bool":
@@ -313,7 +313,7 @@ def export_npy(
         CancelledError: `cancelled` said so.
     """
     dtype = tensor.dtype
-    kind = numpy_type(dtype)
+    kind = native_type(dtype)
     note = []
     payload: bytes | Blob
     if dtype == "string":

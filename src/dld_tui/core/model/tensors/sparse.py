@@ -18,7 +18,7 @@ from dld_tui.core.model.tensors.elements import (
     element_type,
     encode_elements,
     from_json,
-    numpy_type,
+    native_type,
     require_dims,
     require_dtype,
     to_json,
@@ -111,7 +111,9 @@ def sparse_elements(document: PayloadOwner, record: onnx.SparseTensorProto) -> t
     require_dims(list(record.dims))
     parts = list(sparse_entries(document, record, quoted(Tensor(record.values, document).name)))
     if not parts:
-        return np.empty(0, np.int64), np.empty(0, numpy_type(Tensor(record.values, document).dtype))
+        return np.empty(0, np.int64), np.empty(
+            0, native_type(Tensor(record.values, document).dtype)
+        )
     places, values = zip(*parts, strict=True)
     return np.concatenate(places), np.concatenate(values)
 

@@ -27,6 +27,7 @@ from dld_tui.core.files.external import (
 )
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.files.wire import fixed_width
+from dld_tui.core.model.tensors.numpy_types import numpy_type
 from dld_tui.core.model.tensors.value_types import dtype_name
 from dld_tui.core.types import ELEMENT_BITS, CancelCheck, ProgressCallback
 
@@ -54,12 +55,6 @@ _STRUCT_CODES = {
 _SUB_BYTE_BITS = {name: bits for name, bits in ELEMENT_BITS.items() if bits < 8}
 MAX_DIMENSION_PRODUCT = 2**63 - 1
 """ONNX counts elements in int64."""
-
-
-def _np_dtype(proto: onnx.TensorProto) -> np.dtype[Any]:
-    from onnx.helper import tensor_dtype_to_np_dtype
-
-    return tensor_dtype_to_np_dtype(proto.data_type)
 
 
 class NoDataError(InputError):
@@ -345,7 +340,16 @@ class Tensor:
             return self._unpack(part, start - aligned, stop - start)
         import numpy as np
 
-        return np.frombuffer(part, _np_dtype(self.proto).newbyteorder("<"))
+        return np.frombuffer(part, self._numpy_type.newbyteorder("<"))
+
+    @property
+    def _numpy_type(self) -> np.dtype[Any]:
+        kind = numpy_type(self.dtype)
+        if kind is None:
+            raise InputError(
+                f"elements of type {self.dtype} cannot be read", where=self.name or None
+            )
+        return kind
 
     def _cut(self, field: str, data: Blob | bytes, start: int, stop: int) -> tuple[bytes, int]:
         """Return the bytes that hold elements, and which element they begin with."""
@@ -382,7 +386,7 @@ class Tensor:
             sign = 1 << (bits - 1)
             return ((codes ^ sign).astype(np.int8) - sign).astype(np.int8)
         if self.dtype.startswith("float"):
-            return codes.view(_np_dtype(self.proto))
+            return codes.view(self._numpy_type)
         return codes
 
     def _read_varints(self, field: str, start: int, stop: int) -> np.ndarray[Any, Any]:
@@ -407,7 +411,7 @@ class Tensor:
     def _typed(self, values: Any) -> np.ndarray[Any, Any]:
         import numpy as np
 
-        dtype = _np_dtype(self.proto)
+        dtype = self._numpy_type
         wide = np.asarray(list(values), np.uint64 if dtype.kind == "u" else np.int64)
         if dtype.kind in "iub" and dtype.itemsize <= 8 and self.dtype not in _SUB_BYTE_BITS:
             return wide.astype(dtype)
