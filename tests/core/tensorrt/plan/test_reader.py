@@ -266,15 +266,30 @@ def test_what_is_about_an_engine_without_its_layers(tmp_path: Path) -> None:
         assert [layer.name for layer in open_plan(one).layers] == ["a"]
 
 
-def test_of_two_logs_the_first_counts(tmp_path: Path) -> None:
+def test_of_two_logs_the_first_that_can_be_read_counts_and_both_are_doubted(tmp_path: Path) -> None:
     path = write_layers(tmp_path / "net.graph.json", [{"Name": "a"}])
     assert open_plan(path).log is None
-    for name, option in (("build", "--fp16"), ("profile", "--int8")):
-        log = tmp_path / f"net.{name}.log"
-        log.write_text(f"&&&& RUNNING TensorRT.trtexec [TensorRT v100300] # trtexec {option}\n")
+    run, at = (
+        "&&&& RUNNING TensorRT.trtexec [TensorRT v100300] # trtexec",
+        "[07/07/2026-02:11:43] [I]",
+    )
+    doubt = "the time of the build is not a valid number in the log: left out"
+    profile, build = tmp_path / "net.profile.log", tmp_path / "net.build.log"
+    build.write_text(f"{run} --fp16\n{at} Engine built in x sec\n")
+    times = f"{at} === Profile (4 iterations ) ===\n{at} Time(ms) Avg.(ms) Time(%) Layer\n"
+    times += f"{at} 4.0 1.0 100.0 a\n{at} Engine built in x sec\n"
+    for text, option, first in (
+        ("", "--fp16", build),
+        (f"{run} --int8\n{times}", "--int8", profile),
+    ):
+        profile.write_text(text)
         plan = open_plan(path)
         assert plan.log is not None
-        assert (plan.log.command, plan.files["log"]) == (f"trtexec {option}", str(log))
+        assert (plan.log.command, plan.files["log"]) == (f"trtexec {option}", str(first))
+        assert plan.notes.count(doubt) == (2 if text else 1)
+        assert any("empty" in note for note in plan.notes) == (not text)
+    plan = open_plan(profile)  # it is not read twice, and the other one is read
+    assert ([layer.name for layer in plan.layers], plan.notes.count(doubt)) == (["a"], 2)
 
 
 def test_mere_names_have_types_and_the_terminals_that_are_certain(tmp_path: Path) -> None:

@@ -128,6 +128,20 @@ def test_the_slower_engine_has_the_slower_inferences(tmp_path: Path) -> None:
     assert any("rank like the layers' times" in note for note in found.notes)
 
 
+def test_the_warm_up_that_metadata_elsewhere_tell_is_left_out(tmp_path: Path) -> None:
+    path = engine(tmp_path, "", ("a",), 1.0)
+    timing_file = tmp_path / "net.timing.json"
+    timing_file.write_text(json.dumps([row(start, 1.0) for start in (5.0, 60.0, 120.0, 250.0)]))
+    told = tmp_path / "elsewhere" / "m.json"
+    told.parent.mkdir()
+    for length, count in ((0, 4), (50, 3), (100, 2)):
+        options = {"Duration": f"3s (+ {length}ms warm up)"}
+        told.write_text(json.dumps({"inference_options": options}))
+        found = open_plan(path, metadata=[told]).timing
+        assert found is not None
+        assert len(found.series["latency"]) == count
+
+
 def test_nothing_is_taken_that_could_be_of_either(tmp_path: Path) -> None:
     one = engine(tmp_path, ".aaaaaa", ("a", "b"), 0.47)
     engine(tmp_path, ".bbbbbb", ("c", "d"), 0.65)
