@@ -277,7 +277,7 @@ def test_of_two_logs_the_first_that_can_be_read_counts_and_both_are_doubted(tmp_
     profile, build = tmp_path / "net.profile.log", tmp_path / "net.build.log"
     build.write_text(f"{run} --fp16\n{at} Engine built in x sec\n")
     times = f"{at} === Profile (4 iterations ) ===\n{at} Time(ms) Avg.(ms) Time(%) Layer\n"
-    times += f"{at} 4.0 1.0 100.0 a\n{at} Engine built in x sec\n"
+    times += f"{at} 4.0 1.0 100.0 a\n"
     for text, option, first in (
         ("", "--fp16", build),
         (f"{run} --int8\n{times}", "--int8", profile),
@@ -286,10 +286,11 @@ def test_of_two_logs_the_first_that_can_be_read_counts_and_both_are_doubted(tmp_
         plan = open_plan(path)
         assert plan.log is not None
         assert (plan.log.command, plan.files["log"]) == (f"trtexec {option}", str(first))
-        assert plan.notes.count(doubt) == (2 if text else 1)
+        assert plan.notes.count(doubt) == 1
         assert any("empty" in note for note in plan.notes) == (not text)
     plan = open_plan(profile)  # it is not read twice, and the other one is read
-    assert ([layer.name for layer in plan.layers], plan.notes.count(doubt)) == (["a"], 2)
+    assert plan.notes.count("the table of layer times has no total: it was cut") == 1
+    assert ([layer.name for layer in plan.layers], plan.notes.count(doubt)) == (["a"], 1)
 
 
 def test_mere_names_have_types_and_the_terminals_that_are_certain(tmp_path: Path) -> None:
