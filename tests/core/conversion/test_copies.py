@@ -15,6 +15,7 @@ from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.serialise import skeleton_bytes
 from tests.support import models
+from tests.support.sessions import tensor_in
 
 
 def restored(
@@ -99,8 +100,7 @@ def test_weights_of_a_view_stay_where_they_are_whatever_they_begin_with(
             values=True,
         )  # fmt: skip
         with closing(open_model(view)) as again:
-            large = again.main.initializer("large")
-            assert large is not None
+            large = tensor_in(again, "large")
             assert large.is_external == is_external
             assert large.read(0, 1024).tobytes() == weights
         discard_view(view)
