@@ -1,4 +1,4 @@
-"""References in the docstrings of ``src``, such as ``:func:`name```, and what they name.
+"""References and arguments in the docstrings of ``src``, and what they name.
 
 A reference names what stands in its module, in the class around it or in a base of that class; a
 module, from the top, from ``dld_tui`` or with the dots of an import; or a name in one of these. Of
@@ -17,6 +17,7 @@ from importlib.util import find_spec
 
 from scripts.measure_structure import PACKAGE, Source
 
+_ARGUMENTS = re.compile(r"^( *)Args:\n((?:\1 +.*\n|\n)*)", re.MULTILINE)
 _REFERENCE = re.compile(r":(?:mod|class|func|data|meth|attr|exc|obj):`([^`]*)`")
 _TITLED = re.compile(r".*<(.*)>", re.DOTALL)
 _FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -35,6 +36,39 @@ def dangling(source: Source) -> Iterator[tuple[str, int, str]]:
             target = match.group(1)
             if not names.has(module, around, _name(target)):
                 yield module, line, target
+
+
+def unknown_arguments(source: Source) -> Iterator[tuple[str, int, str]]:
+    """Yield module, line and name of each argument in a docstring that nothing takes."""
+    for module, nodes in source.nodes.items():
+        for node in nodes:
+            if isinstance(node, (*_FUNCTION, ast.ClassDef)):
+                described = set(_described(ast.get_docstring(node, clean=False) or ""))
+                for name in sorted(described - _taken(node) if described else ()):
+                    yield module, node.lineno, name
+
+
+def _described(text: str) -> Iterator[str]:
+    section = _ARGUMENTS.search(f"{text}\n")
+    if section is not None:
+        indent = len(section.group(1)) + 4
+        for names in re.findall(rf"^ {{{indent}}}([*\w]+(?:, [*\w]+)*):", section.group(2), re.M):
+            yield from (name.lstrip("*") for name in names.split(", "))
+
+
+def _taken(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """Return the parameters of a function, or what makes an instance of a class."""
+    if isinstance(node, ast.ClassDef):
+        names = set[str]()
+        for one in node.body:
+            if isinstance(one, _FUNCTION) and one.name in ("__init__", "__new__"):
+                names |= _taken(one)
+            elif isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name):
+                names.add(one.target.id)
+        return names
+    arguments = node.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return {one.arg for one in (*every, arguments.vararg, arguments.kwarg) if one is not None}
 
 
 def _name(target: str) -> str:

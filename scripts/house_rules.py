@@ -160,9 +160,11 @@ def nothing_is_marked_unfinished(source: Source) -> Iterator[str]:
 
 
 def references_name_something(source: Source) -> Iterator[str]:
-    """What a docstring refers to exists."""
+    """What a docstring refers to, and each argument that it describes, exists."""
     for module, line, target in cross_references.dangling(source):
         yield f"{module}:{line}: nothing is named {target}"
+    for module, line, name in cross_references.unknown_arguments(source):
+        yield f"{module}:{line}: nothing takes {name}"
 
 
 _COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b(?=[^{]*;)|\brgba?\(|\bhsla?\(")

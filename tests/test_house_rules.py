@@ -121,6 +121,35 @@ def test_a_reference_to_nothing_is_found(tmp_path: Path, name: str) -> None:
     assert _references(tmp_path, name) == [f"dld_tui.room.child:7: nothing is named {target}"]
 
 
+def test_an_argument_that_nothing_takes_is_found(tmp_path: Path) -> None:
+    code = """
+class Pair:
+    '''Two.
+
+    Args:
+        first: One.
+        third: Another.
+    '''
+
+    first: int
+
+def joined(pair, *more, sep, **rest):
+    '''Join.
+
+    Args:
+        pair: Which.
+        gone, more: Several,
+            continued: so.
+        **rest: Others.
+
+    Raises:
+        ValueError: Never.
+    '''
+"""
+    said = house_rules.references_name_something(planted(tmp_path, {"src/dld_tui/a.py": code}))
+    assert list(said) == ["dld_tui.a:2: nothing takes third", "dld_tui.a:12: nothing takes gone"]
+
+
 def _references(folder: Path, name: str) -> list[str]:
     base = "LIMIT = 1\nclass Base(Generic[T]):\n    width: int\n    def shrink(self): ..."
     files = {"room/__init__": "", "room/base": base, "room/child": REFERRED % f":{name}",

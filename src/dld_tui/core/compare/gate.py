@@ -203,7 +203,7 @@ def node_times(layers: Sequence[Layer]) -> dict[str, float]:
     """Return the milliseconds of the layers of a report by the ONNX nodes that they compute.
 
     A key is the label of a node or, of layers that compute several, their labels joined by
-    ``node_changes.SEPARATOR``: what each takes of a fused layer is not known.
+    :data:`.node_changes.SEPARATOR`: what each takes of a fused layer is not known.
     """
     times: dict[str, float] = {}
     for layer in layers:

@@ -9,7 +9,8 @@
     table = Table(LAYERS, report.layers, sort="time_ms")
     csv_of(table), html_of("layers", table), TableView().set_table(table)
 
-The renderers beside this module, and ``widgets.table_view``, work with any kind of rows.
+The renderers beside this module, and :mod:`~dld_tui.widgets.lists.table_view`, work with any kind
+of rows.
 """
 
 from __future__ import annotations

@@ -406,7 +406,7 @@ def open_menu(app: App[int], screen: Screen[Any], place: str, title: str) -> boo
     Args:
         app: The app.
         screen: The screen below, whose focused widget has the cursor.
-        place: What is under the cursor: a key of ``commands.model.PLACES``.
+        place: What is under the cursor: a key of :data:`~dld_tui.commands.command.PLACES`.
         title: What it is called: untrusted text.
     """
     entries = [entry for entry in entries_for(screen) if fits(entry.command, place)]

@@ -227,7 +227,7 @@ class CreateInitializer(FormPage):
     Args:
         workspace: The workspace of the document.
         scope: The graph that it is added to.
-        made: Called with its name when it is there.
+        created: Called with its name when it is there.
     """
 
     SCOPE = "create"

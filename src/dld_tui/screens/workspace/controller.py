@@ -84,7 +84,7 @@ class Controller:
         return self.model.cursor
 
     def conditions(self, cursor: Cursor) -> set[str]:
-        """Return what holds for commands while the model is open: keys of ``commands.CONDITIONS``.
+        """Return the :data:`~dld_tui.commands.command.CONDITIONS` of the open model.
 
         Args:
             cursor: What the cursor is on.

@@ -157,7 +157,7 @@ class Cursor:
         return next((kind for kind, holds in kinds.items() if holds), EditableKind.OTHER)
 
     def conditions(self) -> set[str]:
-        """Return what holds for commands on what it is on: keys of ``commands.CONDITIONS``."""
+        """Return the :data:`~dld_tui.commands.command.CONDITIONS` that hold where it is."""
         from dld_tui.core.model.document import Node
         from dld_tui.widgets.parameters.terminals import takes_more
 
@@ -195,7 +195,7 @@ class Cursor:
     def place(self) -> tuple[str, str]:
         """What kind of thing it is on (``""`` for none), and what that is called.
 
-        The kinds are the keys of ``commands.model.PLACES``.
+        The kinds are the keys of :data:`~dld_tui.commands.command.PLACES`.
         """
         if self.link is not None:
             taker = self.link.node

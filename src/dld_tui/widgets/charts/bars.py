@@ -1,6 +1,6 @@
 """Bars, sparklines, histograms, heat and blocks of text, at the resolution of an eighth of a cell.
 
-Pure functions: they return characters, the widgets add the colours. A `Ramp` is the list of
+Pure functions: they return characters, the widgets add the colours. A ramp is the list of
 glyphs from empty to full, so that an ASCII terminal draws the same chart with coarser steps.
 """
 

@@ -12,7 +12,7 @@ Beyond the cursor, marks, search, mouse and horizontal scrolling, it offers:
 * ``tail``: while the cursor is on the last row it stays on the last row as rows are added;
 * ``HELP``: a paragraph for the help screen; subclasses and users of the view replace it.
 
-Style classes of pieces are the names in ``styled.STYLES``; a subclass adds names to its
+Style classes of pieces are the names in :data:`.styled.STYLES`; a subclass adds names to its
 ``COMPONENT_CLASSES`` as ``line--NAME`` with a rule in a ``.tcss`` file (see ``styled``).
 """
 

@@ -60,7 +60,7 @@ def shown_too(id: str) -> list[BindingType]:
 
 
 def holding(**conditions: object) -> set[str]:
-    """Return the names of the conditions that are true: keys of ``commands.CONDITIONS``."""
+    """Return the :data:`~dld_tui.commands.command.CONDITIONS` that are true."""
     return {name for name, holds in conditions.items() if holds}
 
 
@@ -71,7 +71,7 @@ class HasCommands(Protocol):
     SCOPE: ClassVar[str]
 
     def conditions(self) -> set[str]:
-        """Return the conditions that hold now: keys of ``commands.CONDITIONS``."""
+        """Return the :data:`~dld_tui.commands.command.CONDITIONS` that hold now."""
 
     def own_commands(self) -> Sequence[commands.Command]:
         """Return what the palette offers here besides the commands of the table."""

@@ -147,7 +147,7 @@ def _bindings(plan: EnginePlan) -> tuple[Sequence[str], Sequence[str]]:
 
 
 def category_of_layer(layer: EngineLayer) -> str:
-    """Return the category of operators that a layer belongs to: see ``operators.categories``."""
+    """Return the category, of :mod:`~dld_tui.core.model.operators.categories`, of a layer."""
     return category_of_type(layer.kind) or category_of_type(layer.type) or "other"
 
 
