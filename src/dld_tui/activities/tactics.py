@@ -324,7 +324,7 @@ class _Searching:
             first = yield from trials.ask(TacticPlan(None, f"build 1 of {request.tries}"))
             yield self._cost(first)
             if request.estimate_only:
-                yield Finished(self._told(None, [first], None, None))
+                yield Finished(self._report(None, [first], None, None))
                 return
             isolation = yield from isolate(
                 trials, request.tries, vary=request.vary, seed=request.seed
@@ -334,7 +334,7 @@ class _Searching:
             if isolation.is_whole:
                 journal.forget()
                 shutil.rmtree(folder, ignore_errors=True)
-            yield Finished(self._told(isolation, list(isolation.builds), avoid, engine))
+            yield Finished(self._report(isolation, list(isolation.builds), avoid, engine))
 
     def _facts(self) -> Mapping[str, JSON]:
         """Return what the builds of this very search depend on."""
@@ -377,7 +377,7 @@ class _Searching:
         write_pieces(path, [trials.engine.read_bytes()])
         return path
 
-    def _told(
+    def _report(
         self,
         isolation: Isolation | None,
         builds: list[Build],

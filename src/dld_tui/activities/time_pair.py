@@ -217,7 +217,7 @@ _RECORDING = 1.5
 def _prepared(run: ProfilingRun, name: str, end: float) -> Iterator[Event]:
     """Load a version and warm it up; stages say which version, and how long loading took."""
     prefix = name
-    run.warm_up_limit_s = math.inf if math.isinf(end) else _WARM_UP_SHARE * _left(end)
+    run.warm_up_limit_s = math.inf if math.isinf(end) else _WARM_UP_SHARE * _remaining_s(end)
     with _named(run.model):
         for event in run.prepare(reports=False):
             if isinstance(event, Metric) and event.name == "load":
@@ -239,7 +239,7 @@ def _named(model: Path) -> Generator[None]:
         raise
 
 
-def _left(end: float) -> float:
+def _remaining_s(end: float) -> float:
     return max(0.0, end - time.monotonic())
 
 
@@ -247,7 +247,7 @@ def _finished(runs: Sequence[ProfilingRun], end: float) -> Iterator[Event]:
     """Measure the layers of all versions if they are asked for and there is time for it."""
     needed_s = sum(run.seconds_of_layers(_RECORDING) for run in runs)
     for run in runs:
-        if 0 < needed_s <= _left(end):
+        if 0 < needed_s <= _remaining_s(end):
             yield from run.finish()
         else:
             run.drop()
@@ -267,8 +267,8 @@ def _in_turns(
     done: list[Turn] = []
     reported_at = time.monotonic()
     turns = measure_in_turns(
-        base.timer, new.timer, replace(base.timed, limit_s=_left(end) / 2), new_first=new_first,
-        spins=spins(*(side.settings for side in runs)),
+        base.timer, new.timer, replace(base.timed, limit_s=_remaining_s(end) / 2),
+        new_first=new_first, spins=spins(*(side.settings for side in runs)),
     )  # fmt: skip
     with contextlib.closing(turns):
         for turn in turns:
@@ -285,9 +285,11 @@ def _in_turns(
 def _one_by_one(runs: Sequence[ProfilingRun], end: float, *, new_first: bool) -> Iterator[Event]:
     base, new = runs
     for at, (side, name) in enumerate([(base, "base"), (new, "new")][:: -1 if new_first else 1]):
-        side_end = end if at or math.isinf(end) else time.monotonic() + _LATENCY_SHARE * _left(end)
+        side_end = (
+            end if at or math.isinf(end) else time.monotonic() + _LATENCY_SHARE * _remaining_s(end)
+        )
         yield from _prepared(side, name, side_end)
-        side.timed = replace(side.timed, limit_s=_left(side_end))
+        side.timed = replace(side.timed, limit_s=_remaining_s(side_end))
         yield from side.measure_latency()
         yield from _finished([side], side_end)
 

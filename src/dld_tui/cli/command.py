@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _OPTION = re.compile(r"--?\w[\w-]*")
-_FIRM = "\N{NON-BREAKING HYPHEN}"
+_NON_BREAKING_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 
 
 class _HelpFormatter(click.HelpFormatter):
@@ -29,21 +29,21 @@ class _HelpFormatter(click.HelpFormatter):
 
     def write_text(self, text: str) -> None:
         """Write a paragraph."""
-        super().write_text(_firm(text))
+        super().write_text(_without_breaks(text))
 
     def write_dl(
         self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2
     ) -> None:
         """Write two columns."""
-        super().write_dl([(one, _firm(two)) for one, two in rows], col_max, col_spacing)
+        super().write_dl([(one, _without_breaks(two)) for one, two in rows], col_max, col_spacing)
 
     def getvalue(self) -> str:
         """Return what was written."""
-        return super().getvalue().replace(_FIRM, "-")
+        return super().getvalue().replace(_NON_BREAKING_HYPHEN, "-")
 
 
-def _firm(text: str) -> str:
-    return _OPTION.sub(lambda option: option[0].replace("-", _FIRM), text)
+def _without_breaks(text: str) -> str:
+    return _OPTION.sub(lambda option: option[0].replace("-", _NON_BREAKING_HYPHEN), text)
 
 
 class Context(click.Context):

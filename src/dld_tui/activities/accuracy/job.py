@@ -287,8 +287,8 @@ def _compare(request: Request, reference: OutputSource, other: OutputSource) -> 
         inputs = [spec.text for spec in comparison.inputs]
     yield Finished(
         AccuracyReport(
-            reference=_told(reference, request.model, "none"),
-            other=_told(other, request.against or request.model, request.round),
+            reference=_run_side(reference, request.model, "none"),
+            other=_run_side(other, request.against or request.model, request.round),
             inputs=inputs,
             sets=len(feeds),
             guess=None if fed.guess is None else fed.guess.recorded,
@@ -341,7 +341,7 @@ class _Plan:
         from dld_tui.core.llm.folder import open_document
 
         request = self._request
-        mine, theirs = self._ways()
+        mine, theirs = self._run_settings()
         if request.against is None and request.round == "none" and mine == theirs:
             raise UsageError(
                 "there is nothing to compare with",
@@ -364,7 +364,9 @@ class _Plan:
             second = stack.enter_context(contextlib.closing(copy))
         return reference, self._side(second, theirs, folder)
 
-    def _ways(self) -> tuple[SessionSettings | BuildSettings, SessionSettings | BuildSettings]:
+    def _run_settings(
+        self,
+    ) -> tuple[SessionSettings | BuildSettings, SessionSettings | BuildSettings]:
         """Return how each side is run."""
         request = self._request
         level, other_level = request.optimization, request.against_optimization
@@ -466,5 +468,5 @@ def _remarks(request: Request, *sides: OutputSource) -> Iterator[str]:
                " fuse their nodes otherwise")  # fmt: skip
 
 
-def _told(side: OutputSource, path: Path, rounded: str) -> RunSide:
+def _run_side(side: OutputSource, path: Path, rounded: str) -> RunSide:
     return RunSide(**vars(side.run_by()), model=str(path), round=rounded)

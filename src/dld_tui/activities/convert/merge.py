@@ -74,7 +74,9 @@ class Request(EditRequest):
         """
         from dld_tui.core.conversion.edits.merging import merge_models
 
-        values, inputs = self._names() if any("=" in text for text in _rests(self)) else ([], [])
+        values, inputs = (
+            self._names() if any("=" in text for text in _after_equals_signs(self)) else ([], [])
+        )
         links: dict[str, JSON] = {}
         for pair in self.map:
             cuts = [(pair[:at], pair[at + 1 :]) for at, char in enumerate(pair) if char == "="]
@@ -112,7 +114,7 @@ class Request(EditRequest):
         return values, inputs
 
 
-def _rests(request: Request) -> Iterator[str]:
+def _after_equals_signs(request: Request) -> Iterator[str]:
     """Yield what is behind the first equals signs: others are ambiguous."""
     for text in (*request.map, *request.keep):
         yield text.partition("=")[2]

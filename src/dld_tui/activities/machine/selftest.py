@@ -113,7 +113,7 @@ def run(request: Request) -> Iterator[Event]:
         ]
         for number, trial in enumerate(trials):
             yield Progress(number, len(trials), "steps", f"{trial.backend}: {trial.name}")
-            step = _without(f"{folder}/", (yield from _made(trial, steps)))
+            step = _without(f"{folder}/", (yield from _run_trial(trial, steps)))
             steps.append(step)
             level = NoteKind.WARNING if step.status == FAILED else NoteKind.INFO
             yield Log(f"{step.backend}, {step.step}: {step.status}: {step.detail}", level)
@@ -124,7 +124,7 @@ def run(request: Request) -> Iterator[Event]:
     yield Finished(result)
 
 
-def _made(trial: _Trial, before: list[HealthStep]) -> Generator[Event, None, HealthStep]:
+def _run_trial(trial: _Trial, before: list[HealthStep]) -> Generator[Event, None, HealthStep]:
     statuses = {step.step: step.status for step in before if step.backend == trial.backend}
     for need in trial.needs:
         if statuses[need] != PASSED:

@@ -461,7 +461,9 @@ class _Measurement:
         if key not in self._setups:
             precision, provider, threads = map(str, key)
             try:
-                self._setups[key] = self._made(models[precision], config, provider, int(threads))
+                self._setups[key] = self._make_setup(
+                    models[precision], config, provider, int(threads)
+                )
             except DldError as error:  # not tried again for each size
                 self._setups[key] = error
         setup_or_error = self._setups[key]
@@ -475,7 +477,7 @@ class _Measurement:
         provider = at.get(PROVIDER, next(iter(self._request.provider), "CPU"))
         return at.get(PRECISION, AS_GIVEN), provider, at.get(THREADS, 0)
 
-    def _made(
+    def _make_setup(
         self, model: Path | str, config: GenaiConfig | None, provider: str, threads: int
     ) -> Setup:
         from dld_tui.core.llm.folder import open_document

@@ -147,7 +147,7 @@ class _Weights:
             self._known.move_to_end(keys[name])
         for number, group in enumerate(self._groups):
             if any(name not in values for name in group):
-                computed = self._made(number, lowered)
+                computed = self._lowered_values(number, lowered)
                 values |= computed
                 for name, value in computed.items():
                     old = self._known.pop(keys[name], None)
@@ -157,7 +157,7 @@ class _Weights:
             self._bytes -= self._known.popitem(last=False)[1].nbytes
         return values
 
-    def _made(self, number: int, lowered: Collection[str]) -> dict[str, AnyArray]:
+    def _lowered_values(self, number: int, lowered: Collection[str]) -> dict[str, AnyArray]:
         names = self._groups[number]
         session = self._sessions.get(number)
         if session is None:

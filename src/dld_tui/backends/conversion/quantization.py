@@ -82,7 +82,7 @@ def main() -> None:
         if not (options.dynamic or options.weights_only or options.points_only):
             reader = _Sets(options, Path(target))
         asked = _quantize(source, target, options, reader)
-        asked["infinite"] = _tidied(target)
+        asked["infinite"] = _without_mark(target)
         if "rules" in asked:
             plan_file(Path(target)).write_text(json.dumps(asked), encoding="utf-8")
     # The seam: ONNX Runtime may raise anything, for unspecified inputs.
@@ -506,7 +506,7 @@ def _require_even_blocks(model: onnx.ModelProto, options: Options) -> None:
             )
 
 
-def _tidied(target: str) -> list[str]:
+def _without_mark(target: str) -> list[str]:
     """Remove the mark that tells the library that shapes were inferred.
 
     Returns:

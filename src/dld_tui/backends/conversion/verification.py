@@ -259,7 +259,7 @@ def _run(
     try:
         if why := too_wide(onnx.ModelProto.FromString(view.read_bytes())):
             return why, None
-        is_large = _lighten(view)
+        is_large = _generate_zeros(view)
         with naming(document):
             session = Session(view, settings or settings_for_copies(UNOPTIMIZED, document), title)
             if is_large:
@@ -281,7 +281,7 @@ def _run(
         discard_view(view)
 
 
-def _lighten(view: Path) -> bool:
+def _generate_zeros(view: Path) -> bool:
     """Let nodes make the zeros of many large weights, and return whether that was done.
 
     ONNX Runtime copies initializers when it loads a model, and would hold all of them.

@@ -224,12 +224,12 @@ def with_loading_progress(stage: str, call: Callable[[], _T]) -> Generator[Event
         return future.result()
 
 
-_LITTERING = ("QNN",)
+_FILE_WRITERS = ("QNN",)
 """Providers that write files to the working folder: QNN a ``NAME.dlc`` for each part of a model."""
 
 
-def _litters(settings: SessionSettings) -> bool:
-    return any(name.removesuffix(SUFFIX).upper() in _LITTERING for name in settings.providers)
+def _writes_files(settings: SessionSettings) -> bool:
+    return any(name.removesuffix(SUFFIX).upper() in _FILE_WRITERS for name in settings.providers)
 
 
 def _absolute(settings: SessionSettings) -> SessionSettings:
@@ -247,9 +247,9 @@ def _absolute(settings: SessionSettings) -> SessionSettings:
 
 
 @contextlib.contextmanager
-def _away(settings: SessionSettings) -> Iterator[None]:
+def _scratch_working_folder(settings: SessionSettings) -> Iterator[None]:
     """Keep files that a provider writes to the working folder out of that of the user."""
-    if not _litters(settings):
+    if not _writes_files(settings):
         yield
         return
     here = Path.cwd()
@@ -279,7 +279,7 @@ class Session:
     def __init__(self, model: Path, settings: SessionSettings, title: Path | None = None) -> None:
         runtime = load()
         register(settings.provider_libraries)
-        if _litters(settings):
+        if _writes_files(settings):
             settings = _absolute(settings)
         names = [find_provider(name) for name in settings.providers]
         self._model, self._settings = title or model, settings
@@ -293,7 +293,11 @@ class Session:
             providers = []
 
         def create() -> Any:
-            with self.denormals(), binary_file(model.absolute()) as path, _away(settings):
+            with (
+                self.denormals(),
+                binary_file(model.absolute()) as path,
+                _scratch_working_folder(settings),
+            ):
                 return runtime.InferenceSession(
                     str(path), options, providers=providers,
                     disabled_optimizers=list(settings.left_out),

@@ -509,7 +509,7 @@ def fp16_steps(
             if name in renamed
         }
         stored = stored_casts(plan)
-        _settle(plan, renamed, stored)
+        _restore_names(plan, renamed, stored)
         transaction = Transaction(f"to_{options.narrow.precision}", {})
         carry_out(plan, transaction)
         redeclare(copy, halved, options.narrow)
@@ -627,7 +627,9 @@ def _old_names(plan: CastPlan) -> dict[str, str]:
     }
 
 
-def _settle(plan: CastPlan, renamed: dict[str, str], stored: dict[str, StoredWeight]) -> None:
+def _restore_names(
+    plan: CastPlan, renamed: dict[str, str], stored: dict[str, StoredWeight]
+) -> None:
     """Give values their old names back, and let weights take the place of their casts."""
     weights = {name: weight.target for weight in stored.values() for name in weight.targets}
     names = renamed | weights

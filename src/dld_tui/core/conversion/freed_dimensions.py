@@ -264,7 +264,7 @@ class _Walk:
             outputs, _ = self._made(node, new=False)
             self._note(node, [Followed(value, value) for value in outputs])
             return
-        mended = self._mend(node, number, inputs)
+        mended = self._fix_sizes(node, number, inputs)
         outputs_followed = mended if mended is not None else self._inferred(node, number)
         if node.op_type not in _ASIDE:
             self._require_kept(node, number, inputs, outputs_followed)
@@ -398,7 +398,7 @@ class _Walk:
         body: onnx.GraphProto,
         inputs: Sequence[Followed | None],
     ) -> None:
-        states, slices = self._given(node, inputs)
+        states, slices = self._body_inputs(node, inputs)
         if states is None:
             return
         saved = self._saved(body)
@@ -434,7 +434,7 @@ class _Walk:
                     Value((length.old, *value.sizes)), Value((length.size, *value.dims))
                 )
 
-    def _given(
+    def _body_inputs(
         self, node: onnx.NodeProto, inputs: Sequence[Followed | None]
     ) -> tuple[Sequence[Followed | None] | None, Sequence[Followed | None]]:
         """Return what a body takes in every iteration, and one slice of what it goes through."""
@@ -481,7 +481,7 @@ class _Walk:
         """Return whether items along an axis must not depend on each other."""
         return bool(names_in(size) & self._batches)
 
-    def _mend(
+    def _fix_sizes(
         self, node: onnx.NodeProto, number: int, inputs: Sequence[Followed | None]
     ) -> list[Followed] | None:
         """Mend what would work at another size, but wrongly; return the outputs where known."""

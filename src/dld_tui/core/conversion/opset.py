@@ -633,7 +633,7 @@ def _moved(
             continue
         while (next_version := _next(text_of(one.op_type), here, target)) is not None:
             since, here = next_version
-            step = _stepped(one, values, since, here, target)
+            step = _apply_step(one, values, since, here, target)
             if step.before or step.after:
                 waiting += [(n, here) for n in (*step.before, one, *step.after)]
                 break
@@ -643,7 +643,7 @@ def _moved(
     return done[::-1]
 
 
-def _stepped(
+def _apply_step(
     node: onnx.NodeProto, values: _LocalValues, since: int, at: int, target: int
 ) -> OpsetStep:
     op_type = text_of(node.op_type)

@@ -452,7 +452,7 @@ def external_view(
         CancelledError: `cancelled` said so.
     """
     model = onnx.ModelProto.FromString(skeleton)
-    path = (_beside(folder) if values else None) or _elsewhere(on_disk=values)
+    path = (_beside(folder) if values else None) or _temporary_file(on_disk=values)
     view = _View(blobs, external, path, values, loadable and not values)
     try:
         for tensor in dense_tensors(model):
@@ -483,7 +483,7 @@ def binary_file(model: Path) -> Iterator[Path]:
         return
     source, _ = open_text(model)
     with closing(source):
-        path = _beside(model.absolute().parent) or _elsewhere(on_disk=True)
+        path = _beside(model.absolute().parent) or _temporary_file(on_disk=True)
         try:
             _write(path, [source.read(0, source.size)], None)
             yield path
@@ -508,7 +508,7 @@ def _beside(folder: Path | None) -> Path | None:
             return None
 
 
-def _elsewhere(*, on_disk: bool) -> Path:
+def _temporary_file(*, on_disk: bool) -> Path:
     """Return a file, which is not there yet, in a new temporary folder."""
     parent = spill_folder() if on_disk else Path(tempfile.gettempdir())
     with save_errors(parent):

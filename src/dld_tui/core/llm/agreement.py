@@ -66,7 +66,7 @@ def _names(document: Document, config: GenaiConfig) -> Iterator[Finding]:
         if stage.file != config.model.name
         for name in (*stage.inputs, *stage.outputs)
     }
-    kept = _kept(config, [(named, there) for _, named, there in sides], layers)
+    kept = _layers_with_state(config, [(named, there) for _, named, there in sides], layers)
     for side, named, there in sides:
         for key, name in named.items():
             wanted = [name]
@@ -106,7 +106,7 @@ def _kind_of(key: str) -> str:
     return "" if key.startswith("cross_") else key.split("_")[-2]
 
 
-def _kept(
+def _layers_with_state(
     config: GenaiConfig, sides: Sequence[tuple[Mapping[str, str], Collection[str]]], layers: int
 ) -> dict[str, list[int]]:
     """Return the layers that keep keys, values, convolutions or recurrent states.

@@ -431,7 +431,7 @@ class Launches:
             if votes is None and kinds is _KERNELS:
                 return None
             if votes is not None:
-                layers.update(zip(places, map(_elected, votes), strict=True))
+                layers.update(zip(places, map(_agreed_layer, votes), strict=True))
         return layers
 
     def difference(self, work: Sequence[Activity]) -> str:
@@ -449,7 +449,7 @@ def _word(kind: str, name: str, size: int | None) -> _Word:
     return (kind, name, None if kind in _KERNELS else size)
 
 
-def _elected(votes: Mapping[int | None, int]) -> int | None:
+def _agreed_layer(votes: Mapping[int | None, int]) -> int | None:
     """Return the layer that passes agree on, or None.
 
     A launch that single passes put between two layers, where the clocks are cut to microseconds, is

@@ -150,7 +150,10 @@ def _macs(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> lis
 
 def _bytes(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> list[float] | None:
     """Return the bytes that each node reads and writes; None when no size is known of any."""
-    if all(node is None or _made(node) is None for node, _ in nodes) and elements is None:
+    if (
+        all(node is None or _output_elements(node) is None for node, _ in nodes)
+        and elements is None
+    ):
         return None
     if any(node is None for node, _ in nodes):
         return None
@@ -177,11 +180,11 @@ def _sizes(nodes: Sequence[tuple[Node | None, str]], elements: int | None) -> li
     Where that is not known: what the layer makes, else as many as the largest of the others, else
     the same for all.
     """
-    known = [None if node is None else _made(node) for node, _ in nodes]
+    known = [None if node is None else _output_elements(node) for node, _ in nodes]
     rest = elements if elements is not None else max(filter(None, known), default=1)
     return [float(rest if size is None else size) for size in known]
 
 
-def _made(node: Node) -> int | None:
+def _output_elements(node: Node) -> int | None:
     dims = next((dims_of(node.scope, name) for name in node.outputs if name), None)
     return None if dims is None else math.prod(dims)

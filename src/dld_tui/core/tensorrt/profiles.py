@@ -225,7 +225,7 @@ class _ModelInputs:
         for name in self.ranged:
             declared = self.dims.get(name)
             if name not in full and declared is not None and name not in self.values:
-                declared_shapes = [_told(declared, sizes[kind]) for kind in KINDS]
+                declared_shapes = [_shape_with(declared, sizes[kind]) for kind in KINDS]
                 if all(shape is not None for shape in declared_shapes):
                     full[name] = Range(*(shape for shape in declared_shapes if shape is not None))
         return full
@@ -269,7 +269,7 @@ class _ModelInputs:
         return {name: profile[name] for name in self.ranged if name in profile}
 
 
-def _told(dims: Dims, sizes: Mapping[str, int]) -> Shape | None:
+def _shape_with(dims: Dims, sizes: Mapping[str, int]) -> Shape | None:
     shape: list[int] = []
     for dim in dims:
         size = dim if isinstance(dim, int) else sizes.get(str(dim))

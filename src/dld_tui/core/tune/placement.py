@@ -97,7 +97,7 @@ class PlacementSearch:
         self.everything = yield from self._ask(self._nothing, self._everything)
         starts = [self._nothing]
         if self.everything.row is not None:
-            is_first = self._wins(self._nothing, self._everything, self.everything)
+            is_first = self._beats(self._nothing, self._everything, self.everything)
             starts.insert(0 if is_first else 1, self._everything)
         self.best = starts[0]
         placements = []
@@ -111,7 +111,7 @@ class PlacementSearch:
         every = sum(len(region) for pattern in self._patterns for region in pattern.regions)
         return every - len(floating(self._patterns, placement))
 
-    def _wins(self, base: Placement, new: Placement, comparison: Comparison) -> bool:
+    def _beats(self, base: Placement, new: Placement, comparison: Comparison) -> bool:
         """Return whether the new placement is to be preferred."""
         row = comparison.row
         if row is None:
@@ -121,7 +121,7 @@ class PlacementSearch:
         return row.change_percent <= 0
 
     def _is_better(self, base: Placement, new: Placement) -> Generator[Event, None, bool]:
-        return self._wins(base, new, (yield from self._ask(base, new)))
+        return self._beats(base, new, (yield from self._ask(base, new)))
 
     def _descend(self, state: Placement, *, leads: bool) -> Generator[Event, None, Placement]:
         """Return the placement from which no change is better.
@@ -159,7 +159,7 @@ class PlacementSearch:
                     continue
                 comparison = yield from self._ask(state, new)
                 self._note(at, state, new, comparison)
-                if self._wins(state, new, comparison):
+                if self._beats(state, new, comparison):
                     open_patterns |= dict.fromkeys([at, *self._neighbours(at)])
                     return new
             del open_patterns[at]

@@ -78,7 +78,7 @@ class VersionDialog(Dialog[int]):
         self.dismiss(int(str(event.key)))
 
 
-def _past(title: str) -> str:
+def _past_tense(title: str) -> str:
     """Return what an edit is called, such as ``convert to fp16``, as something that was done."""
     verb, _, rest = title.partition(" ")
     done = _DONE.get(verb.lower()) or f"{verb}{'d' if verb.endswith('e') else 'ed'}"
@@ -108,7 +108,7 @@ class ConversionDialog(Dialog[bool]):
         self.notes = notes
         self.name_of_file = name
         if title:
-            self.TITLE_TEXT = clip(visible(_past(title)), _TITLE)
+            self.TITLE_TEXT = clip(visible(_past_tense(title)), _TITLE)
 
     def body(self) -> Iterable[Widget]:
         yield DialogText(self._lines, _OTHER_ROWS)

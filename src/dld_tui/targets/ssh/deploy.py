@@ -157,7 +157,7 @@ class Deployment:
             if name in machine.environments:
                 missing = _missing(needs, await self._modules(python, needs))
             if any(need.fix and not need.optional for need in missing):
-                return await self._otherwise(machine, missing, needs.otherwise)
+                return await self._install_or_explain(machine, missing, needs.otherwise)
         if str((await self._agent.call("create", name=name))["python"]) != python:
             raise UnavailableError("its agent sent an invalid answer", where=self._agent.where)
         missing = _missing(needs, await self._modules(python, needs))
@@ -176,7 +176,7 @@ class Deployment:
             )
         return Prepared(machine, python, tuple(need.requirement for need in missing))
 
-    async def _otherwise(
+    async def _install_or_explain(
         self, machine: Machine, missing: Sequence[Need], otherwise: Needs
     ) -> Prepared:
         """Install what can be installed, and return what the user has to install."""

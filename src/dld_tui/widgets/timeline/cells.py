@@ -113,15 +113,15 @@ def time_text(time_us: float) -> str:
     """
     size = abs(time_us)
     if size >= 1e6:
-        return f"{_three(time_us / 1e6)} s"
+        return f"{_three_digits(time_us / 1e6)} s"
     if size >= 100:
-        return f"{_three(time_us / 1e3)} ms"
+        return f"{_three_digits(time_us / 1e3)} ms"
     if size >= 1 or size == 0:
-        return f"{_three(time_us)} µs"
-    return f"{_three(time_us * 1e3)} ns"
+        return f"{_three_digits(time_us)} µs"
+    return f"{_three_digits(time_us * 1e3)} ns"
 
 
-def _three(value: float) -> str:
+def _three_digits(value: float) -> str:
     if value == 0:
         return "0"
     digits = max(0, 2 - math.floor(math.log10(abs(value))))

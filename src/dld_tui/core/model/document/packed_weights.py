@@ -720,7 +720,7 @@ def _known(node: Node, position: int) -> tuple[str, tuple[int, ...]] | None:
     return (known.dtype or "", sizes) if len(sizes) == len(known.dims) else None
 
 
-def _unlike(
+def _shape_mismatch(
     node: Node, position: int, label: str, shapes: Sequence[tuple[int, ...]], why: str
 ) -> Iterator[str]:
     """Yield that an input has none of some shapes, where its shape is known."""
@@ -752,18 +752,20 @@ def _product_sizes(node: Node) -> Iterator[str]:
         return
     blocks = -(-rows // block)
     why = f"K {rows:,} in blocks of {block}, N {columns:,}"
-    yield from _unlike(node, 1, "packed weights", [(columns, blocks, block * bits // 8)], why)
+    yield from _shape_mismatch(
+        node, 1, "packed weights", [(columns, blocks, block * bits // 8)], why
+    )
     scaled = [(columns, blocks), (columns * blocks,)]
-    yield from _unlike(node, 2, "scales", scaled, why)
+    yield from _shape_mismatch(node, 2, "scales", scaled, why)
     zeros = _known(node, 3)
     if zeros is not None and zeros[0] == "uint8":
         width = -(-blocks * bits // 8)
         scaled = [(columns, width), (columns * width,)]
         why = f"{why}, packed in bytes"
-    yield from _unlike(node, 3, "zero points", scaled, why)
+    yield from _shape_mismatch(node, 3, "zero points", scaled, why)
     groups = [(rows,), (blocks * block,)]
     if (known := _known(node, 4)) is not None and known[1] not in groups:
-        yield from _unlike(node, 4, "group indices", groups, f"K {rows:,}")
+        yield from _shape_mismatch(node, 4, "group indices", groups, f"K {rows:,}")
 
 
 def _gathered_sizes(node: Node) -> Iterator[str]:
@@ -798,10 +800,10 @@ def _gathered_sizes(node: Node) -> Iterator[str]:
         have == want or (have == 1 and at != axis)
         for at, (have, want) in enumerate(zip(scales[1], wanted, strict=True))
     )):  # fmt: skip
-        yield from _unlike(node, 2, "scales", [wanted], why)
+        yield from _shape_mismatch(node, 2, "scales", [wanted], why)
     if is_packed and bits < 8:
         wanted = (*wanted[:-1], -(-wanted[-1] * bits // 8))
-    yield from _unlike(node, 3, "zero points", [wanted], why)
+    yield from _shape_mismatch(node, 3, "zero points", [wanted], why)
 
 
 def _dequantized_sizes(node: Node) -> Iterator[str]:
@@ -814,7 +816,7 @@ def _dequantized_sizes(node: Node) -> Iterator[str]:
         return
     if not block and scales[1] in ((), (1,)):
         if (zeros := _known(node, 2)) is not None and zeros[1] not in ((), (1,)):
-            yield from _unlike(node, 2, "zero points", [scales[1]], "there is one scale")
+            yield from _shape_mismatch(node, 2, "zero points", [scales[1]], "there is one scale")
         return
     if not -len(shape) <= axis < len(shape):
         yield f"its axis is {axis}: its levels have {fmt.plural(len(shape), 'dimension')}"
@@ -826,8 +828,8 @@ def _dequantized_sizes(node: Node) -> Iterator[str]:
     if block:
         wanted = (*shape[:axis], -(-size // block), *shape[axis + 1 :])
         why = f"levels {fmt.shape(shape)} in blocks of {block} along axis {axis}"
-    yield from _unlike(node, 1, "scales", [wanted], why)
-    yield from _unlike(node, 2, "zero points", [wanted], why)
+    yield from _shape_mismatch(node, 1, "scales", [wanted], why)
+    yield from _shape_mismatch(node, 2, "zero points", [wanted], why)
 
 
 def _expert_sizes(node: Node) -> Iterator[str]:
@@ -857,8 +859,8 @@ def _expert_sizes(node: Node) -> Iterator[str]:
             zeros: list[tuple[int, ...]] = [(experts, columns, -(-rows // block * bits // 8))]
         else:
             scaled, zeros = [(experts, columns)], [(experts, -(-columns * bits // 8))]
-        yield from _unlike(node, scales_at, f"scales {number}", scaled, why)
-        yield from _unlike(node, zeros_at, f"zero points {number}", zeros, why)
+        yield from _shape_mismatch(node, scales_at, f"scales {number}", scaled, why)
+        yield from _shape_mismatch(node, zeros_at, f"zero points {number}", zeros, why)
         sizes[number] = experts, columns, rows
     if 1 in sizes and 2 in sizes:
         experts, columns, hidden = sizes[1]

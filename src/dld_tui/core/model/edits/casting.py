@@ -288,7 +288,7 @@ class Unchangeable:
     text: str
 
 
-def _barred(text: str) -> Unchangeable:
+def _unchangeable(text: str) -> Unchangeable:
     return Unchangeable(CastBar.OTHER, text)
 
 
@@ -306,9 +306,9 @@ def changes_of(node: Node, precision: str) -> Changes | Unchangeable:
             CastBar.HOLDS_NODES, "it only holds other nodes: set those in its bodies"
         )
     if function_of(node) is not None:
-        return _barred("it calls a local function: inline it, or set the nodes in it")
+        return _unchangeable("it calls a local function: inline it, or set the nodes in it")
     if schema is None:
-        return _barred("its operator is unknown")
+        return _unchangeable("its operator is unknown")
     dtype = DTYPES.get(precision)
     group = _FLOATS if dtype in _FLOATS else _INTEGERS
     bound = _bound(node, schema, group)
@@ -317,7 +317,7 @@ def changes_of(node: Node, precision: str) -> Changes | Unchangeable:
     if not bound or dtype is None:
         return _why_none(node, precision)
     if not schema.domain and schema.name in _CONTAINER_OPERATORS:
-        return _barred("what sequences and optionals hold keeps its type")
+        return _unchangeable("what sequences and optionals hold keeps its type")
     wanted = type_text_of(dtype)
     unable = [name for name, formal in _formals(node, schema)
               if name in bound and wanted not in formal.types]  # fmt: skip
@@ -327,7 +327,7 @@ def changes_of(node: Node, precision: str) -> Changes | Unchangeable:
         if newest is None or any(
             wanted not in formal.types for name, formal in _formals(node, newest) if name in unable
         ):
-            return _barred(f"{schema.name} does not take {dtype}")
+            return _unchangeable(f"{schema.name} does not take {dtype}")
         note = (
             f"{schema.name} takes {dtype} from opset {newest.since_version} on only: the copy is"
             " for TensorRT, other programs may refuse it"
@@ -386,16 +386,16 @@ def _bound(
             unknown.setdefault(formal.type_name, name)
     for type_name, value in unknown.items():
         if type_name in bound or not bound:
-            return _barred(f"the type of its input {value!r} is not known")
+            return _unchangeable(f"the type of its input {value!r} is not known")
     return bound
 
 
 def _why_none(node: Node, precision: str) -> Unchangeable:
     if precision in _SCALED:
         scaled = "quantize the model (QuantizeLinear, DequantizeLinear)"
-        return _barred(f"{precision} needs a scale: {scaled}")
+        return _unchangeable(f"{precision} needs a scale: {scaled}")
     if precision not in DTYPES:
-        return _barred(f"no cast can make a layer run in {precision}")
+        return _unchangeable(f"no cast can make a layer run in {precision}")
     if node.op_type == "Constant":
         text = "a constant has the type that its users need: set those"
         return Unchangeable(CastBar.CONSTANT, text)

@@ -18,7 +18,7 @@ def untyped_terminals(document: Document) -> list[tuple[Scope, str]]:
     """Return the inputs and outputs that edits of this session made and that have no type."""
     return [
         (scope, text_of(record.name))
-        for scope, record in _made(document)
+        for scope, record in _added_terminals(document)
         if not record.HasField("type")
     ]
 
@@ -48,7 +48,7 @@ def declare_late(document: Document) -> list[str]:
     return [name for _, name in untyped_terminals(document)]
 
 
-def _made(document: Document) -> Iterator[tuple[Scope, Any]]:
+def _added_terminals(document: Document) -> Iterator[tuple[Scope, Any]]:
     """Yield the records of inputs and outputs that edits put in and that are still there."""
     seen: set[int] = set()
     for transaction in document.history.done:

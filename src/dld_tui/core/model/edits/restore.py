@@ -223,14 +223,14 @@ def _check(data: dict[str, Any]) -> None:
 
 
 def _build_text(scope: Scope, data: dict[str, Any]) -> Primitive:
-    record, message = _found(scope, data)
+    record, message = _locate(scope, data)
     old = getattr(message, data["field"]) if message.HasField(data["field"]) else None
     old = text_of(old) if isinstance(old, bytes) else old
     return SetText(scope, data["list"], record, message, data["field"], old, data["value"])
 
 
 def _build_list(scope: Scope, data: dict[str, Any]) -> Primitive:
-    record, message = _found(scope, data)
+    record, message = _locate(scope, data)
     kind: Any = message.DESCRIPTOR.fields_by_name[data["field"]].message_type
     items: list[Any] = []
     for item in data["items"]:
@@ -241,7 +241,7 @@ def _build_list(scope: Scope, data: dict[str, Any]) -> Primitive:
     return SetList(scope, record, data["list"], message, data["field"], items)
 
 
-def _found(scope: Scope, data: dict[str, Any]) -> tuple[Any, Any]:
+def _locate(scope: Scope, data: dict[str, Any]) -> tuple[Any, Any]:
     """Return the record and the message that :func:`_place` describes."""
     message = _owner(scope, data["list"], data["index"])
     inner = data["inner"]

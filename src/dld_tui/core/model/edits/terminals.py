@@ -294,10 +294,12 @@ class _Input(_Change):
         cast = self._behind(value, "Cast", to=dtype_number(before))
         lossless = is_lossless(after, before)
         for user in self._nodes(cast.outputs[0]):
-            self._spare(user, cast, value, after, lossless=lossless)
+            self._bypass_cast(user, cast, value, after, lossless=lossless)
         self.drop_unused(cast)
 
-    def _spare(self, user: Node, cast: Node, value: str, dtype: str, *, lossless: bool) -> None:
+    def _bypass_cast(
+        self, user: Node, cast: Node, value: str, dtype: str, *, lossless: bool
+    ) -> None:
         """Let a node read the input itself where it computes the same of it.
 
         An index is the same in each type that the operator takes; a Cast needs all values.

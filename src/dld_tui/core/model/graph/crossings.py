@@ -142,14 +142,14 @@ class Ordering:
                 pair = left, right = items[at], items[at + 1]
                 saving = known.get(pair)
                 if saving is None:
-                    saving = known[pair] = self._saving(left, right)
+                    saving = known[pair] = self._crossings_saved(left, right)
                     known[right, left] = -saving
                 if saving > 0 or (ties and rounds == 1 and not saving):
                     items[at], items[at + 1] = right, left
                     place[left], place[right] = at + 1, at
                     improved = improved or saving > 0
 
-    def _saving(self, left: int, right: int) -> int:
+    def _crossings_saved(self, left: int, right: int) -> int:
         """Return how many crossings fewer there are when two neighbours change places."""
         saving, place = 0, self.place
         for neighbours in (self.above, self.below):
@@ -318,11 +318,11 @@ def order_lines(layers: Layers) -> tuple[Layers, list[int], int]:
         of crossings left.
     """
     count = len(layers.rank)
-    together = _swept(layers)
+    together = _best_order(layers)
     if together.crossings():
         split = split_edges(layers)
         if len(split.rank) > count:
-            other = _swept(split)
+            other = _best_order(split)
             if other.crossings() <= together.crossings():
                 pass_lines(other, min(_PASSING * len(split.rank), _MOST_PASSING))
                 split.ranks[:] = other.ranks
@@ -334,7 +334,7 @@ def order_lines(layers: Layers) -> tuple[Layers, list[int], int]:
     return layers, list(range(count)), together.crossings()
 
 
-def _swept(layers: Layers) -> Ordering:
+def _best_order(layers: Layers) -> Ordering:
     """Return the best orders that sweeps down and up lead to."""
     work = Ordering(layers.ranks, layers.above, layers.below)
     best, orders, since = work.crossings(), work.kept(), 0

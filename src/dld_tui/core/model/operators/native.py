@@ -120,7 +120,7 @@ def too_wide(model: onnx.ModelProto) -> str:
 
     Also which node has more attributes, inputs or outputs than that.
     """
-    if why := _crowded(model):
+    if why := _oversized_node(model):
         return why
     most = max(expansion(model).items(), key=lambda item: item[1], default=None)
     if most is None or most[1] <= MOST_NODES:
@@ -128,7 +128,7 @@ def too_wide(model: onnx.ModelProto) -> str:
     return f"the calls in function {most[0][1]} stand for {most[1]:.3g} nodes"
 
 
-def _crowded(model: onnx.ModelProto) -> str:
+def _oversized_node(model: onnx.ModelProto) -> str:
     """Return which node has more parts than programs go through; empty if none."""
     if len(model.opset_import) > MOST_PARTS:
         return f"the model imports {len(model.opset_import):,} operator sets"
@@ -163,7 +163,7 @@ def infer_shapes(
     # Here and below: imported before the fork, or each fork would have to do it.
     from onnx.onnx_cpp2py_export import shape_inference as native
 
-    if why := _crowded(model):
+    if why := _oversized_node(model):
         raise RefusedError(why)
     return _call(model, lambda data: native.infer_shapes(data, False, strict, True), limits)
 

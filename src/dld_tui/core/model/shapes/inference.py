@@ -658,7 +658,7 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
                 graph = _probe(inferred, function, call, types, names) if is_followed else None
             except (LimitError, CrashError):
                 return  # so would what it calls
-            own = {} if graph is None else _told(number, graph)
+            own = {} if graph is None else _types_by_place(number, graph)
             variant = seen[signature] = _Variant(number, len(seen), own)
             if graph is None:  # and so what it calls with other types is not known, either
                 not_followed.add(number)
@@ -674,7 +674,7 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
         for key, (place, _) in same[0].graphs.items():
             graphs = [instance.graphs[key][1] for instance in same if key in instance.graphs]
             if len(graphs) == len(same):  # not where a call hands a graph in
-                yield BodyTypes(place, _agreed(graphs))
+                yield BodyTypes(place, _common_types(graphs))
     calls = _by_place(called, followed)
     for same in followed.values():
         for variant in same if len(same) > 1 else ():
@@ -685,7 +685,9 @@ def function_types(inferred: onnx.ModelProto) -> Iterator[BodyTypes]:
         yield BodyTypes(json.loads(key), onnx.GraphProto(), which, inner)
 
 
-def _told(function: int, graph: onnx.GraphProto) -> dict[str, tuple[Place, onnx.GraphProto]]:
+def _types_by_place(
+    function: int, graph: onnx.GraphProto
+) -> dict[str, tuple[Place, onnx.GraphProto]]:
     """Return the types of all values in a graph and those below it, by the text of the place."""
     types = {}
     for place, body in bodies(onnx.ModelProto(graph=graph)):
@@ -836,7 +838,7 @@ def _give_values(graph: onnx.GraphProto, values: dict[str, onnx.AttributeProto])
             set_text(attribute, "name", name)
 
 
-def _agreed(graphs: Sequence[onnx.GraphProto]) -> onnx.GraphProto:
+def _common_types(graphs: Sequence[onnx.GraphProto]) -> onnx.GraphProto:
     """Return the types that all calls agree on; a type that one call lacks is unknown."""
     if len(graphs) == 1:
         return graphs[0]

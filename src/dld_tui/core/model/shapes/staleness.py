@@ -61,7 +61,7 @@ class Staleness:
             return
         self._is_original = not self._document.history.done
         if change.transaction.is_whole:
-            self._exchanged()
+            self._document_replaced()
             return
         if self._is_original:
             for scope in self._document.scopes():
@@ -103,7 +103,7 @@ class Staleness:
         self._forget_work()
         return was_stale
 
-    def _exchanged(self) -> None:
+    def _document_replaced(self) -> None:
         """The document holds another model, with the marks that its scopes had when it left."""
         self._was_cut_short |= bool(self._waiting or self._functions or self._work)
         self._forget_work()

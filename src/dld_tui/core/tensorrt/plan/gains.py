@@ -59,11 +59,11 @@ def gain_of_layers(rule: str, layers: Iterable[EngineLayer], plan: EnginePlan) -
     peaks, source = peaks_of(plan.device), _ROOFLINES.get(rule)
     if peaks is None or source is None:
         return GainRange((0.0, share), _SHARE)
-    beyond = [_beyond(layer, peaks, is_halved=rule == _FP32) for layer in timed]
+    beyond = [_share_beyond_roofline(layer, peaks, is_halved=rule == _FP32) for layer in timed]
     return GainRange((0.0, min(share, sum(beyond))), source)
 
 
-def _beyond(layer: EngineLayer, peaks: Peaks, *, is_halved: bool) -> float:
+def _share_beyond_roofline(layer: EngineLayer, peaks: Peaks, *, is_halved: bool) -> float:
     """Return the part of a layer's share that it takes beyond the roofline; all if not known.
 
     Args:

@@ -137,7 +137,9 @@ def split_name(
     """
     if known is not None and known(text):
         return [Piece(text, True, _is_doubtful(text, known))]
-    separators = dict(_loose(text) if known is not None else _strict(text))
+    separators = dict(
+        _possible_separators(text) if known is not None else _certain_separators(text)
+    )
     cuts = sorted({0, len(text), *separators, *separators.values()})
     number = {cut: at for at, cut in enumerate(cuts)}
     last = len(cuts) - 1
@@ -169,7 +171,7 @@ def split_name(
 
 def _is_doubtful(part: str, known: Callable[[str], bool]) -> bool:
     """Return whether a name with separators in it is also a join of other names."""
-    separators = dict(_strict(part))
+    separators = dict(_certain_separators(part))
     if not separators:
         return False
     starts = [0, *separators.values()]
@@ -178,7 +180,7 @@ def _is_doubtful(part: str, known: Callable[[str], bool]) -> bool:
     return bool(inner) and all(map(known, inner))
 
 
-def _strict(text: str) -> Iterator[tuple[int, int]]:
+def _certain_separators(text: str) -> Iterator[tuple[int, int]]:
     """Yield where separators are; brackets and commas count where they belong to ``PWN(``."""
     around: list[str] = []
     for match in _TOKENS.finditer(text):
@@ -191,7 +193,7 @@ def _strict(text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
 
 
-def _loose(text: str) -> Iterator[tuple[int, int]]:
+def _possible_separators(text: str) -> Iterator[tuple[int, int]]:
     """Yield possible separators, including overlapping ones: the names of the model decide."""
     helpers = [match.span() for match in _UNNAMED_LAYERS.finditer(text)]
     helpers.append((len(text), len(text)))

@@ -119,12 +119,12 @@ def convolution(layer: EngineLayer) -> Convolution | None:
         return None
     positions = math.prod(spatial) if transposed else math.prod(out_dims)
     count = batch * positions * out_channels * channels * math.prod(kernel) // groups
-    return _sane(
+    return _plausible(
         Convolution(batch, channels, out_channels, kernel, groups, out_dims, transposed, count)
     )
 
 
-def _sane(conv: Convolution) -> Convolution | None:
+def _plausible(conv: Convolution) -> Convolution | None:
     return conv if 0 <= conv.macs < _LARGEST else None
 
 

@@ -99,7 +99,7 @@ class Supervisor:
             # Open pipes signal their end; the group may keep them open, so poll now and then.
             for key, _ in selector.select(self._wait_s(0.1 if closed else 1.0)):
                 if key.data == "control":
-                    self._obey(process)
+                    self._handle_orders(process)
                 elif not self._take(key.data, key.fd):
                     selector.unregister(key.fileobj)
             if closed and leave_at is None:
@@ -150,7 +150,7 @@ class Supervisor:
                 self._reason = f"its output cannot be saved: {error.strerror}"
                 self._signals.append((0.0, signal.SIGKILL))
 
-    def _obey(self, process: Child) -> None:
+    def _handle_orders(self, process: Child) -> None:
         orders = os.read(self._control, _CHUNK).split(b"\n")
         now = time.monotonic()
         if b"kill" in orders:
