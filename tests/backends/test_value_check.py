@@ -500,5 +500,6 @@ def test_one_of_several_results_is_near_enough_wrong_or_unknown(tmp_path: Path) 
             with closing(Document.open(models.write(folder, text))) as result:
                 found = verifier.outcome(result)
             assert found.answer is answer
+            assert 0 < found.seconds < 60
             assert said in found.problem
             assert bool(found.problem) == bool(said)
