@@ -107,6 +107,7 @@ def test_interrupt_cancels_the_job_and_its_worker(tmp_path: Path) -> None:
 def test_demo_prints_the_report_or_opens_it_in_a_terminal(
     dld: Dld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(demo, "_SECONDS", 0.05)
     outcome = dld("demo")
     assert (outcome.status, outcome.err) == (0, "")
     assert "demo_classifier" in outcome.out
