@@ -24,22 +24,6 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path / "repository"
 
 
-def test_a_model_with_a_free_first_dimension(dld: Dld, tmp_path: Path, repository: Path) -> None:
-    model = models.write(tmp_path, models.CHAIN)
-    outcome = dld("triton", model, "-o", repository, "--name", "chain", "--count", 2)
-    assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out == ("input   x  TYPE_FP32 [4]\noutput  y  TYPE_FP32 [4]\nmax_batch_size 4\n")
-    found = read(repository / "chain" / "config.pbtxt")
-    assert (found.name, found.platform, found.backend) == (
-        "chain", "onnxruntime_onnx", "onnxruntime"
-    )  # fmt: skip
-    assert found.max_batch_size == 4
-    assert tensors(found.input) == [("x", "TYPE_FP32", [4])]
-    assert tensors(found.output) == [("y", "TYPE_FP32", [4])]
-    assert [(group.kind, group.count) for group in found.instance_group] == [(0, 2)]
-    assert (repository / "chain" / "1" / "model.onnx").read_bytes() == model.read_bytes()
-
-
 ODD = """
 <ir_version: 10, opset_import: ["" : 18]>
 odd (int64[batch] i, bool[batch, 2, rest] "a\\"b é") => (int64[batch] j, bool[batch, 2, rest] n)
@@ -55,7 +39,8 @@ def test_names_and_one_value_a_request(dld: Dld, tmp_path: Path, repository: Pat
     model.graph.input[1].name = model.graph.node[1].input[0] = 'a"b\\ é\n'
     path = tmp_path / "odd.onnx"
     onnx.save(model, path)
-    assert dld("triton", path, "-o", repository, "--max-batch", 7, "--kind", "cpu").status == 0
+    asked = ("--max-batch", 7, "--kind", "cpu", "--count", 2)
+    assert dld("triton", path, "-o", repository, *asked).status == 0
     found = read(repository / "odd" / "config.pbtxt")
     assert found.max_batch_size == 7
     assert tensors(found.input) == [
@@ -64,7 +49,7 @@ def test_names_and_one_value_a_request(dld: Dld, tmp_path: Path, repository: Pat
     reshaped = [one.HasField("reshape") for one in (*found.input, *found.output)]
     assert reshaped == [True, False, True, False]
     assert list(found.input[0].reshape.shape) == []
-    assert found.instance_group[0].kind == 2
+    assert [(group.kind, group.count) for group in found.instance_group] == [(2, 2)]
 
 
 def test_data_files_come_along(dld: Dld, tmp_path: Path, repository: Path) -> None:
