@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock, patch
 
 import onnx.helper as oh
 import pytest
@@ -19,6 +20,8 @@ from dld_tui.core.files import model_set as file_view
 from dld_tui.core.files.model_set import external_view
 from dld_tui.core.model import edits
 from dld_tui.core.model.document.locations import LocatedMessage
+from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.screens.workspace import checks as room
 from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.jobs import Jobs
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
@@ -139,12 +142,42 @@ async def findings_of_other_tools_are_listed_and_replaced(session: Session) -> N
     assert "onnx:check" not in rules(session)
 
 
+async def checks_wait_while_a_thread_changes_the_model(session: Session) -> None:
+    await checked(session)
+    ended = threading.Event()
+
+    def wait(progress: ProgressCallback, cancelled: CancelCheck) -> None:
+        assert ended.wait(60)
+
+    session.screen.work.run("Waiting", wait, lambda error: None)
+    with patch.object(room, "_WAIT_S", 0.001):
+        session.screen.checks.check()
+        await session.pilot.pause()
+    assert not session.screen.checks.is_checked
+    ended.set()
+    await checked(session)
+
+
+async def speed_is_looked_at_again_when_an_edit_came_between(session: Session) -> None:
+    checks = session.screen.checks
+    slow = Finding("info", "speed:x", "slow")
+    look = AsyncMock(side_effect=[None, [slow]])
+    with patch.object(checks, "_look_for_speed", look):
+        checks.check()
+        await checked(session)
+    assert "speed:x" in rules(session)
+    checks.check()
+    await checked(session)
+
+
 @pytest.mark.broad
 async def test_findings_of_a_chain(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
         await session.in_turn(
             findings_of_other_tools_are_listed_and_replaced,
             findings_follow_edit_undo_and_redo,
+            checks_wait_while_a_thread_changes_the_model,
+            speed_is_looked_at_again_when_an_edit_came_between,
         )
 
 
