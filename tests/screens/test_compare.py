@@ -38,7 +38,7 @@ from tests.support.plans import write_layers, write_profile
 from tests.support.profiles import start_report
 from tests.support.tui import front, screen_text, until
 
-SMALL, LARGE = (80, 24), (200, 50)
+SMALL = (80, 24)
 PASSES = 12
 
 
@@ -100,11 +100,8 @@ def go_to(screen: CompareScreen, key: str) -> None:
     pane(screen).table.cursor = keys(screen).index(key)
 
 
-@pytest.mark.parametrize("size", [SMALL, pytest.param(LARGE, marks=pytest.mark.broad)])
-async def test_what_differs_is_above_the_rows(
-    pair: tuple[Path, Path], size: tuple[int, int]
-) -> None:
-    async with opened(*pair, size=size) as (pilot, screen):
+async def test_what_differs_is_above_the_rows(pair: tuple[Path, Path]) -> None:
+    async with opened(*pair, size=SMALL) as (pilot, screen):
         await until(pilot, lambda: "threads  1 / 4" in screen_text(screen.app))
         await until(pilot, lambda: "reorder" in screen_text(screen.app))
         shown = screen_text(screen.app)

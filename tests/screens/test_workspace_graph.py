@@ -265,15 +265,13 @@ async def a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next(
     assert said == [named(session, "third")]
 
 
-@pytest.mark.broad
-async def test_boxes_of_a_chain(chain: Path) -> None:
-    async with opened(chain) as session:
-        for check in (
-            edits_and_undo_draw_the_graph_again,
-            a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next,
-        ):
-            await check(session)
-            await session.reset()
+async def inputs_get_their_names_when_the_schemas_are_read(session: Session) -> None:
+    boxes = session.screen.graph.boxes
+    drawing = mock.Mock()
+    with mock.patch.multiple(boxes.canvas, drawing=drawing, refresh=mock.DEFAULT) as patched:
+        boxes.name_ports()
+    drawing.name_ports.assert_called_once_with()
+    patched["refresh"].assert_called_once_with()
 
 
 @pytest.mark.broad
@@ -552,6 +550,9 @@ async def a_box_is_dragged_with_the_mouse_over_what_it_takes_from(session: Sessi
 async def test_a_chain_in_the_graph(chain: Path) -> None:
     async with opened(chain) as session:
         await session.in_turn(
+            edits_and_undo_draw_the_graph_again,
+            a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next,
+            inputs_get_their_names_when_the_schemas_are_read,
             a_click_on_a_box_and_the_menu,
             the_cursor_goes_onto_links_and_edits_them,
             marks_are_the_explorers_in_every_view,
