@@ -54,20 +54,55 @@ def app_with(runs: Runs, state: State | None = None) -> DldApp:
 async def test_the_form_is_filled_and_runs(runs: Runs, tmp_path: Path) -> None:
     state = State(tmp_path)
     app = app_with(runs, state)
+    opened: list[Any] = []
+    app.open_path = lambda path, then=None: opened.append(path)  # type: ignore[method-assign]
     async with app.run_test(size=(80, 24)) as pilot:
+        # It does not run with an error.
+        app.start_activity(PROFILE, {})
+        await pilot.pause()
+        await pilot.press("f5")
+        assert runs.calls == []
+        assert app.screen.query(ParamForm)
+        await pilot.press("escape")
+        # Its command is what runs, whichever page is shown.
         app.start_activity(PROFILE, {"model": "m.onnx"})
         await pilot.pause()
         text = screen_text(app)
         assert "Profile with ONNX Runtime" in text
         assert "dld profile onnxruntime m.onnx" in text
-        app.screen.query_one(ParamForm).set_values({"iterations": 7})
+        form = app.screen.query_one(ParamForm)
+        form.set_values({"iterations": 7})
         await pilot.pause()
         assert "--iterations 7" in screen_text(app)
+        await pilot.press("ctrl+pagedown")
+        assert form.page == form.pages[1]
+        await pilot.click("PageRow", offset=(2, 0))
+        assert form.page == form.pages[0]
         await pilot.press("f5")
-    activity, request, _, target = runs.calls[0]
-    assert (activity, request["model"], request["iterations"]) == (PROFILE, "m.onnx", 7)
-    assert target == "local"
-    assert state.get("forms", PROFILE)["iterations"] == 7
+        ((activity, request, on_result, target),) = runs.calls
+        assert (activity, request["model"], request["iterations"]) == (PROFILE, "m.onnx", 7)
+        assert target == "local"
+        assert state.get("forms", PROFILE)["iterations"] == 7
+        # The result is opened instead of it.
+        on_result({"report": "r.dldprof", "summary": {}})
+        await pilot.pause()
+        assert opened == [Path("r.dldprof")]
+        assert not app.screen.query(ParamForm)
+        # What was typed is there again, F8 resets it, and what exists is not replaced unasked.
+        app.start_activity(PROFILE, {"model": "m.onnx"})
+        await pilot.pause()
+        form = app.screen.query_one(ParamForm)
+        assert form.values()["iterations"] == 7
+        await pilot.press("ctrl+pagedown", "ctrl+pageup", "f8")
+        assert form.page == form.pages[0]
+        assert (form.values()["iterations"], form.values()["model"]) == (None, "m.onnx")
+        (tmp_path / "r.dldprof").write_text("")
+        form.set_values({"output": str(tmp_path / "r.dldprof")})
+        await pilot.press("f5")
+        assert isinstance(app.screen, ChoiceDialog)
+        assert len(runs.calls) == 1
+        await pilot.press("o")
+        assert len(runs.calls) == 2
 
 
 async def test_fields_are_remembered_and_the_given_ones_win(runs: Runs, tmp_path: Path) -> None:
@@ -99,63 +134,6 @@ async def test_what_belongs_to_a_model_leaves_with_it(runs: Runs, tmp_path: Path
         values = form.values()
         assert values["model"] == f"{old}x"
         assert (values["shape"], values["dim"], values["iterations"]) == ([], ["n=3"], 3)
-
-
-async def test_it_does_not_run_with_an_error(runs: Runs) -> None:
-    app = app_with(runs)
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.start_activity(PROFILE, {})
-        await pilot.pause()
-        await pilot.press("f5")
-        assert runs.calls == []
-        assert isinstance(app.screen, ActivityScreen)
-
-
-@pytest.mark.broad
-async def test_pages_are_a_key_away_and_f8_resets(runs: Runs) -> None:
-    app = app_with(runs)
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.start_activity(PROFILE, {"model": "m.onnx", "iterations": 3})
-        await pilot.pause()
-        form = app.screen.query_one(ParamForm)
-        before = form.page
-        await pilot.press("ctrl+pagedown")
-        assert form.page != before
-        await pilot.click("PageRow", offset=(2, 0))
-        assert form.page == before == form.pages[0]
-        await pilot.press("ctrl+pagedown")
-        await pilot.press("ctrl+pageup", "f8")
-        assert form.page == before
-        assert form.values()["iterations"] is None
-        assert form.values()["model"] == "m.onnx"
-
-
-@pytest.mark.broad
-async def test_an_existing_output_is_asked_for(runs: Runs, tmp_path: Path) -> None:
-    (tmp_path / "r.dldprof").write_text("")
-    app = app_with(runs)
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.start_activity(PROFILE, {"model": "m.onnx", "output": str(tmp_path / "r.dldprof")})
-        await pilot.pause()
-        await pilot.press("f5")
-        assert isinstance(app.screen, ChoiceDialog)
-        assert runs.calls == []
-        await pilot.press("o")
-        assert len(runs.calls) == 1
-
-
-async def test_the_result_is_opened(runs: Runs) -> None:
-    app = app_with(runs)
-    opened: list[Any] = []
-    app.open_path = lambda path, then=None: opened.append(path)  # type: ignore[method-assign]
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.start_activity(PROFILE, {"model": "m.onnx"})
-        await pilot.pause()
-        await pilot.press("f5")
-        runs.calls[0][2]({"report": "r.dldprof", "summary": {}})
-        await pilot.pause()
-        assert opened == [Path("r.dldprof")]
-        assert not isinstance(app.screen, ActivityScreen)
 
 
 @pytest.mark.broad

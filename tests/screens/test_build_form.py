@@ -256,14 +256,14 @@ async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -
 
 
 @pytest.mark.broad
-@pytest.mark.parametrize(("key", "title"), [("f6", "Build"), ("shift+f5", "Profile")])
-async def test_from_the_workspace(key: str, title: str, target: FakeTarget, tmp_path: Path) -> None:
+async def test_from_the_workspace(target: FakeTarget, tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
     async with running(DldApp([str(path)]), size=(100, 30)) as run:
         await run.pilot.pause()
         await run.app.workers.wait_for_complete()
-        await run.pilot.pause()
-        await run.press(key)
-        screen = run.in_front(ActivityScreen)
-        assert screen.activity.title.startswith(title)
-        assert screen.query_one(ParamForm).values()["model"] == str(path)
+        for key, title in (("f6", "Build"), ("shift+f5", "Profile")):
+            await run.press(key)
+            screen = await run.front(ActivityScreen)
+            assert screen.activity.title.startswith(title)
+            assert screen.query_one(ParamForm).values()["model"] == str(path)
+            await run.press("escape")
