@@ -48,7 +48,8 @@ def following(hits: LiveHits) -> Callable[[DocumentChange], None]:
 def test_hits_follow_edits_undo_and_redo(seed: int) -> None:
     dice = random.Random(seed)
     document = Document(drawn_model(seed))
-    live = [LiveHits(document, parse_pattern(text)) for text in PATTERNS]
+    patterns = [parse_pattern(text) for text in PATTERNS]
+    live = [LiveHits(document, pattern) for pattern in patterns]
     for hits in live:
         hits.refresh()
         document.on_change.append(following(hits))
@@ -72,8 +73,8 @@ def test_hits_follow_edits_undo_and_redo(seed: int) -> None:
             except DldError:
                 continue
             edits += 1
-        for text, hits in zip(PATTERNS, live, strict=True):
-            assert shown(hits) == shown(find_hits(document, parse_pattern(text))), (text, edits)
+        for pattern, hits in zip(patterns, live, strict=True):
+            assert shown(hits) == shown(find_hits(document, pattern)), (pattern.text, edits)
             most = max(most, len(hits))
     assert edits > 15
     assert most
