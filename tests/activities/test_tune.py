@@ -155,7 +155,9 @@ def use_times(
 
     monkeypatch.setattr(contest.Contestant, "timer", timer)
     monkeypatch.setattr(
-        contest.Contestant, "turn", lambda self, seconds: RunFigures(pass_ms(self) / self.items)
+        contest.Contestant,
+        "measure_slice",
+        lambda self, seconds: RunFigures(pass_ms(self) / self.items),
     )
     monkeypatch.setattr(outcome, "_TURNS_S", 0.0)
     monkeypatch.setattr(outcome, "_PROFILE_PAIRS", 1)
@@ -164,7 +166,9 @@ def use_times(
 
 def turns_of(monkeypatch: pytest.MonkeyPatch, turn: Callable[[contest.Contestant], float]) -> None:
     """Say what a turn measures, in milliseconds a pass."""
-    monkeypatch.setattr(contest.Contestant, "turn", lambda one, seconds: RunFigures(turn(one)))
+    monkeypatch.setattr(
+        contest.Contestant, "measure_slice", lambda one, seconds: RunFigures(turn(one))
+    )
 
 
 @pytest.mark.slow
