@@ -8,27 +8,10 @@ from typing import Any
 
 import pytest
 
-from dld_tui.cli import output
 from tests.support.cli import Dld, process
 from tests.support.plans import write_layers
 from tests.support.report_files import make_report
-from tests.support.transcript_files import fast_engine, slow_engine, three_layers, two_fused
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[Path, Path]:
-    return three_layers(tmp_path / "a.dldprof"), two_fused(tmp_path / "b.dldprof")
-
-
-def test_it_fits_a_terminal(
-    dld: Dld, pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(output, "is_terminal", lambda stream: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = dld("compare", *pair).out.splitlines()
-    assert any("/stem/conv" in line for line in lines)
-    # Only a path or a name that cannot be cut may be longer.
-    assert [line for line in lines if len(line) > 80 and "/" not in line] == []
+from tests.support.transcript_files import fast_engine, slow_engine
 
 
 @pytest.mark.slow
