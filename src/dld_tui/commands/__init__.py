@@ -23,15 +23,15 @@ from dld_tui.commands.command import CONDITIONS, Command, known, known_by_scope
 __all__ = ["CONDITIONS", "Command", "all_commands", "by_id", "for_action", "in_scope"]
 
 INDEX = Path(__file__).with_name("index.tsv")
-_ROOMS = ("dld_tui.screens", "dld_tui.widgets")
+_PACKAGES = ("dld_tui.screens", "dld_tui.widgets")
 
 
 @lru_cache(maxsize=1)
 def _import_all() -> None:
     importlib.import_module("dld_tui.app")
-    for room in _ROOMS:
-        package = importlib.import_module(room)
-        for module in pkgutil.walk_packages(package.__path__, f"{room}."):
+    for name in _PACKAGES:
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             importlib.import_module(module.name)
 
 

@@ -1,1 +1,1 @@
-"""Where a job runs: a child process on this machine; the protocol is the same everywhere."""
+"""Where a job runs: a child process, here or over SSH; the protocol is the same everywhere."""

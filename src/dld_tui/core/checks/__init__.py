@@ -1,4 +1,4 @@
-"""Static checks of a document: all scopes, no payload is read, nothing is run.
+"""Static checks of a document, of all scopes: nothing is run, and only small tensors are read.
 
 A new rule is a line in :mod:`.findings`, a few lines in the file for what it is about
 (``rules.py``, ``operands.py``, ``kernel_rules.py`` …), and a paragraph in docs/reference/checks.md.

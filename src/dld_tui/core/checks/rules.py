@@ -1,7 +1,7 @@
 """The rules of a check: about the model as a whole, about values, about nodes.
 
-Of a model: versions, operator sets, size, functions, depth, names. Of values and tensors: no
-payload is read. Of a node: its call, links, attributes, types, and its subgraphs.
+Of a model: versions, operator sets, size, functions, depth, names. Of values and tensors: what is
+declared. Of a node: its call, links, attributes, types, and its subgraphs.
 """
 
 from __future__ import annotations

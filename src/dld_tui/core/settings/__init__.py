@@ -1,1 +1,1 @@
-"""Settings of the user: configuration, saved targets, tools, secrets, plugins, and their paths."""
+"""Settings of the user: configuration, saved targets, tools, secrets, and what pages remember."""
