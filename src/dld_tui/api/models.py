@@ -185,10 +185,10 @@ class Document(core.Document):
         if any(rule.needs_types for rule in wanted):
             self._infer_missing()
         text = text_of_rules(wanted)
-        done = rewriting.preview(self, text)
-        if done.counts and not preview:
+        rewritten = rewriting.preview(self, text)
+        if rewritten.counts and not preview:
             self.apply(rewriting.rewrite(rules=text))
-        return done
+        return rewritten
 
     def extract(
         self,

@@ -165,9 +165,9 @@ def run(request: Request) -> Iterator[Event]:
     def change(
         document: Document, result: Document, transaction: Transaction, arguments: dict[str, Any]
     ) -> Changed:
-        done = prepend_into(result, transaction, **arguments)
+        prepended = prepend_into(result, transaction, **arguments)
         stage = Stage.of(document)
-        stage = replace(stage, inputs={**stage.inputs, done.name: done.inner})
-        return Changed([done.line], stage, [done.inner])
+        stage = replace(stage, inputs={**stage.inputs, prepended.name: prepended.inner})
+        return Changed([prepended.line], stage, [prepended.inner])
 
     yield from write_changed(request, change)

@@ -267,9 +267,9 @@ class Execution:
             )
 
     def _allocate(self) -> None:
-        done = {buffer.binding.name for buffer in self.buffers}
+        allocated = {buffer.binding.name for buffer in self.buffers}
         for binding in self.engine.bindings:
-            if binding.name not in done:
+            if binding.name not in allocated:
                 self._add(binding, sizes_of(self.context.get_tensor_shape(binding.name)))
             buffer = next(b for b in self.buffers if b.binding.name == binding.name)
             self._address(binding.name, buffer.host if binding.on_host else buffer.device)

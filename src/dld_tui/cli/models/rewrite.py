@@ -111,8 +111,8 @@ def command(asked: RewriteRequest) -> int:
     with closing(open_document(asked.model)) as document:
         if any(rule.needs_types for rule in wanted):
             infer_missing(document, asked.model, narrate)
-        done = preview_of(document, text)
-        total = sum(done.counts.values())
+        rewritten = preview_of(document, text)
+        total = sum(rewritten.counts.values())
         problem = ""
         if output is not None:
             problem = write_edited(
@@ -121,19 +121,21 @@ def command(asked: RewriteRequest) -> int:
     is_compared = asked.verify and output is not None and not problem
     verdict = _verified(asked.model, output) if is_compared and output is not None else None
     if asked.as_json:
-        write_json(_json(done, output, verdict, problem))
+        write_json(_json(rewritten, output, verdict, problem))
     else:
-        _write(done, asked.preview)
+        _write(rewritten, asked.preview)
         if verdict is not None:
             write(
                 "The outputs are equal."
                 if verdict.is_good
                 else "The outputs differ: see dld accuracy"
             )
-    for reason, number in list(done.refused.items())[:_MOST_REASONS]:
+    for reason, number in list(rewritten.refused.items())[:_MOST_REASONS]:
         narrate(f"{asked.model}: left unchanged: {reason}" + (f" ({number} times)" * (number > 1)))
-    if len(done.refused) > _MOST_REASONS:
-        narrate(f"{asked.model}: and {fmt.plural(len(done.refused) - _MOST_REASONS, 'place')} more")
+    if len(rewritten.refused) > _MOST_REASONS:
+        narrate(
+            f"{asked.model}: and {fmt.plural(len(rewritten.refused) - _MOST_REASONS, 'place')} more"
+        )
     is_fine = total and not problem and (verdict is None or verdict.is_good)
     return ExitStatus.DONE if is_fine else ExitStatus.FOUND
 
@@ -146,30 +148,32 @@ def _verified(model: Path, output: Path) -> Any:
     return run_activity("accuracy", Request(model=model, against=output))
 
 
-def _json(done: RewriteResult, output: Path | None, verdict: Any, problem: str) -> dict[str, Any]:
+def _json(
+    rewritten: RewriteResult, output: Path | None, verdict: Any, problem: str
+) -> dict[str, Any]:
     return {
         "path": None if output is None else str(output),
-        "rewritten": sum(done.counts.values()),
-        "rules": done.counts,
+        "rewritten": sum(rewritten.counts.values()),
+        "rules": rewritten.counts,
         "hits": [
             {"rule": rule, "scope": list(place), "removed": went, "added": came}
-            for rule, place, went, came in done.hits
+            for rule, place, went, came in rewritten.hits
         ],
-        "refused": [{"reason": reason, "count": n} for reason, n in done.refused.items()],
+        "refused": [{"reason": reason, "count": n} for reason, n in rewritten.refused.items()],
         "verified": None if verdict is None else bool(verdict.is_good),
         "unsound": problem or None,
     }
 
 
-def _write(done: RewriteResult, preview: bool) -> None:
-    for rule, place, went, came in done.hits if preview else ():
+def _write(rewritten: RewriteResult, preview: bool) -> None:
+    for rule, place, went, came in rewritten.hits if preview else ():
         write(visible(f"@@ {' › '.join(place) or 'main'}: {rule}"))
         for sign, lines in (("-", went), ("+", came)):
             for line in lines:
                 write(visible(f"{sign} {line}"))
-    for rule, number in done.counts.items():
+    for rule, number in rewritten.counts.items():
         write(f"{visible(rule)}: {fmt.plural(number, 'place')}")
-    if not done.counts:
+    if not rewritten.counts:
         write("nothing to replace")
 
 

@@ -378,7 +378,7 @@ class _Walk:
             if name_of(value.dims[axis]) in self._olds
         }  # fmt: skip
         first = 2 if node.op_type == "Loop" else 0
-        done = False
+        is_changed = False
         for index, value in enumerate(inputs):
             if index < first or value is None or value.changed:
                 continue
@@ -387,9 +387,9 @@ class _Walk:
                 source = sources.get(size) if size > 1 else None
                 if source is not None and self._is_uniform(name, axis):
                     self._repeat(node, index, axis, *source)
-                    done = True
+                    is_changed = True
                     break
-        return done
+        return is_changed
 
     def _iterated(
         self,
@@ -737,7 +737,7 @@ class _Walk:
                 for axis in value.changed if value is not None else ():
                     assert value is not None
                     aligned.setdefault(axis - len(value.sizes), (index, axis))
-        done = False
+        is_changed = False
         for index, value in enumerate(inputs):
             if value is None or (node.op_type == "Gemm" and index < 2):
                 continue
@@ -753,8 +753,8 @@ class _Walk:
                 if value.sizes[place] != size or (size == 1 and joined is None):
                     continue
                 self._repeat(node, index, place, node.input[source], source_axis)
-                done = True
-        return done
+                is_changed = True
+        return is_changed
 
     def _repeat(
         self, node: onnx.NodeProto, index: int, axis: int, source: str, source_axis: int

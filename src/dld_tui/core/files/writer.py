@@ -443,8 +443,8 @@ def write_set(
             try:
                 remarks += file.commit()
             except BaseException:
-                for done in staged[:place]:
-                    done.retract()
+                for committed in staged[:place]:
+                    committed.retract()
                 raise
     return remarks
 

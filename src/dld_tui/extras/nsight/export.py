@@ -251,8 +251,8 @@ def _join(
     # A range comes before a launch at the same time. Ranges are by start, the longest first.
     for index, named_range in enumerate(ranges):
         threads[named_range.thread].append((named_range.start, 0, index))
-    for index, done in enumerate(work):
-        launch = launches.get(done.key)
+    for index, item in enumerate(work):
+        launch = launches.get(item.key)
         if launch is not None:
             threads[launch[1]].append((launch[0], 1, index))
     for marks in threads.values():

@@ -348,8 +348,8 @@ def _topological(side: DiffSide, open_nodes: list[int]) -> list[int]:
             waiting[user] -= 1
             if not waiting[user]:
                 ready.append(user)
-    done = set(ready)
-    return ready + [index for index in open_nodes if index not in done]
+    ordered = set(ready)
+    return ready + [index for index in open_nodes if index not in ordered]
 
 
 def _links(side: DiffSide, index: int) -> tuple[str, ...]:

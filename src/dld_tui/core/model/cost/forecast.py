@@ -69,8 +69,8 @@ class Need(NamedTuple):
 
     def seconds(self, rates: Rates) -> float:
         """Return how long it takes."""
-        done = (self.macs, self.elements, self.runs)
-        return sum(count / rate for count, rate in zip(done, rates, strict=True))
+        amounts = (self.macs, self.elements, self.runs)
+        return sum(count / rate for count, rate in zip(amounts, rates, strict=True))
 
 
 @dataclass(frozen=True)

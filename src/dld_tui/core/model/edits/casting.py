@@ -190,10 +190,10 @@ class _Planner:
         ]
         back: list[Cast] = []
         outputs = {
-            node: self._take_outputs(node, node_changes, back) for node, node_changes in changes
+            node: self._cast_outputs(node, node_changes, back) for node, node_changes in changes
         }
         for node, node_changes in changes:
-            self._inputs[node] = self._take_inputs(node, node_changes)
+            self._inputs[node] = self._cast_inputs(node, node_changes)
         for node, taken in self._inputs.items():
             if (taken, outputs[node]) != (node.inputs, node.outputs):
                 self._plan.relinks.append(Relink(node, taken, outputs[node]))
@@ -212,7 +212,7 @@ class _Planner:
             self._plan.notes.append(changes.note)
         return changes
 
-    def _take_outputs(self, node: Node, changes: Changes, back: list[Cast]) -> tuple[str, ...]:
+    def _cast_outputs(self, node: Node, changes: Changes, back: list[Cast]) -> tuple[str, ...]:
         """Give outputs whose type changes new names, with casts back to the old ones."""
         names = list(node.outputs)
         for index, before in changes.outputs:
@@ -223,7 +223,7 @@ class _Planner:
             )
         return tuple(names)
 
-    def _take_inputs(self, node: Node, changes: Changes) -> tuple[str, ...]:
+    def _cast_inputs(self, node: Node, changes: Changes) -> tuple[str, ...]:
         """Give a node inputs of its type: from a node of the same precision, or by a cast."""
         names = list(node.inputs)
         for index, before in changes.inputs:

@@ -289,8 +289,8 @@ def clean(document: Document, transaction: Transaction, *, passes: Sequence[str]
         passes: Some of :data:`PASSES`; their order does not matter.
     """
     counts = cleaned(document, transaction, strings(passes, "passes"))
-    done = [f"{name} ({fmt.plural(count, 'place')})" for name, count in counts.items() if count]
-    return ", ".join(done) or "clean nothing"
+    effects = [f"{name} ({fmt.plural(count, 'place')})" for name, count in counts.items() if count]
+    return ", ".join(effects) or "clean nothing"
 
 
 def cleaned(document: Document, transaction: Transaction, passes: Sequence[str]) -> dict[str, int]:

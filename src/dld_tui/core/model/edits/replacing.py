@@ -88,11 +88,11 @@ def replace_nodes(
     named = [value for value in new_outputs if value]
     if len(set(named)) != len(named):
         raise EditError("two outputs have the same name")
-    place, lost = _take_out(document, transaction, ordered, needed, named)
+    place, lost = _remove_nodes(document, transaction, ordered, needed, named)
     proto = new_proto(home, op_type, domain, name, new_inputs, new_outputs)
     schema = schema_for(op_type, domain, imports_of(home).get(domain))
     add_attributes(proto, attributes or {}, schema)
-    _put_in(transaction, home.new_node(proto), place)
+    _insert_node(transaction, home.new_node(proto), place)
     for value in named if lost else ():
         if value not in needed:
             add_output.run(document, transaction, scope=scope, name=value)
@@ -102,7 +102,7 @@ def replace_nodes(
     return title
 
 
-def _take_out(
+def _remove_nodes(
     document: Document,
     transaction: Transaction,
     nodes: Sequence[Node],
@@ -143,7 +143,7 @@ def _take_out(
     return place, lost
 
 
-def _put_in(transaction: Transaction, node: Node, place: int) -> None:
+def _insert_node(transaction: Transaction, node: Node, place: int) -> None:
     """Add a node at a place, or behind what it takes; its users move behind it, then."""
     home = node.scope
     after = place_after(home, node.inputs)

@@ -73,11 +73,11 @@ def rewrite(
         rules: The text of rules; see :mod:`dld_tui.core.model.rewrite.rule`.
         at: Replace only the hits whose last node is one of these, ``[[SCOPE, NODE], …]``, once.
     """
-    done = rewrite_document(document, transaction, rules, at=at)
-    total = sum(done.counts.values())
-    if not total and done.refused and at is not None:
-        raise EditError(next(iter(done.refused)))
-    names = ", ".join(quoted(name) for name in list(done.counts)[:3])
+    rewritten = rewrite_document(document, transaction, rules, at=at)
+    total = sum(rewritten.counts.values())
+    if not total and rewritten.refused and at is not None:
+        raise EditError(next(iter(rewritten.refused)))
+    names = ", ".join(quoted(name) for name in list(rewritten.counts)[:3])
     return f"rewrite {fmt.plural(total, 'place')}" + (f" by {names}" if names else "")
 
 

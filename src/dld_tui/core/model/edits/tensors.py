@@ -449,9 +449,9 @@ def splice_tensor(
         return "change nothing"
     before, _, after = np.split(old.read().reshape(old.shape), (start, start + delete), axis)
     _put_values(document, transaction, target, np.concatenate([before, new, after], axis))
-    done = [f"{verb} {fmt.plural(count, 'row')}"
+    effects = [f"{verb} {fmt.plural(count, 'row')}"
             for verb, count in (("delete", delete), ("insert", insert)) if count]  # fmt: skip
-    return f"{' and '.join(done)} of {target.title}"
+    return f"{' and '.join(effects)} of {target.title}"
 
 
 def _reshape(

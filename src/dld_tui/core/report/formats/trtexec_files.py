@@ -259,10 +259,10 @@ def inference_of(raw: Mapping[str, JSON]) -> Inference | None:
         latency = end - first
     elif not _agree(latency, whole) and not _agree(latency, end - first):
         return None
-    begin, done = times.get("startEnqMs"), times.get("endEnqMs")
     enqueue = times.get("enqMs")
-    if enqueue is None and begin is not None and done is not None and done >= begin:
-        enqueue = done - begin
+    begin, finish = times.get("startEnqMs"), times.get("endEnqMs")
+    if enqueue is None and begin is not None and finish is not None and finish >= begin:
+        enqueue = finish - begin
     start_ms = None if compute_start is None else first
     return Inference(start_ms, latency, enqueue, known, (copies[0], copies[1]))
 
