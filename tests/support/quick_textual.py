@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterable
 from functools import cache
 from time import monotonic, process_time
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ _STEP_S = 0.002
 _SOON_S = 0.02
 _PERIOD_S = 0.001
 _HELD_S = 0.1
-_NOTHING_S = 0.0005
 
 
 def apply(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,18 +58,6 @@ def apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MessagePump, "_get_dispatch_methods", _get_dispatch_methods)
 
 
-_rested = SimpleNamespace(at=0.0, worked=0.0)
-"""When the last wait ended, and the time that the process had computed then."""
-
-
-def _is_at_rest() -> bool:
-    """Return whether nothing has happened since the last wait."""
-    loop: Any = asyncio.get_running_loop()
-    is_new = monotonic() < _rested.at + _STEP_S
-    is_new = is_new and process_time() < _rested.worked + _NOTHING_S
-    return is_new and not loop._ready and not _is_due(loop)
-
-
 def _is_due(loop: Any) -> bool:
     """Return whether a timer of the event loop ends soon."""
     soon = loop.time() + _SOON_S
@@ -83,8 +69,6 @@ async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
 
     Keys that wait for work, which may wait for the test, are not waited for long.
     """
-    if _is_at_rest():
-        return
     loop: Any = asyncio.get_running_loop()
     keys = getattr(active_app.get(None), "keys", None)
     start = monotonic()
@@ -93,7 +77,6 @@ async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
         await asyncio.sleep(_STEP_S)
         is_busy = process_time() - worked > 0.25 * (monotonic() - began)
         if not (is_busy or loop._ready or monotonic() < start + min_sleep or _is_due(loop)):
-            _rested.at, _rested.worked = monotonic(), process_time()
             return
         if keys is not None and keys._held_since and monotonic() > keys._held_since + _HELD_S:
             return
