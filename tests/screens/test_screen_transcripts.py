@@ -15,6 +15,7 @@ from dld_tui.core.reading import preview
 from dld_tui.core.report import store
 from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace import navigation
+from dld_tui.screens.workspace import page as workspace
 from tests.support import screen_transcripts
 
 pytestmark = [
@@ -39,6 +40,7 @@ async def test_pages_show_what_their_transcript_says(
     monkeypatch.setattr(environment, "_usable_processors", lambda: set(range(2)))
     for module in (welcome, navigation):
         monkeypatch.setattr(module, "_REST_S", 0.001)
+    monkeypatch.setattr(workspace, "_PAINTED_S", 0.001)
     monkeypatch.setattr(preview, "_NOW_S", 1e9)
     monkeypatch.setattr(store, "datetime", Mock(now=lambda zone: _CREATED))
     monkeypatch.setattr(Notification, "has_expired", False)
