@@ -255,7 +255,7 @@ def test_what_a_provider_writes_to_the_working_folder_does_not_stay(
         return honest(*arguments, **settings)
 
     monkeypatch.setattr(runtime.load(), "InferenceSession", create)
-    monkeypatch.setattr(session, "_LITTERING", ("CPU",))
+    monkeypatch.setattr(session, "_FILE_WRITERS", ("CPU",))
     Session(Path("chain.onnx"), SessionSettings())
     assert {path.name for path in tmp_path.iterdir()} == {"chain.onnx", "backend.so"}
     assert Path.cwd() == tmp_path

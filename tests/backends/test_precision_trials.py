@@ -287,7 +287,7 @@ def test_names_in_a_file_are_left_out_and_wrong_ones_are_refused(
     with pytest.raises(UsageError, match="no node is named 'absent'"):
         Quantizer(net, settings)
     names.unlink()
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="File not found"):
         Quantizer(net, settings)
 
 
