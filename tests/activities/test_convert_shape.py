@@ -152,6 +152,10 @@ SCAN_ALONG_SECOND = (
     BATCH_IN_SCAN.replace("float[5, 2, 2] x", "float[2, 5, 2] x")
     .replace("num_scan_inputs = 1", "num_scan_inputs = 1, scan_input_axes = [1]")
 )  # fmt: skip
+IN_CALLS = """<ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+g (float[2, 3, 4] x) => (float[2, 12] y) { y = own.Flat (x) }
+<domain: "own", opset_import: ["" : 18]>
+Flat (a) => (r) { s = Constant <value_ints = [2, 12]> () [flat] r = Reshape (a, s) }"""
 LENGTH_OF_SCAN = BATCH_IN_SCAN.replace("[flat] r = Reshape (e, flat)", "r = Identity (e)")
 SPLIT = f"""{HEAD} (float[2, 8] x) => (float[2, 4] y) <int64[2] sizes = {{4, 4}}>
 {{ [split] a, b = Split <axis = 1> (x, sizes) y = Sub (a, b) }}"""
@@ -168,12 +172,14 @@ SPLIT = f"""{HEAD} (float[2, 8] x) => (float[2, 4] y) <int64[2] sizes = {{4, 4}}
          ["Scan scan: z is repeated", "Reshape flat: [2, 2] became [0, 2]"], "it runs with x:1 4"),
         (SCAN_ALONG_SECOND, "x:0=N",
          ["Scan scan: z is repeated", "Reshape flat: [2, 2] became [0, 2]"], "4"),
+        (IN_CALLS, "batch=N", ["Reshape flat: [2, 12] became [0, 12]"],
+         "calls of local functions are replaced by their nodes"),
         (LENGTH_OF_SCAN, "x:0=T", [], "it runs with x:0 10; values were compared with 5"),
         *((SPLIT.replace(": 18", f": {opset}"), "x:1=W",
            ["Split split: split [4, 4] became equal parts"],
            "it runs with x:1 16; values were compared with 8") for opset in (13, 18)),
     ],
-    ids=["loop", "first state", "scan", "scan along the second axis", "length of a scan",
+    ids=["loop", "first state", "scan", "scan along the second axis", "calls", "length of a scan",
          "split 13", "split 18"],
 )  # fmt: skip
 def test_nodes_and_bodies_follow_the_dimension(

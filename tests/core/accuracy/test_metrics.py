@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -271,10 +272,15 @@ def test_datasets_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_verdicts(ends: tuple[float, float], higher: bool, outcome: Outcome, said: str) -> None:
     given = Interval(sum(ends) / 2, *ends)
     scores = (Score("a.onnx", Interval(70, 65, 75)), Score("b.onnx", Interval(70, 65, 75)))
-    result = DatasetScores("d", "top1", "top-1", "%", higher, 400, scores, given, 1.0, 8)
+    result = DatasetScores("d", "top1", "top-1", "%", higher, 30, scores, given, 1.0, 8)
     assert result.outcome is outcome
-    assert said in score_lines(result)[0]
-    assert f"{outcome}: a loss of 1.0 is allowed" in score_lines(result)
+    verdict, *rest = score_lines(result)
+    assert verdict.startswith(f"top-1: {said}")
+    assert rest == [
+        f"{outcome}: a loss of 1.0 is allowed", "30 samples of d", "8 samples judged differently",
+    ]  # fmt: skip
+    few = score_lines(replace(result, samples=29, changed=0, most_loss=None))
+    assert few[1:] == ["29 samples of d; few, so the intervals are rough"]
 
 
 def test_samples_that_differ_are_counted_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -285,3 +291,6 @@ def test_samples_that_differ_are_counted_of_a_pair(monkeypatch: pytest.MonkeyPat
     assert dataset_scores(METRICS["f1"], Path("d"), pair, 1.0).changed == 2
     alone = dataset_scores(METRICS["f1"], Path("d"), pair[:1], 1.0)
     assert (alone.changed, alone.difference) == (None, None)
+    assert score_lines(alone) == ["4 samples of d; few, so the intervals are rough"]
+    same = dataset_scores(METRICS["f1"], Path("d"), [pair[0], pair[0]], None)
+    assert score_lines(same)[0] == f"{METRICS['f1'].title}: the same for every sample"

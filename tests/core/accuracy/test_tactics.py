@@ -27,6 +27,7 @@ from dld_tui.core.accuracy.tactics import (
     expected_builds,
     isolate,
     suspects,
+    tactic_table,
     verdict_text,
 )
 from dld_tui.core.events import Event, result_of
@@ -188,7 +189,8 @@ def test_words() -> None:
     tactic = ShownTactic(1, 0, "", "0x1")
     data = TacticReport(
         FOUND, "replay", "TensorRT", 9, 4, 5, 0, 1, 9.0, 1, "",
-        [BadTactic("a", "a", tactic, tactic, True)], [], Path("a b.tactics"), None, "--fp16", [],
+        [BadTactic("a", "A", tactic, replace(tactic, shown="0x2"), True)], [],
+        Path("a b.tactics"), None, "--fp16", [],
         None,
     )  # fmt: skip
     assert verdict_text(data) == "1 tactic makes the result wrong"
@@ -197,6 +199,11 @@ def test_words() -> None:
     command = avoiding_command(replace(data, options="", way="cache"), Path("m.onnx"))
     assert command == "dld build m.onnx --timing-cache 'a b.tactics' --editable-timing-cache"
     assert avoiding_command(replace(data, avoid=None), Path("m.onnx")) == ""
+    unlike = [BadTactic("b", "B", tactic, None, False), BadTactic("c", "C", tactic, None, None)]
+    table = tactic_table(replace(data, culprits=[*data.culprits, *unlike]))
+    assert [[column.shown_text(row) for column in table.columns] for row in table.rows] == [
+        ["A", "0x1", "0x2", "wrong"], ["B", "0x1", "", "not built"], ["C", "0x1", "", ""],
+    ]  # fmt: skip
     none = replace(data, verdict=NONE_BAD, builds=3)
     assert verdict_text(none).endswith("all took the same tactics: --vary tries others")
     estimate = BuildEstimate(1, 2.0, (10, 30), (20.0, 60.0))

@@ -93,6 +93,14 @@ def narrow_heads(model: onnx.ModelProto) -> None:
             dims[2].dim_value = 24 * heads
 
 
+def of_a_query_that_is_open(key: int) -> Change:
+    def change(model: onnx.ModelProto) -> None:
+        size_of("layers.0.q", 2, "open")(model)
+        size_of("layers.0.k", 2, key)(model)
+
+    return change
+
+
 def narrow_cos(model: onnx.ModelProto) -> None:
     for one in model.graph.initializer:
         if one.name == "cos":
@@ -159,7 +167,10 @@ def packed_mixture(model: onnx.ModelProto) -> None:
 BROKEN: list[tuple[str, Change, str]] = [
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 3), "4 heads"),
     ("decoder:heads", set_number("GroupQueryAttention", "kv_num_heads", 4), "has 2 heads"),
+    ("decoder:heads", size_of("past_key_values.0.value", 1, 3), "its past value has 3 heads"),
     ("decoder:heads", size_of("past_key_values.0.key", 3, 8), "is not 4 heads of 8"),
+    ("decoder:heads", of_a_query_that_is_open(40), "its key of 40 is not 2 heads of 16"),
+    ("decoder:heads", size_of("layers.0.v", 2, 40), "its value of 40 is not 2 heads of 16"),
     ("decoder:head-size", narrow_heads, "24 wide, ONNX Runtime takes multiples of 16"),
     ("decoder:rotary-table", narrow_cos, "different shapes"),
     ("decoder:lengths", deep_lengths, "3 dimensions, not one"),

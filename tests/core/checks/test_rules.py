@@ -425,6 +425,8 @@ TRAINED = "BatchNormalization<training_mode={}>(x, s, s, s, s)"
         (f", y = {SPLIT}", None),
         ("y, , z = Unique(x)", None),
         (", y = Unique(x)", "error"),
+        ("y, , z = DynamicQuantizeLinear(x)", "error"),
+        (", , z = DynamicQuantizeLinear(x)", "error"),
         (", , y = LSTM<hidden_size=1>(x, s, s)", None),
         (f"y, , z = {TRAINED.format(1)}", None),
         (f"y, , z = {TRAINED.format(0)}", None),

@@ -43,6 +43,7 @@ def test_what_a_library_drops_is_put_back(tmp_path: Path) -> None:
     model.graph.output[0].doc_string = "result"
     model.graph.quantization_annotation.add(tensor_name="a")
     bare = models.parse(models.PLAIN_BRANCHES)
+    bare.graph.name = bare.graph.node[1].attribute[0].g.name = "made"
     for node in bare.graph.node:
         node.ClearField("name")
     count, data = restored(tmp_path, model, bare)
@@ -54,6 +55,7 @@ def test_what_the_result_says_itself_stays(tmp_path: Path) -> None:
     old.graph.node[0].doc_string, new.graph.node[0].doc_string = "before", "after"
     new.graph.node[1].op_type = "Sub"
     old.graph.node[1].doc_string = "of an Add"
+    old.graph.ClearField("name")
     assert restored(tmp_path, old, new) == (0, new.SerializeToString())
 
 

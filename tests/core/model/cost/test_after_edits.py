@@ -98,10 +98,13 @@ def test_costs_after_an_edit(prop: Property, tmp_path: Path) -> None:
 
 def test_sizes_that_the_file_declares_are_not_those_after_an_edit() -> None:
     text = """
-    <ir_version: 10, opset_import: ["" : 18]>
-    g (float[1, 3, 16, 16] x, float[4, 3, 3, 3] w) => (float[1, 4, N, M] y)
+    <ir_version: 10, opset_import: ["" : 18, "own" : 1]>
+    g (float[1, 3, 16, 16] x, float[4, 3, 3, 3] w) => (float[1, 4, N, M] y, z)
     <float[1, 4, 14, 14] h>
-    { [conv] h = Conv (x, w)  [relu] y = Relu (h) }
+    {
+        [conv] h = Conv (x, w)  [relu] y = Relu (h)
+        z = own.Magic (x)  n = Neg (z)  m = own.Magic (x)  k = Neg (m)
+    }
     """
     document = typed(watched(Document(parse(text))))
     before = costs_of(document)
@@ -111,7 +114,10 @@ def test_sizes_that_the_file_declares_are_not_those_after_an_edit() -> None:
     after = costs_of(typed(document))
     assert after == costs_of(reopened(document)) != before
     made, window = 4 * 7 * 7, 3 * 3 * 3
-    assert after[1].flops == 2 * made * window + made  # the convolution, and Relu
+    assert after[2].flops == 2 * made * window + made  # the convolution, and Relu
+    for value, size in (("z", 5), ("m", 6)):
+        document.apply("set_value_type", scope=[], value=value, dtype="float32", dims=[size])
+    assert costs_of(document)[2].flops == after[2].flops + 5 + 6, "of Neg, before inference"
 
 
 def test_sizes_that_the_file_declares_are_not_those_of_an_input_that_got_names() -> None:

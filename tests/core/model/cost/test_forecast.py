@@ -95,13 +95,15 @@ def test_bodies_count_as_often_as_they_run(tmp_path: Path) -> None:
         " <body: graph = b (int64 i, bool ci, float[2,3] st) => (bool co, float[2,3] so,"
         " float[2,3] each) { co = Identity (ci) so = Loop (k, c, st) <body: graph = b2 (int64 j,"
         " bool cj, float[2,3] st2) => (bool co2, float[2,3] so2) { co2 = Identity (cj) so2 = Relu"
-        " (st2) }> each = Neg (so) }> }",
+        " (st2) }> each = If (c) <then_branch = t () => (float[2,3] p) { p = Neg (so) },"
+        " else_branch = e () => (float[2,3] q) { q = Abs (so) }> }> }",
     )
     session = onnxruntime.InferenceSession(model.SerializeToString())
     (rows,) = session.run(None, {"x": np.zeros((2, 3), np.float32)})
     runs = {need.node.op_type: need.runs for need in Forecast(document).needs}
     assert runs["Neg"] == len(rows)
     assert runs["Relu"] == 7 * len(rows)
+    assert "Abs" not in runs
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,25 @@ outer (float[1, 64] x, bool p) => (float[1, 64] y)
     assert (plan.peak, plan.at) == (768, "if")
 
 
+@pytest.mark.parametrize(
+    "made",
+    [
+        "RandomUniform <shape = [64]> ()",
+        "If (c) <then_branch = t () => (float[64] p) { p = Identity (w) },"
+        " else_branch = e () => (float[64] q) { q = Neg (w) }>",
+    ],
+)
+def test_what_has_a_body_or_draws_is_made_in_the_run_and_other_nodes_of_weights_before(
+    made: str,
+) -> None:
+    plan = planned(f"""{HEAD}
+m (float[1, 64] x) => (float[1, 64] y)
+<float[64] w = {{{ONES}}}, bool c = {{1}}, float[64] e, float[64] r, float[1, 64] a>
+{{ [fold] e = Add(w, w) [mul] a = Mul(x, e) [made] r = {made} [y] y = Add(a, r) }}""")
+    assert [step.node for step in plan.steps] == ["made", "mul", "y"]
+    assert plan.weights == 256 + 1 + 256  # w, c and e
+
+
 def test_the_peak_is_told_in_lines_and_a_table() -> None:
     plan = planned(CHAIN)
     lines = memory_lines(plan)

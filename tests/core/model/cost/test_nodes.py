@@ -95,6 +95,9 @@ def test_bodies_functions_and_loops(tmp_path: Path) -> None:
     assert found["choose"] == product  # the costlier branch
     assert found["loop"] == Cost(3 * 32, 3 * 64, 3 * 96, 3 * 32)
     assert found["call"] == Cost(0, 16, 64, 64)
+    known = BODIES.replace(", bool choice)", ")").replace("<int64", "<bool choice = {0}, int64")
+    taken = by_name(costs_of(known, tmp_path, x=(2, 4), w=(4, 4)))
+    assert taken == found | {"choose": Cost(0, 8, 32, 32), "MatMul": taken["MatMul"]}
 
 
 PACKED = (
@@ -321,10 +324,10 @@ def without_shape(model: onnx.ModelProto) -> onnx.ModelProto:
 def test_bytes_of_unknown_size_are_said(tmp_path: Path) -> None:
     text = """
     <ir_version: 10, opset_import: ["" : 18]>
-    m (float[2, 3] x, float z) => (float y) { a = Neg (x)  y = Transpose (z) }
+    m (float z, float[2, 3] x) => (float y) { a = Neg (x)  y = Transpose (z) }
     """
     model = parse(text.replace("float z", "float[] z").replace("float y", "float[] y"))
-    model.graph.input[1].type.tensor_type.ClearField("shape")
+    model.graph.input[0].ClearField("type")
     costs = counted(without_shape(model), tmp_path)
     assert (costs.total.flops, costs.total.moved, costs.known.moved) == (6, None, 48)
     assert cost_lines(costs)[-2:] == [
@@ -334,6 +337,7 @@ def test_bytes_of_unknown_size_are_said(tmp_path: Path) -> None:
     facts = cost_json(costs, summarise(costs.document))
     assert (facts["unknown_nodes"], facts["unsized_nodes"]) == (0, 1)
     assert facts["at_least"] == ["read_bytes", "written_bytes", "activation_bytes"]
+    assert ModelCosts(Document(model)).total.flops == 6, "of the second input without inference"
 
 
 def test_unknown_operators_are_said(tmp_path: Path) -> None:

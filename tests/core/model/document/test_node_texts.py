@@ -7,12 +7,13 @@ import pytest
 
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.index import LinkIndex, NodeIndex
-from dld_tui.core.model.document.node import NodeTexts
+from dld_tui.core.model.document.node import NodeTexts, columns_of
 from dld_tui.core.model.document.summary import summarise
 from dld_tui.core.model.graph.build import graph_of
 from tests.support import models
 
-NAMES = ["one", "two", "", "two"]
+NAMES = ["one", "two", "", "two", *(f"more {at}" for at in range(70))]
+"""More than are read at once where nodes have messages."""
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def document(tmp_path: Path) -> Document:
         node = proto.graph.node.add(op_type="Add", name=name, domain=domain)
         node.input.extend([f"v{at}", f"v{at}"] if at else ["x", ""])
         node.output.append(f"v{at + 1}")
-    odd = proto.graph.node.add(op_type="Relu", input=["v4"], output=["Q"], name="N")
+    odd = proto.graph.node.add(op_type="Relu", input=[f"v{len(NAMES)}"], output=["Q"], name="N")
     data = proto.SerializeToString()
     path = tmp_path / "model.onnx"
     # A byte that is no UTF-8, in a name and in an output.
@@ -38,14 +39,27 @@ def test_columns_say_what_the_nodes_say(document: Document) -> None:
     nodes = document.main.nodes
     texts = NodeTexts(nodes)
     assert texts.nodes == nodes
-    assert len(texts) == 5
+    assert len(texts) == len(NAMES) + 1
     assert texts.names == [node.name for node in nodes]
-    assert texts.names[4] == "\udcfe"
+    assert texts.names[-1] == "\udcfe"
     assert [tuple(names) for names in texts.inputs] == [node.inputs for node in nodes]
     assert [tuple(names) for names in texts.outputs] == [node.outputs for node in nodes]
-    assert texts.outputs[4] == ("\udcff",)
+    assert texts.outputs[-1] == ("\udcff",)
     assert texts.kinds == [(node.domain, node.op_type) for node in nodes]
     assert texts.kinds[0] is texts.kinds[1]  # ai.onnx is another name of the default one
+
+
+@pytest.mark.parametrize("touched", [range(0), range(60), range(75)])
+def test_each_node_is_read_once_whether_it_has_a_message_or_not(
+    document: Document, touched: range
+) -> None:
+    nodes = document.main.nodes
+    for at in touched:
+        assert nodes[at].proto
+    read = [*columns_of(nodes)]
+    assert [node for one in read for node in one.nodes] == [*nodes]
+    assert [name for one in read for name in one.names] == [node.name for node in nodes]
+    assert [tuple(names) for one in read for names in one.inputs] == [one.inputs for one in nodes]
 
 
 def test_columns_stay_as_they_were_read(document: Document) -> None:

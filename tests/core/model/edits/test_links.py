@@ -138,6 +138,8 @@ def test_insert_on_a_link_or_on_all(tmp_path: Path) -> None:
 
 def test_replace_a_selection_by_one_node(tmp_path: Path) -> None:
     document = opened(tmp_path, models.CHAIN)
+    for name in ("a", "b", "c"):
+        document.apply("set_value_type", scope=[], value=name, dtype="float32", dims=["N", 4])
     document.apply(
         "replace_nodes", scope=[], nodes=["third", "second"], op_type="MyPlugin", domain="trt"
     )
@@ -147,6 +149,7 @@ def test_replace_a_selection_by_one_node(tmp_path: Path) -> None:
     )  # fmt: skip
     assert [other.name for other in document.main.nodes] == ["first", "MyPlugin", "last"]
     assert document.opset_imports == {"": 18, "trt": 1}
+    assert list(document.main.named("value_info")) == ["a", "c"]
     with pytest.raises(EditError, match="'MyPlugin' is between the nodes"):
         document.apply("replace_nodes", scope=[], nodes=["first", "last"], op_type="X")
 

@@ -38,6 +38,8 @@ def test_types_of_deleted_values_go_and_others_stay(tmp_path: Path) -> None:
         document.apply("set_value_type", scope=[], value=name, dtype="float32", dims=["N", 4])
     document.apply("delete_many", nodes=[[[], "first"], [[], "third"]])
     assert [record.name for record in document.main.records["value_info"]] == ["b"]
+    document.apply("delete_many", nodes=[[[], "second"]])
+    assert not document.main.records["value_info"]
 
 
 def test_attributes_of_nodes_in_several_scopes(document: Document) -> None:

@@ -80,6 +80,7 @@ def test_annotations_of_values_that_are_inside_now_go() -> None:
     ("nodes", "name", "reason"),
     [
         (["second", "last"], "F", "'third' is between the nodes"),
+        (["second", "near", "last"], "F", "'third' is between the nodes"),
         ([], "F", "no nodes"),
         (["second"], "", "needs a name"),
         (["dead"], "F", "no output of these nodes is used"),
@@ -89,7 +90,11 @@ def test_annotations_of_values_that_are_inside_now_go() -> None:
 def test_what_cannot_be_a_function_is_refused(
     tmp_path: Path, nodes: list[JSON], name: str, reason: str
 ) -> None:
-    text = models.CHAIN.replace("[last]", "[dead] d = Neg(c)\n [plug] p = local.Plug(c)\n [last]")
+    text = models.CHAIN.replace(
+        "[last]",
+        "[dead] d = Neg(c)\n [left] l = Neg(b)\n [right] r = Abs(b)\n"
+        " [join] j = Add(l, r)\n [near] n = Neg(b)\n [plug] p = local.Plug(c)\n [last]",
+    )
     document = opened(tmp_path, text)
     with pytest.raises(EditError, match=reason):
         document.apply("make_function", scope=[], nodes=nodes, name=name)

@@ -175,6 +175,8 @@ main (float[1,2] x) => (float[1,2] y)
   b = MatMul(a, v)
   c = Add(b, bias)
   y = Gemm(c, half)
+  n = Neg(bias)
+  i = Where(bias, n, half)
 }
 """
 
@@ -214,7 +216,8 @@ def test_what_a_node_does(output: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("output", "text"), [("a", "i8 → f32[2,2]"), ("b", "f16 → Cast"), ("c", ""), ("y", "f16[2,2]")]
+    ("output", "text"),
+    [("a", "i8 → f32[2,2]"), ("b", "f16 → Cast"), ("c", ""), ("y", "f16[2,2]"), ("i", "f16[2,2]")],
 )
 def test_a_weight_says_what_is_stored_where_it_is_computed(output: str, text: str) -> None:
     document = Document(models.parse(HEAD + STORED))

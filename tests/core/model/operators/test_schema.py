@@ -58,6 +58,12 @@ def test_code_is_never_wrapped() -> None:
     ]  # fmt: skip
 
 
+def test_code_goes_on_while_lines_are_two_columns_in() -> None:
+    assert wrapped("Text:\n\n\n    a\n\n  b\n c\nEnd.", 40) == [
+        "Text:", "", "    a", "", "  b", "", "c End.",
+    ]  # fmt: skip
+
+
 def test_a_heading_ends_a_list() -> None:
     text = wrapped("* item\n# Part\n    x = 1\nEnd.", 40)
     assert text == ["• item", "", "Part", "", "  x = 1", "", "End."]

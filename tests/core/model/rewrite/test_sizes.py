@@ -75,6 +75,34 @@ def test_heads_are_split_where_one_length_is_computed(length: str) -> None:
     assert ValueView(scope, "y").field("split") == [2, 4]
 
 
+@pytest.mark.parametrize(
+    ("text", "split", "joined"),
+    [
+        ("<int64[4] s = {2, 3, 2, 4}> { y = Reshape(x, s) }", [2, 4], UNKNOWN),
+        ("<int64[2] s = {2, 24}> { y = Reshape(x, s) }", UNKNOWN, True),
+        ("<int64[2] s = {6, 8}> { y = Reshape(x, s) }", UNKNOWN, False),
+        ("<int64[1] s = {48}> { y = Reshape(x, s) }", UNKNOWN, UNKNOWN),
+        ("<int64[3] s = {2, 3, 8}> { y = Reshape(x, s) }", UNKNOWN, UNKNOWN),
+        ("<int64[4] s = {3, 2, 2, 4}> { y = Reshape(x, s) }", UNKNOWN, UNKNOWN),
+        ("{ s = NonZero(x) y = Reshape(x, s) }", UNKNOWN, UNKNOWN),
+        (
+            "<int64[4] s = {3, 8, -1, 2}> { t = Transpose <perm = [1, 2, 0]> (d)"
+            " y = Reshape(t, s) }",
+            UNKNOWN,
+            UNKNOWN,
+        ),
+        ("{ y = Relu(x) }", UNKNOWN, UNKNOWN),
+        ("{ y = own.Reshape(x, x) }", UNKNOWN, UNKNOWN),
+    ],
+)
+def test_the_last_axis_is_split_or_joined_with_the_one_before(
+    text: str, split: object, joined: object
+) -> None:
+    view = ValueView(Document(parse(HEAD + text)).main, "y")
+    assert view.field("split") == split
+    assert view.field("joined") == joined
+
+
 def test_heads_are_repeated_where_nothing_else_is_done() -> None:
     text = CASES["heads that are repeated"]
     assert ValueView(Document(parse(HEAD + text)).main, "y").field("repeated") == 3

@@ -312,6 +312,17 @@ CALLS: dict[str, Call] = {
     "NGramRepeatBlock": (
         "NGramRepeatBlock", {"i": np.array([[1, 2, 1]]), "s": floats(1, 9)}, 1, {"ngram_size": 2}
     ),
+    "NGramHashMapping": (
+        "NGramHashMapping",
+        {"i": np.array([[1, 2, 1, 3]] * 2), "m": np.array([3, 5, 7]), "v": np.array([11] * 4)}, 2,
+        {"max_ngram_size": 3, "n_head_per_ngram": 2, "pad_id": 0},
+    ),
+    "VarlenNGramHashMapping": (
+        "VarlenNGramHashMapping",
+        {"i": np.array([1, 2, 1, 3, 4]), "m": np.array([3, 5, 7]), "v": np.array([11] * 4),
+         "c": np.array([0, 1, 3, 5], np.int32)}, 2,
+        {"max_ngram_size": 3, "n_head_per_ngram": 2, "pad_id": 0},
+    ),
     "DynamicQuantizeLSTM": (
         "DynamicQuantizeLSTM",
         {"x": floats(5, 2, 3), "w": bytes_(1, 3, 16), "r": bytes_(1, 4, 16),

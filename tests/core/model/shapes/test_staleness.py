@@ -69,6 +69,7 @@ def test_what_is_computed_from_a_changed_node_is_stale_and_nothing_else() -> Non
     [
         ("rename_node", {"node": "first", "name": "stem"}, set()),
         ("set_doc_string", {"nodes": ["first"], "text": "what it does"}, set()),
+        ("clean", {"passes": ["clear-docs"]}, set()),
         ("delete_nodes", {"nodes": ["second"]}, {"b", "y"}),
         ("set_input", {"node": "last", "index": 0, "value": "a"}, {"y"}),
         # The user has just said what x is.
@@ -80,6 +81,8 @@ def test_what_an_edit_has_influence_on_is_stale(
     edit: str, arguments: dict[str, Any], marked_values: set[str]
 ) -> None:
     with marked(TYPED) as (document, staleness):
+        for record in document.main.records["value_info"]:
+            record.doc_string = "what it is"
         document.apply(edit, **arguments)
         spread(staleness)
         assert document.main.stale & {"a", "b", "other", "x", "y"} == marked_values

@@ -180,7 +180,7 @@ class _Reader:
         """Read one line outside a fence."""
         if not line.strip():
             self.blank = True
-            if self.preformatted and self.lines:
+            if self.preformatted:
                 self.lines.append("")
             return
         column = len(line) - len(line.lstrip())
