@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import patch
 
@@ -16,10 +17,13 @@ from onnx import numpy_helper
 
 from dld_tui.activities.convert import quantize
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
+from dld_tui.backends.accuracy import precision_trials
 from dld_tui.backends.conversion import quantization, verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
+from dld_tui.core.events import Event, result_of
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.triage import is_full_precision, is_quantizable
+from dld_tui.core.trials import Answer, Found, Outcome, Trials
 from tests.support import decoders, models
 from tests.support.conversions import LAYERS, convert, detector, with_matrix
 from tests.support.rtx import HAS_RTX, build
@@ -592,6 +596,37 @@ def cut_off_model(folder: Path) -> tuple[Path, Path]:
     onnx.save(model, folder / "sums.onnx")
     x = (np.abs(draw.standard_normal((32, 64))) + 2).astype(np.float32)
     return folder / "sums.onnx", sets(folder, {"x": x})
+
+
+def test_of_the_sets_that_seem_to_be_enough_those_that_hardly_grow_are_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    nodes = [f"node {at}" for at in range(12)]
+    enough = Outcome(Answer.SUFFICIENT)
+    tried = {frozenset(map(str, range(size))): enough for size in (12, 4, 9, 6, 5)}
+    sizes = []
+
+    def guided(*_: object) -> Generator[Event, None, Found]:
+        yield from ()
+        return Found(tuple("0123"), is_whole=True, tried=tried)
+
+    def attempt(variant: Any) -> Generator[Event, None, Any]:
+        yield from ()
+        sizes.append(len(variant.kept))
+        return SimpleNamespace(variant=variant, checked=SimpleNamespace(is_wrong=sizes[-1] < 9))
+
+    quick = SimpleNamespace(is_quick=True, candidates=lambda: nodes, close=lambda: None)
+    monkeypatch.setattr(precision_trials, "QuantizationTrials", lambda *_: quick)
+    monkeypatch.setattr(Trials, "guided", guided)
+    repair: Any = object.__new__(quantize._Repair)
+    terms = SimpleNamespace(sets=[], tolerances=None, criteria=None)
+    repair._verifier, repair._quantizer = SimpleNamespace(terms=lambda: terms), None
+    repair._attempt, repair._journal, repair._limit, repair.notes = attempt, None, None, []
+    made = SimpleNamespace(plan="a plan")
+    wrong: Any = SimpleNamespace(made=made, variant=quantize._Variant("static", ()))
+    found: Any = result_of(repair.with_fewest(wrong))
+    assert sizes == [4, 6, 9]
+    assert [*found.variant.kept] == nodes[:9]
 
 
 @pytest.mark.broad

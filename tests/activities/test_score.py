@@ -12,8 +12,10 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 
+from dld_tui.activities.accuracy import score
 from dld_tui.cli.jobs.accuracy import command
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.events import Progress
 from tests.support.models import parse
 
 
@@ -79,6 +81,16 @@ def test_both_models_are_judged_on_the_same_samples(models: tuple[Path, Path, Pa
     assert (status, "top-1: the same for every sample" in text) == (0, True)
     status, text = run(a, "--dataset", data, "--csv")
     assert (status, text.startswith("model,value,low,")) == (0, True)
+
+
+def test_each_model_is_half_of_the_work(models: tuple[Path, Path, Path]) -> None:
+    a, b, data = models
+    events = score.run(score.Request(a, data, against=b))
+    told = [(one.done, one.total, one.stage) for one in events if isinstance(one, Progress)]
+    assert told == [
+        (0, None, "Loading a.onnx"), *((at, 20, "Running a.onnx") for at in range(10)),
+        (0, None, "Loading b.onnx"), *((at, 60, "Running b.onnx") for at in range(30, 60)),
+    ]  # fmt: skip
 
 
 def test_settings_that_do_not_go_together(models: tuple[Path, Path, Path]) -> None:

@@ -18,7 +18,16 @@ import pytest
 
 from dld_tui.activities.accuracy import score
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
-from dld_tui.activities.tune import Request, conversions, course, outcome, proof, racing, run
+from dld_tui.activities.tune import (
+    Request,
+    conversions,
+    course,
+    original,
+    outcome,
+    proof,
+    racing,
+    run,
+)
 from dld_tui.activities.tune.budget import BOTH, PROFILE_S, PROOF, Budget
 from dld_tui.activities.tune.conversions import Conversions
 from dld_tui.activities.tune.found import Found
@@ -554,14 +563,16 @@ def test_the_budget_holds_for_a_model_that_takes_longer_than_it(
     result = tuned(write(tmp_path, ENDLESS, "endless.onnx"), budget=1.0)
     assert time.monotonic() - begin < 4
     assert (result.best, result.is_whole, result.is_faster) == ("as it is", False, False)
-    original = result.candidates[0]
-    assert original.problem == no_time(f"before the original model was {state}").text
-    assert original.state == "not tried"
+    base = result.candidates[0]
+    assert base.problem == no_time(f"before the original model was {state}").text
+    assert base.state == "not tried"
 
 
+@pytest.mark.parametrize(("held_bytes", "count"), [(original.HELD_BYTES, 3), (0, 2)])
 def test_only_candidates_are_loaded_whose_loading_fits_and_that_can_race(
-    deep: Path, fast: Speeds, monkeypatch: pytest.MonkeyPatch
+    deep: Path, fast: Speeds, monkeypatch: pytest.MonkeyPatch, held_bytes: int, count: int
 ) -> None:
+    monkeypatch.setattr(original, "HELD_BYTES", held_bytes)
     with tuning(deep) as work:
         setups = [
             work.subject.base, *map(work.subject.base.with_change, thread_changes(16, 16))
@@ -575,12 +586,13 @@ def test_only_candidates_are_loaded_whose_loading_fits_and_that_can_race(
             assert work.found.problems == {setups[1].key: late}
             assert work.racing.made == {}
         work.found.problems.clear()
-        # Two rounds of turns of 3 s each, behind a second for loading.
+        # Two rounds of turns of 3 s each, behind a second for loading, which each turn of what is
+        # not held has, too.
         work.budget.first_s = work.budget.pass_s = 1.0
         monkeypatch.setattr(work.budget, "left", lambda share=None: 19.0)
         list(work.racing._admitted("settings", setups, 1.0))
-        assert [*work.racing.made] == [setup.key for setup in setups[:3]]
-        assert work.found.problems == {setups[3].key: late}
+        assert [*work.racing.made] == [setup.key for setup in setups[:count]]
+        assert work.found.problems == {setup.key: late for setup in setups[count:]}
 
 
 @pytest.mark.slow

@@ -237,7 +237,7 @@ def test_what_cannot_be_counted_is_said() -> None:
     [
         (AttributedWork(), True, 0, ["The GPU ran no kernel in the passes that were recorded."]),
         (AttributedWork(kernels=KernelSum(3, 10), given=KernelSum(3, 10)), True, 0, []),
-        (AttributedWork(kernels=KernelSum(3, 10), given=KernelSum(2, 8), unclaimed=KernelSum(1, 2)),
+        (AttributedWork(kernels=KernelSum(3, 11), given=KernelSum(2, 8), unclaimed=KernelSum(1, 2)),
          True, 0, ["20.0 % of the GPU's kernel time was launched between the layers and belongs to"
                    " none."]),
         (AttributedWork(kernels=KernelSum(3, 10), unclaimed=KernelSum(3, 10)), False, 0,
@@ -245,8 +245,10 @@ def test_what_cannot_be_counted_is_said() -> None:
         (AttributedWork(kernels=KernelSum(3, 10), given=KernelSum(2, 8)), True, 1_200,
          ["The kernels' times do not add up: 2.0 us are missing.",
           "1,200 records of the GPU were lost or unreadable."]),
+        (AttributedWork(kernels=KernelSum(3, 10), given=KernelSum(3, 12)), True, 0,
+         ["The kernels' times do not add up: -2.0 us are missing."]),
     ],
-    ids=["no kernel", "all by layers", "between layers", "no layers", "lost"],
+    ids=["no kernel", "all by layers", "between layers", "no layers", "lost", "too much"],
 )  # fmt: skip
 def test_what_is_told_of_the_work_of_a_gpu(
     work: AttributedWork, by_layer: bool, dropped: int, said: list[str]

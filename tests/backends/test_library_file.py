@@ -54,9 +54,19 @@ def test_the_sets_that_are_read_are_counted_and_nothing_is_left(
     [
         (ToolEnd(1, 1.0, timed_out=False, output="Working on it\n[!] set_1: too long\n\n"),
          r"^Working: set_1: too long$"),
+        (ToolEnd(1, 1.0, timed_out=False, output="RuntimeError: a\n[E] [b]\n[!] of c\nend [!]\n"),
+         r"^Working: of c$"),
+        (ToolEnd(1, 1.0, timed_out=False, output="RuntimeError: a\n[E] [b]\nthe end"),
+         r"^Working: \[E\] \[b\]$"),
+        (ToolEnd(1, 1.0, timed_out=False, output="RuntimeError: a\nthe end"),
+         r"^Working: RuntimeError: a$"),
+        (ToolEnd(1, 1.0, timed_out=False, output="it begins\nthe  \x1b end\n \n"),
+         r"^Working: the \\x1b end$"),
+        (ToolEnd(1, 1.0, timed_out=False, output="\n \n"), "^Working: it ended without a message$"),
         (ToolEnd(-15, 7.1, timed_out=True, output=""), "^Working: stopped after 7 s"),
     ],
-    ids=["the last that it says", "it takes too long"],
+    ids=["the last that it says", "an error before the end", "its own error", "an exception",
+         "no error", "nothing", "it takes too long"],
 )  # fmt: skip
 def test_why_a_library_made_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: ToolEnd, said: str

@@ -33,7 +33,7 @@ from tests.support.precision_models import WIDTH, write_attention
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.accuracy.precision_trials import PrecisionTrials
+from dld_tui.backends.accuracy.precision_trials import PrecisionTrials, judged
 
 X = np.array([[0.5, 1, 2, 3]], np.float32)
 
@@ -65,6 +65,17 @@ def test_what_overflows_is_the_first_suspect(tmp_path: Path) -> None:
     assert not found.is_good
     assert found.problem.startswith("y: ")
     assert found.errors["y"].special or found.errors["y"].max_abs
+
+
+def test_of_all_sets_the_worst_error_is_told(tmp_path: Path) -> None:
+    """Values that are no numbers on both sides have no error."""
+    none, zeros = np.full(2, np.nan, np.float32), np.zeros(2, np.float32)
+    reference = [{"y": one, "gone": None} for one in (none, zeros, zeros, none)]
+    results = [{"y": one} for one in (none, zeros + 0.5, zeros + 0.25, none)]
+    found = judged(reference, results, Tolerances(Tolerance(0.5, 0.0)))
+    assert (found.problem, list(found.errors), found.errors["y"].max_abs) == ("", ["y"], 0.5)
+    found = judged(reference, results, Tolerances(Tolerance(0.1, 0.0)))
+    assert found.problem.startswith("y: ")
 
 
 def test_nodes_without_names_are_candidates(tmp_path: Path) -> None:

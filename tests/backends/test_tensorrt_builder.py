@@ -139,6 +139,19 @@ def test_patterns_and_output_types(trt: Any, model: Path) -> None:
     assert built.remarks == []
 
 
+def test_the_last_type_holds_for_all_further_outputs(trt: Any, tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (float[6] x) => (float[2] a, float[2] b, float[2] c)
+    { [cut] a, b, c = Split <axis = 0, num_outputs = 3> (x) [next] d = Relu(a) }"""
+    _, network, _ = fake_build(
+        trt, models.write(tmp_path, text), typing="obey",
+        layer_output_type=("cut:fp16+fp32", "next:fp16+fp32"),
+    )  # fmt: skip
+    found, half, single = layers(network), trt.DataType.HALF, trt.DataType.FLOAT
+    assert [found["cut"].get_output_type(at) for at in range(3)] == [half, single, single]
+    assert found["next"].get_output_type(0) == half
+
+
 def test_what_constrains_nothing_is_said(trt: Any, model: Path) -> None:
     built, _, _ = fake_build(trt, model, layer_precision=("gone\x1b[1m:fp16", "first:fp16"))
     assert built.remarks[0] == ("no layer has the name of 'gone\\x1b[1m': its type is not set")

@@ -227,6 +227,10 @@ def test_what_matters_most_is_found_wherever_it_is() -> None:
     assert found.things == ("n17", "n50", "n51"), "the worst first"
     assert len(asked) == len(set(asked)), "no set is tried twice"
     assert len(asked) <= 45, "only the blocks that matter are looked into"
+    for few in (["n1", "n2", "n3", "n4"], ["n1", "n2"], ["n2"]):  # blocks of two, and of one
+        part = {"n1": 1.0, "n2": 3.0}
+        worst = sorted({*few} & {*part}, key=part.__getitem__, reverse=True)
+        assert guided({node: part.get(node, 0.0) for node in few}, 0.5)[0].things == (*worst,)
     assert guided(parts, 10.0)[0].things == ()
     assert guided(parts, -1.0)[0].things is None
 

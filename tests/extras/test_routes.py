@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Generator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -241,6 +242,22 @@ def test_a_search_goes_on_where_it_was_stopped(machine: Machine, tmp_path: Path)
 def test_without_time_only_the_default_is_tried(machine: Machine, tmp_path: Path) -> None:
     result = searched(write_model(tmp_path / "small.onnx"), budget=0.0)
     assert (len(result.trials), result.is_whole, result.best) == (1, False, result.trials[0])
+
+
+@pytest.mark.parametrize("more", [0, 2])
+def test_pairs_are_measured_while_there_is_time(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    monkeypatch.setattr(gate, "RUNS", gate.LEAST_RUNS + 2)
+    now, budget = [1e9], 60.0
+    monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    model = write_model(tmp_path / "small.onnx")
+    machine.trt.fake.knob_factors = {"-copy_ppg=off": 0.5}
+    routes = "-copy_ppg=[on|off]"
+    for event in run(Request(model, routes=routes, iterations=2, duration=0.0, budget=budget)):
+        if isinstance(event, Progress) and event.stage == "Confirming the fastest":
+            now[0] = 1e9 + budget + (0.0 if more else 0.1)
+    assert len(machine.turns) == 2 * (gate.LEAST_RUNS + more)
 
 
 def test_equal_routes_are_not_called_faster(machine: Machine, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 import zipfile
 from operator import itemgetter
@@ -94,7 +95,12 @@ def test_names_of_sheets_and_odd_contents() -> None:
     assert sheets["Layers"][1][2] == str(10**400)
     # The same tables are the same bytes.
     tables = [("Layers", Table(COLUMNS, ROWS))]
-    assert content(tables, {}) == content(tables, {})
+    book = content(tables, {})
+    assert book == content(tables, {})
+    with zipfile.ZipFile(io.BytesIO(book)) as archive:  # also in another second
+        dates = re.findall(r">(\d{4}-\d\d-\d\dT.*?)<", archive.read("docProps/core.xml").decode())
+        assert {*dates} == {"1980-01-01T00:00:00Z"}
+        assert {one.date_time[0] for one in archive.infolist()} == {1980}
 
 
 def test_without_the_library_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from dld_tui.core.params import RequestData
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh import job as ssh_job
+from dld_tui.targets.ssh.remote import jobs
 from dld_tui.targets.ssh.results import JobsStore, new_id
 from tests.support.jobs import is_running, wait_until
 from tests.support.slow_line import SlowLine
@@ -129,22 +130,40 @@ def test_a_newer_version_of_this_program_takes_a_job_up(
     assert jobs_there(connection) == []
 
 
-def old_job(connection: Connection, *, written: bool) -> Path:
-    """Leave a job there that ended a year ago, with a result that nobody fetched, or without."""
-    folder = Path(connection.directory, "jobs", new_id())
+def ended_job(root: Path | str, *, written: bool, days: float = 365) -> Path:
+    """Leave a job that ended so long ago, with a result that nobody fetched, or without."""
+    folder = Path(root, "jobs", new_id())
     (folder / "out" / "output").mkdir(parents=True)
     if written:
         (folder / "out" / "output" / "r.dldprof").write_bytes(b"result")
     (folder / "lock").touch()
     end = '{"code": 0, "cancelled": false, "reason": ""}'
     (folder / "events").write_text(f"x{end}\n")
-    os.utime(folder / "events", (0, 0))
+    ended = time.time() - days * 86_400
+    os.utime(folder / "events", (ended, ended))
     return folder
+
+
+@pytest.mark.parametrize(("days", "results", "gone"), [
+    (0, False, {2, 4}), (0, True, {1, 2, 3, 4}), (2, False, {4}), (2, True, {3, 4}),
+])  # fmt: skip
+def test_jobs_are_cleaned_away_from_an_age_on(
+    tmp_path: Path, days: float, results: bool, gone: set[int]
+) -> None:
+    made = {
+        1: ended_job(tmp_path, written=True, days=1.9),
+        2: ended_job(tmp_path, written=False, days=1.9),
+        3: ended_job(tmp_path, written=True, days=2.1),
+        4: ended_job(tmp_path, written=False, days=2.1),
+    }
+    assert jobs.clean(tmp_path, days, results=results) == len(gone)
+    assert {number for number, folder in made.items() if not folder.exists()} == gone
 
 
 def test_a_result_is_not_cleaned_away_before_it_is_fetched(connection: Connection) -> None:
     target = target_of(connection)
-    result, nothing = old_job(connection, written=True), old_job(connection, written=False)
+    root = connection.directory
+    result, nothing = ended_job(root, written=True), ended_job(root, written=False)
     target.start("fake", script(["finish"])).result()  # cleans, too
     assert result.exists()
     assert not nothing.exists()

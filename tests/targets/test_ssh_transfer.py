@@ -371,6 +371,24 @@ def test_old_objects_go_unless_a_job_still_has_them(tmp_path: Path) -> None:
     assert [path.name for path in folder.iterdir()] == ["used"]
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_placed_object_has_the_date_of_the_file_that_was_sent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError
+
+    if not links:
+        monkeypatch.setattr(os, "link", refused)
+    stored = objects.folder_of(tmp_path) / ("0" * 64)
+    stored.write_bytes(b"1234")
+    target = tmp_path / "job" / "in" / "m.onnx"
+    objects.place(tmp_path, stored.name, target, 1_234_567_890_123_456_789)
+    assert target.read_bytes() == b"1234"
+    assert target.stat().st_mtime_ns == 1_234_567_890_123_456_789
+    assert target.samefile(stored) is links
+
+
 def test_what_is_lost_between_sending_and_starting_is_sent_again(
     connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -255,12 +255,14 @@ def test_one_that_is_swept_before_it_is_held_is_made_again(
         taken.append(tmp_path)
 
     monkeypatch.setattr("fcntl.flock", lock)
+    before = lowest_free_descriptor()
     file, folder = hold_file(tmp_path), hold_folder("test", tmp_path)
     assert len(taken) == 4
     assert file.is_file()
     assert folder.is_dir()
     release(file)
     release(folder)
+    assert lowest_free_descriptor() == before
 
 
 def test_caches_that_no_code_reads_any_more_are_removed(

@@ -121,6 +121,20 @@ def test_a_file_that_is_something_else_or_gone_is_one_line(
     assert not found.lines
 
 
+@pytest.mark.parametrize(
+    ("weights", "told"),
+    [
+        ("float[4] w = {1, 2, 3, 4}, float[2] v = {5, 6}", "6 parameters, 24 B, float32"),
+        ("float[4] w = {1, 2, 3, 4}, int64[1] v = {5}, int64[1] u = {6}",
+         "6 parameters, 32 B, float32 50 %, int64 50 %"),
+    ],
+)  # fmt: skip
+def test_weights_are_told_by_their_types(tmp_path: Path, weights: str, told: str) -> None:
+    text = models.CHAIN.replace("float[4] w = {1, 2, 3, 4}, float[2] unused = {5, 6}", weights)
+    found = preview(str(models.write(tmp_path, text)), "ONNX", never)
+    assert dict(found.lines)["weights"] == told
+
+
 def test_a_preview_can_be_stopped(tmp_path: Path) -> None:
     with pytest.raises(CancelledError):
         preview(str(models.write(tmp_path, models.CHAIN)), "ONNX", lambda: True)

@@ -19,11 +19,12 @@ from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.model.rewrite.rule import rules_of
 from dld_tui.core.params import from_json, rerun_command, settings_of
 from dld_tui.core.reading.card import card_lines, card_svg, write_card
-from dld_tui.core.reading.first_lines import first_lines, headline
+from dld_tui.core.reading.first_lines import first_lines, headline, title
 from dld_tui.core.reading.story import NextStep, advice_json, next_steps, request_of, step_command
 from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
 from dld_tui.core.report.store import ReportWriter
+from dld_tui.core.text import clip
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
 from tests.support.gpu_reports import CUDA, gpu_writer
@@ -399,9 +400,10 @@ def test_the_card_is_fit_for_a_chat_and_a_picture(tmp_path: Path, network: str) 
     assert ["Conv", "60.0", "%"] in [line.split()[:3] for line in lines]
     assert "\x1b" not in "".join(lines)
     picture = ElementTree.fromstring(card_svg(report))
-    texts = [one.text for one in picture.iter("{http://www.w3.org/2000/svg}text")]
-    assert "4.00 ms" in texts
-    assert "60.0 %" in texts
+    texts = [*picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "60.0 %" in [one.text for one in texts]
+    bold = [one.text for one in texts if one.attrib["font-weight"] == "bold"]
+    assert bold == [clip(title(report), 44), "4.00 ms"]
 
 
 def test_the_name_says_whether_a_card_is_a_picture(tmp_path: Path) -> None:

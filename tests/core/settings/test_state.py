@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.settings.state import HABITS, OF_MODELS, PRESETS, State
+from dld_tui.core.settings.state import HABITS, OF_MODELS, PRESETS, RecentFile, State
 
 
 @pytest.fixture
@@ -36,13 +36,25 @@ def test_values_by_section_and_key(state: State) -> None:
     assert state.get("layouts", "workspace") == {}
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"files": 3}', '{"files": [1, {}]}'])
-def test_a_broken_file_is_empty(state: State, text: str) -> None:
+BROKEN = '{"files": [1, {}, {"path": "/m/b", "kind": "ONNX", "opened": "x"}'
+WHOLE = RecentFile("/m/c", "ONNX", 2.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        *((text, []) for text in ("", "[]", "{", "null", '{"files": 3}', BROKEN + "]}")),
+        (BROKEN + ', {"path": "/m/c", "kind": "ONNX", "opened": 2}, null]}', [WHOLE]),
+    ],
+)
+def test_of_a_broken_file_what_is_whole_is_left(
+    state: State, text: str, whole: list[RecentFile]
+) -> None:
     state.folder.mkdir()
     (state.folder / "recent.json").write_text(text)
-    assert state.recent() == []
+    assert state.recent() == whole
     state.opened("/m/a.onnx", "ONNX")
-    assert len(state.recent()) == 1
+    assert state.recent()[1:] == whole
 
 
 def test_names_and_folders_of_any_kind(tmp_path: Path, state: State) -> None:

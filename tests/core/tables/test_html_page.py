@@ -47,7 +47,7 @@ def test_foreign_text_is_text() -> None:
 def test_numbers_and_names_are_short() -> None:
     assert [number(value) for value in (1.0, 0.126, -0.001, 100.5)] == ["1", "0.13", "0", "100.5"]
     assert short("/block.0/attention/MatMul", 8) == "…/MatMul"
-    assert short("short", 8) == "short"
+    assert [short("short", most) for most in (4, 5, 8)] == ["…ort", "short", "short"]
 
 
 def test_the_policy_allows_only_what_the_page_holds() -> None:

@@ -430,6 +430,19 @@ def test_branches_are_told_apart_by_their_weights() -> None:
         assert partners == [*(order.index(at) for at in range(5)), 5]
 
 
+def test_branches_that_begin_alike_are_told_apart_by_their_ends() -> None:
+    graph = '<ir_version: 10, opset_import: ["" : 18]>\ng (float[2] x) => (float[2] y, float[2] z)'
+    before = models.parse(
+        f"""{graph} {{ a = Relu(x) b = Elu <alpha = 0.1> (a) y = Sin(b)
+        c = Relu(x) d = Elu <alpha = 0.2> (c) z = Cos(d) }}"""
+    )
+    after = models.parse(
+        f"""{graph} {{ p = Relu(x) q = Elu <alpha = 0.3> (p) z = Cos(q)
+        r = Relu(x) s = Elu <alpha = 0.4> (r) y = Sin(s) }}"""
+    )
+    assert compare(before, after).scopes[0].partners == [3, 4, 5, 0, 1, 2]
+
+
 def test_out_of_order() -> None:
     assert out_of_order([]) == 0
     assert out_of_order([1, 5, 9]) == 0

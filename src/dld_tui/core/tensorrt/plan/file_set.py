@@ -17,7 +17,7 @@ from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.recognise import ENGINE_SUFFIXES
 from dld_tui.core.files.writer import Output, save_errors, write_set
 from dld_tui.core.foreign import first, objects_of, text_of
-from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
+from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.json_text import (
     LARGEST_BYTES,
     decoded,
@@ -269,18 +269,7 @@ def _profile(plan: EnginePlan) -> str:
         return text_of_file(Path(source))
     if plan.log is not None and len(plan.log.profile) > 1:
         return _text(plan.log.profile)
-    rows = [_row(layer, plan.passes) for layer in plan.all_layers if layer.time_ms is not None]
-    return _text([{"count": plan.passes or 1}, *rows]) if rows else ""
-
-
-def _row(layer: EngineLayer, passes: int | None) -> JSON:
-    time_ms = layer.time_ms or 0.0
-    row: dict[str, JSON] = {
-        "name": layer.name, "timeMs": time_ms * (passes or 1), "averageMs": time_ms
-    }  # fmt: skip
-    if layer.median_ms is not None:
-        row["medianMs"] = layer.median_ms
-    return row | {"percentage": layer.percent or 0.0}
+    return ""  # no layer has a time then
 
 
 def _timing(plan: EnginePlan) -> str:
