@@ -21,7 +21,7 @@ import pytest
 
 from dld_tui.activities.convert import opset
 from dld_tui.core.errors import ActivityError, FileChangedError
-from dld_tui.core.events import Failed
+from dld_tui.core.events import Cancelled, Failed
 from dld_tui.core.machine.health import GOOD, MISSING
 from dld_tui.core.params import to_json
 from dld_tui.core.process import paths
@@ -397,6 +397,9 @@ def test_what_is_lost_between_sending_and_starting_is_sent_again(
     losses: list[str] = []
 
     async def send_and_lose(upload: Upload, files: list[LocalFile]) -> dict[LocalFile, str]:
+        if cancelled and losses:
+            job.cancel()
+            raise ActivityError("the connection is gone")
         names = await send(upload, files)
         for path in objects_of(connection) if len(losses) < most else ():
             path.unlink()
@@ -404,7 +407,7 @@ def test_what_is_lost_between_sending_and_starting_is_sent_again(
         return names
 
     monkeypatch.setattr(Upload, "send", send_and_lose)
-    most = 1
+    most, cancelled = 1, False
     request = to_json(opset.Request(model, tmp_path / "out.onnx", 20))
     with target_of(connection, REAL).start("convert_opset", request) as job:
         job.result()
@@ -416,6 +419,11 @@ def test_what_is_lost_between_sending_and_starting_is_sent_again(
         target_of(connection, REAL).start("convert_opset", request) as job,
     ):
         job.result()
+    # Nothing is there when it is cancelled while they are sent again.
+    losses.clear()
+    cancelled = True
+    with target_of(connection, REAL).start("convert_opset", request) as job:
+        assert job.wait() == Cancelled()
     assert list(Path(connection.directory, "jobs").iterdir()) == []
 
 
