@@ -33,6 +33,21 @@ RUN = PROBE + "from dld_tui.__main__ import main; last = sys.argv.pop(); status 
 RUN += "sys.argv.append(last); sys.exit(status)"
 
 
+BARE = (
+    "accuracy", "build", "doctor", "profile_onnxruntime", "profile_tensorrt", "providers", "refit",
+    "selftest", "startup", "tactics", "tensorrt_libraries",
+)  # fmt: skip
+"""Activities whose requests a target takes before it has any package."""
+LOAD = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import dld_tui.activities.worker
+from dld_tui.activities import registry
+for activity in sys.argv[2:]:
+    registry.load(activity)
+"""
+
+
 def loaded(code: str, *arguments: str, cwd: Path | None = None) -> set[str]:
     """Run Python in a process of its own and return the modules that it had loaded at the end."""
     read, write = os.pipe()
@@ -206,3 +221,9 @@ def test_importing_everything_headless_loads_no_user_interface_and_no_runtime() 
     code = "import importlib\n" + "".join(f"importlib.import_module({name!r})\n" for name in names)
     modules = loaded(PROBE + code)
     assert not packages(modules) & {"textual", *RUNTIMES}
+
+
+def test_a_python_without_packages_takes_these_requests() -> None:
+    command = [sys.executable, "-I", "-S", "-c", LOAD, str(SRC), *BARE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert not done.returncode, done.stderr

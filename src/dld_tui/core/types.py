@@ -74,6 +74,9 @@ SHORT_DTYPES: Mapping[str, str] = {
 }  # fmt: skip
 """The short words of element types."""
 
+ENGINE_SUFFIXES = (".engine", ".plan", ".trt")
+"""How the names of engines end."""
+
 FIRST_IR_WITH_IMPORTS = 3
 """The version of the format in which models began to say which operators they use."""
 SCAN_SINCE = 9

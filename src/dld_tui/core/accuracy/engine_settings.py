@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.files.recognise import ENGINE_SUFFIXES
 from dld_tui.core.params import Setting, like, settings_of
 from dld_tui.core.tensorrt.availability import reasons
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.run_settings import RunSettings
 from dld_tui.core.tensorrt.settings import BuildSettings
-from dld_tui.core.types import JSON
+from dld_tui.core.types import ENGINE_SUFFIXES, JSON
 
 PAGE = "TensorRT"
 LOADING = ("library", "device", "plugins", "trust")

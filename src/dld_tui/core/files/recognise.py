@@ -59,8 +59,6 @@ def reader_of(head: bytes, path: str | os.PathLike[str]) -> Plugin[ReportReader[
 _HEADER = struct.Struct("<4sI16x4B4sI")
 _RTX_CAPABILITIES = ("7.5", "8.0", "8.6", "8.9", "12.0", "12.1")
 """What the bits mean, the lowest first."""
-ENGINE_SUFFIXES: Final = (".engine", ".plan", ".trt")
-"""How the names of engines end."""
 MAGICS = (b"ftrt", b"ptrt", b"vtrt")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.files.recognise import ENGINE_SUFFIXES
 from dld_tui.core.model.inputs.settings import InputSettings
 from dld_tui.core.params import like, param
 from dld_tui.core.process.paths import report_path
@@ -14,6 +13,7 @@ from dld_tui.core.tensorrt.trtexec_arguments import (
     plain_texts,
     split_items,
 )
+from dld_tui.core.types import ENGINE_SUFFIXES
 
 
 @dataclass(frozen=True)

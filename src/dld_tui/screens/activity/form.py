@@ -21,7 +21,6 @@ from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import EngineSettings, needs_tensorrt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError, UsageError
-from dld_tui.core.files.recognise import ENGINE_SUFFIXES
 from dld_tui.core.llm.folder import open_document
 from dld_tui.core.machine import providers
 from dld_tui.core.model.document.document import Document
@@ -48,7 +47,7 @@ from dld_tui.core.tensorrt.capabilities import (
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import print_command
 from dld_tui.core.text import clip, visible
-from dld_tui.core.types import JSON, CancelCheck
+from dld_tui.core.types import ENGINE_SUFFIXES, JSON, CancelCheck
 from dld_tui.screens.results.views import View, show_view
 from dld_tui.screens.targets import TargetsDialog
 from dld_tui.screens.workspace.jobs import Watch

@@ -14,7 +14,6 @@ from typing import Final
 from dld_tui.core.codec import finite
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CorruptFileError, InputError
-from dld_tui.core.files.recognise import ENGINE_SUFFIXES
 from dld_tui.core.files.writer import Output, save_errors, write_set
 from dld_tui.core.foreign import first, objects_of, text_of
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, EngineTensor
@@ -26,7 +25,7 @@ from dld_tui.core.tensorrt.plan.json_text import (
     read_text,
     require_size,
 )
-from dld_tui.core.types import JSON, Foreign
+from dld_tui.core.types import ENGINE_SUFFIXES, JSON, Foreign
 
 _HASH: Final = r"(?:\.[0-9a-f]{6,40})?"
 _ENDING: Final = re.compile(
