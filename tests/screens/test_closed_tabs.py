@@ -90,6 +90,11 @@ async def test_a_tab_that_dies_late_is_collected_too(monkeypatch: pytest.MonkeyP
         await run.until(lambda: run.app.keys.at_rest)
         run.app.close_page(held[0])
         await run.until(lambda: page() is None)
+        again: list[float] = []
+        monkeypatch.setattr(run.app, "set_timer", lambda after_s, look: again.append(after_s))
+        for after_s in (1.0, 8.0, 16.0, 32.0):
+            run.app._give_back(weakref.ref(run.app.page), after_s)
+        assert again == [2.0, 16.0]  # less and less often, and not without end
 
 
 async def _open_and_close(app: DldApp, pilot: Pilot[int], page: Page) -> list[weakref.ref[Any]]:

@@ -7,16 +7,18 @@ from typing import Any
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.reading.preview import ago
+from dld_tui.core.reading.preview import Preview, ago
 from dld_tui.core.settings.state import State
 from dld_tui.screens.home import welcome
 from dld_tui.screens.home.welcome import (
     HereTable,
+    PreviewRows,
     RecentList,
     StartList,
     StartSource,
     WelcomeScreen,
 )
+from dld_tui.widgets.lists.styled import Piece
 from tests.support import models
 from tests.support.pages import running
 from tests.support.tui import ESCAPE, HOSTILE, rows_of, screen_text, until
@@ -210,3 +212,27 @@ async def test_what_is_under_the_cursor_is_explained_below_where_rows_have_no_ro
         assert helps[0] not in run.text
         await run.pilot.resize_terminal(200, 50)
         await run.until(lambda: helps[0] in run.text and not start.border_subtitle)
+
+
+@pytest.mark.parametrize(
+    ("preview", "wanted"),
+    [
+        (None, [[("reading", "dim")]]),
+        (Preview(problem="too short"), [[("too short", "warn")]]),
+        (
+            Preview([("format", "one two three four"), ("profile", "2 ms: r.dldprof")]),
+            [
+                [("format  ", "dim"), ("one two three", "")],
+                [("        ", "dim"), ("four", "")],
+                [("profile ", "dim"), ("2 ms:", "strong")],
+                [("        ", "dim"), ("r.dldprof", "strong")],
+            ],
+        ),
+    ],
+)
+def test_a_preview_says_each_title_once_and_shows_the_last_time_strong(
+    preview: Preview | None, wanted: list[list[Piece]]
+) -> None:
+    rows = PreviewRows()
+    rows.preview = preview
+    assert rows.content(21) == wanted

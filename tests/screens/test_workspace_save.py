@@ -51,6 +51,9 @@ async def test_save_writes_the_file_and_says_what_is_wrong_with_it(chain: Path) 
         assert session.screen.unsaved() == ["model.onnx: edits were undone after a save"]
         session.app.clear_notifications()
         session.screen.document.apply("set_input", scope=[], node="second", index=0, value="")
+        assert session.screen.unsaved() == ["model.onnx: 1 edit"]
+        session.screen.document.apply("rename_node", scope=[], node="third", name="3")
+        assert session.screen.unsaved() == ["model.onnx: 2 edits"]
         await session.press("ctrl+s")
         await session.until(lambda: session.told)
         assert "model.onnx was saved with an error: " in session.told[-1]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from textual.widgets import Input
 
 from dld_tui.core.errors import ActivityError
 from dld_tui.screens.workspace import conversion
@@ -13,6 +14,7 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.nodes import BatchDialog, ExtractDialog
 from dld_tui.widgets.explorer.node_filter import FilterDialog
+from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Rows
 from tests.support import models
 from tests.support.tui import flat_text, until
@@ -227,6 +229,13 @@ async def shared_attributes_are_set_in_one_step(session: Session) -> None:
     assert (group.op_type, shown["group"]) == ("Conv", "1")
     assert (shown["dilations"], shown["strides"]) == ("(mixed)", "(not set)")
     rows = [*shown]
+    # Editing begins with what all have, or the default; with nothing where they differ.
+    for name, begun in {"dilations": "", "group": "1", "strides": ""}.items():
+        dialog.query_one(LineView).cursor = 1 + rows.index(name)  # below the title
+        await session.press("enter")
+        assert dialog.query_one(Input).value == begun
+        await session.press("escape")
+    dialog.query_one(LineView).cursor = 1
     await session.press(*["down"] * rows.index("dilations"), "delete")
     await session.press(*["down"] * (rows.index("group") - rows.index("dilations")), "enter")
     (said,) = dialog.query_one("#problem", Rows).content(80)

@@ -90,24 +90,32 @@ def changed(old: list[Row], new: list[Row]) -> list[str]:
     return lines
 
 
-def _rests(app: DldApp) -> bool:
-    """Return whether the program has nothing to do but wait for keys."""
-    for worker in app.workers:
-        rest = worker._work
-        if not (worker.is_finished or (isinstance(rest, RestOfTask) and rest.is_asking)):
-            return False
+def _busy_with(app: DldApp) -> list[str]:
+    """Return what the program has to do before it only waits for keys."""
+    busy = [
+        f"the task {worker.name} of {worker.group}"
+        for worker in app.workers
+        if not (
+            worker.is_finished or (isinstance(rest := worker._work, RestOfTask) and rest.is_asking)
+        )
+    ]
     page = app.page
-    return not isinstance(page, WorkspaceScreen) or (
-        page.is_open and page.navigation.follows and page.checks.is_checked
-    )
+    if isinstance(page, WorkspaceScreen):
+        steps = {
+            "opening": page.is_open,
+            "following the cursor": page.navigation.follows,
+            "checking": page.checks.is_checked,
+        }
+        busy += [step for step, is_done in steps.items() if not is_done]
+    return busy
 
 
 async def settled(pilot: Pilot[Any]) -> None:
     """Wait until the program has nothing to do."""
     app = pilot.app
     assert isinstance(app, DldApp)
-    await until(pilot, partial(_rests, app))
-    await until(pilot, partial(_rests, app))
+    for _ in range(2):
+        await until(pilot, lambda: not _busy_with(app), partial(_busy_with, app))
 
 
 async def opened(pilot: Pilot[Any]) -> Pilot[Any]:

@@ -124,11 +124,18 @@ LIMIT_S = 60.0
 """A condition that does not hold after so long fails the test."""
 
 
-async def until(pilot: Pilot[Any], holds: Callable[..., object]) -> None:
-    """Wait until a condition holds, and until the app is at rest; fails after :data:`LIMIT_S`."""
+async def until(
+    pilot: Pilot[Any],
+    holds: Callable[..., object],
+    why: Callable[[], object] = lambda: "the condition never held",
+) -> None:
+    """Wait until a condition holds, and until the app is at rest.
+
+    After :data:`LIMIT_S` it fails, with what `why` returns then.
+    """
     limit = monotonic() + LIMIT_S
     while not holds():
-        assert monotonic() < limit, "the condition never held"
+        assert monotonic() < limit, why()
         await asyncio.sleep(0.005)
     await pilot.pause()
 

@@ -62,7 +62,11 @@ async def test_keys_and_clicks_choose_and_open() -> None:
         assert await shown.press("right") == "right"
         assert await shown.press("down") == "join"
         assert await shown.press("down") == "join"
-        assert await shown.press("up", "up") == "top"
+        # Beside the first and the last are those of the rank next to it.
+        for end, key in (("join", "right"), ("join", "left"), ("top", "left"), ("top", "right")):
+            assert await shown.press("home" if end == "top" else "end") == end
+            assert await shown.press(key) == key
+        assert await shown.press("up") == "top"
         moves = shown.app.of(GraphCanvas.CursorMoved)
         assert [shown.graph.names[move.vertex] for move in moves][-1] == "top"
         # Clicks choose open and ask for the menu.
@@ -109,6 +113,19 @@ async def test_pages_and_searches_go_far_and_come_back(monkeypatch: pytest.Monke
         assert await shown.press("n") == "n10"
         assert await shown.press("N", "N") == "n19"
         assert shown.canvas.has_focus
+
+
+async def test_a_box_that_is_clicked_at_the_edge_stays_where_it_is() -> None:
+    async with canvas_of(LONG) as shown:
+        assert shown.canvas.drawing is not None
+        for button, vertex in ((1, 5), (3, 9), (1, 13)):
+            box = shown.canvas.drawing.box(vertex)
+            shown.canvas.scroll_to(y=box.y, animate=False, immediate=True)
+            await shown.pilot.pause()
+            border = rows_of(shown.app)[0]
+            where = (len(border) - len(border.lstrip()), 0)
+            await shown.pilot.click(GraphCanvas, offset=where, button=button)
+            assert (shown.canvas.cursor, shown.canvas.scroll_offset.y) == (vertex, box.y)
 
 
 async def test_a_narrow_drawing_is_in_the_middle() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from asyncio import Event
+from time import sleep
 from typing import Any
 
 import pytest
+from textual import _time
 from textual._compositor import Compositor
 from textual._context import visible_screen_stack
 
@@ -13,6 +17,21 @@ from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.shell.page import KeyBar
 from tests.support.pages import TextPage, open_pages
 from tests.support.tui import until
+
+
+async def test_what_comes_later_comes_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    app, page, came = DldApp(), TextPage("one"), Event()
+    clock = _time.get_time
+
+    def late() -> float:
+        sleep(0.003)
+        return clock()
+
+    async with app.run_test() as pilot:
+        await open_pages(app, pilot, page)
+        monkeypatch.setattr(_time, "get_time", late)
+        page.set_timer(0.001, came.set)
+        await asyncio.wait_for(came.wait(), 5)
 
 
 @pytest.mark.broad

@@ -67,7 +67,9 @@ async def test_a_command_line_is_whole_and_a_dialog_takes_keys() -> None:
         await app.page.mount(rows)
 
         def text(width: int) -> str:
-            return " ".join(text.strip() for row in rows.content(width) for text, _ in row)
+            shown = [text for row in rows.content(width) for text, _ in row]
+            assert max(map(len, shown)) <= width
+            return " ".join(text.strip() for text in shown)
 
         rows.set_commands([(WORDS, "")])
         assert text(90) == WORDS

@@ -126,6 +126,7 @@ async def test_lanes_scroll_when_there_are_more_than_rows() -> None:
     async with app.run_test(size=(80, 10)) as pilot:
         view = app.query_one(TimelineView)
         assert "t29" not in text_of(view)
+        assert (view.lane_height, view.lane_rows, view.lanes_seen) == (1, 7, 7)
         await pilot.click(view, offset=(40, 2 + view.lane_rows))  # what is said of a span
         assert view.key_at_cursor() == 0
         for _ in range(40):

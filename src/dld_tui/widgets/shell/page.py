@@ -253,7 +253,7 @@ def _shown(labels: list[str], current: int, room: int) -> tuple[int, int, int]:
 
 
 if TYPE_CHECKING:
-    from textual.timer import Timer
+    from textual.timer import Timer, TimerCallback
 
     _Base = Screen[Any]
 else:
@@ -339,6 +339,22 @@ class CommandScreen(_Base):
             if widget._has_focus_within
         }
         self.app.stylesheet.update_nodes(around, animate=True)
+
+    def set_timer(
+        self,
+        delay: float,
+        callback: TimerCallback | None = None,
+        *,
+        name: str | None = None,
+        pause: bool = False,
+    ) -> Timer:
+        """Call a function after a delay, however late the event loop is.
+
+        Textual drops what it finds late as it begins to wait, as if it would come again.
+        """
+        timer = super().set_timer(delay, callback, name=name, pause=pause)
+        timer._skip = False
+        return timer
 
     def hold_paint(self, seconds: float) -> None:
         """Paint nothing for a while, or until :meth:`release_paint`: what was there stays.
