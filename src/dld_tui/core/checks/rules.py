@@ -41,6 +41,7 @@ from dld_tui.core.files.proto_fields import (
 )
 from dld_tui.core.model.document import Document, Node, Scope
 from dld_tui.core.model.document.data_files import external_tensors, unused_bytes
+from dld_tui.core.model.document.local_functions import key_of
 from dld_tui.core.model.document.node import grouped_for_reading
 from dld_tui.core.model.tensors.value_types import (
     castable,
@@ -205,12 +206,11 @@ def _check_functions(roots: list[Root]) -> Iterator[Finding]:
     callers: dict[Key, list[Root]] = {}
     for root in roots[1:]:
         callers.setdefault(function_key(root.scope), []).append(root)
-        proto = root.scope.proto
-        full = (*function_key(root.scope), text_of(getattr(proto, "overload", "")))
-        if full in seen:
+        full_key = key_of(root.scope)
+        if full_key in seen:
             text = f"Function {_title(root.scope)} is defined more than once"
             yield make_finding("duplicate-function", text, root.scope)
-        seen.add(full)
+        seen.add(full_key)
     used = _reached(roots[0].calls, callers)
     for key, found_roots in callers.items():
         calls: Counter[Key] = Counter()

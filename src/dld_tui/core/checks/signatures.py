@@ -16,6 +16,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.model.document import Document, Scope
+from dld_tui.core.model.document.local_functions import key_of
 from dld_tui.core.types import plain_domain
 
 if TYPE_CHECKING:
@@ -198,9 +199,7 @@ def called_operators(document: Document) -> set[Key]:
 
 def function_key(scope: Scope) -> Key:
     """Return what calls a function."""
-    proto = scope.proto
-    assert isinstance(proto, onnx.FunctionProto)
-    return plain_domain(text_of(proto.domain)), text_of(proto.name)
+    return key_of(scope)[:2]
 
 
 def _signature(schema: OperatorSchema, title: str, problem: tuple[str, str] | None) -> Signature:
