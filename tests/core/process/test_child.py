@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -302,6 +303,23 @@ def test_a_computation_that_waits_for_ever_ends(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(child, "IDLE_S", 0.3)
     with pytest.raises(LimitError):
         compute(wait, ANY)
+
+
+@pytest.mark.parametrize("fail", [lambda: ctypes.string_at(0), signal.pause])
+def test_a_fork_that_fails_by_itself_is_tried_again(
+    fail: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with a lock that another thread held when it was forked."""
+    first = tmp_path / "first"
+
+    def answer() -> bytes:
+        if not first.exists():
+            first.touch()
+            fail()
+        return b"answer"
+
+    monkeypatch.setattr(child, "IDLE_S", 0.3)
+    assert compute(answer, ANY) == b"answer"
 
 
 def test_a_limit_leaves_room_for_threads() -> None:

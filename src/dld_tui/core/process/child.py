@@ -29,7 +29,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final, NoReturn
+from typing import IO, Final, Literal, NoReturn
 
 from dld_tui.core.dataclass import dataclass
 
@@ -408,6 +408,10 @@ class LimitError(Exception):
         """CPU seconds, or bytes."""
 
 
+class _StallError(LimitError):
+    """A fork waited for something and used no processor time."""
+
+
 class CrashError(Exception):
     """A fork ended without a result."""
 
@@ -434,6 +438,8 @@ def compute(function: Callable[[], bytes], limits: Limits) -> bytes:
     """Return what a function returns, which runs in a fork of this process.
 
     The fork has only this thread. A signal whose handler raises in this thread ends it, too.
+    A fork that crashes, or waits and uses no processor time, is believed the second time only:
+    what another thread held when it was forked, such as a lock, can be the cause as well.
 
     Raises:
         LimitError: It reached a limit.
@@ -441,6 +447,13 @@ def compute(function: Callable[[], bytes], limits: Limits) -> bytes:
         RefusedError: It raised an exception.
         OSError: No process can be started.
     """
+    try:
+        return _compute_once(function, limits)
+    except (CrashError, _StallError):
+        return _compute_once(function, limits)
+
+
+def _compute_once(function: Callable[[], bytes], limits: Limits) -> bytes:
     parent = os.getpid()
     read, write = os.pipe()
     with warnings.catch_warnings():
@@ -458,8 +471,8 @@ def compute(function: Callable[[], bytes], limits: Limits) -> bytes:
     os.close(write)
     status = None
     try:
-        reply, on_time = _reply(read, pid, limits.seconds)
-        if on_time:
+        reply, end = _reply(read, pid, limits.seconds)
+        if end == "closed":
             status = os.waitpid(pid, 0)[1]
     finally:
         os.close(read)
@@ -467,7 +480,9 @@ def compute(function: Callable[[], bytes], limits: Limits) -> bytes:
             os.kill(pid, signal.SIGKILL)
             status = os.waitpid(pid, 0)[1]
     code = os.waitstatus_to_exitcode(status)
-    if not on_time or -code == signal.SIGXCPU:
+    if end == "stalled":
+        raise _StallError("time", limits.seconds)
+    if end == "late" or -code == signal.SIGXCPU:
         raise LimitError("time", limits.seconds)
     kind, data = reply[:1], reply[1:]
     if kind == _NO_MEMORY:
@@ -496,22 +511,26 @@ _LOOKS = 10
 """How often it is looked at in that time: counted, as this process may be stopped, too."""
 
 
-def _reply(read: int, pid: int, seconds: float) -> tuple[bytearray, bool]:
-    """Return what comes from a fork, and whether it came in time."""
+def _reply(
+    read: int, pid: int, seconds: float
+) -> tuple[bytearray, Literal["closed", "late", "stalled"]]:
+    """Return what comes from a fork, and how that ended."""
     until = time.monotonic() + 10 * seconds
     reply = bytearray()
     used, idle = None, 0
-    while (rest := until - time.monotonic()) > 0 and idle < _LOOKS:
+    while (rest := until - time.monotonic()) > 0:
+        if idle == _LOOKS:
+            return reply, "stalled"
         if has_news(read, min(rest, IDLE_S / _LOOKS)):
             part = os.read(read, _CHUNK)
             if not part:
-                return reply, True
+                return reply, "closed"
             reply += part
             idle = 0
             continue
         before, used = used, _processor_seconds(pid)
         idle = idle + 1 if used is not None and used == before else 0
-    return reply, False
+    return reply, "late"
 
 
 def _serve(function: Callable[[], bytes], limits: Limits, parent: int, write: int) -> NoReturn:
