@@ -1,4 +1,4 @@
-"""A real OpenSSH server as a normal process on loopback, and a line to it that can be slow or cut.
+"""A real SSH server as a normal process on loopback: OpenSSH's, else that of asyncssh.
 
 Nothing of it touches the system: keys, configuration, home folder and log are in one folder.
 """
@@ -12,22 +12,19 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+import asyncssh
 import pytest
+
+from tests.support import python_sshd
 
 SSHD = shutil.which("sshd") or shutil.which("sshd", path="/usr/sbin:/sbin:/usr/local/sbin")
 _START_S = 60.0
 _PRIVILEGE_SEPARATION = Path("/run/sshd")
-
-
-def require_sshd() -> str:
-    """Return the path of sshd; skips the test where there is none."""
-    if SSHD is None or shutil.which("ssh-keygen") is None:
-        pytest.skip("no OpenSSH server is installed (apt-get install openssh-server)")
-    return SSHD
 
 
 def free_port() -> int:
@@ -38,11 +35,15 @@ def free_port() -> int:
 
 
 def make_key(path: Path, passphrase: str = "", kind: str = "ed25519") -> Path:
-    """Make a key pair with ssh-keygen and return the path of the private half."""
-    command = ["ssh-keygen", "-q", "-t", kind, "-N", passphrase, "-C", "test", "-f", str(path)]
-    if passphrase:
-        command += ["-a", "4"]  # few rounds: the tests are not worth guessing
-    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
+    """Make a key pair and return the path of the private half."""
+    names = {"ed25519": "ssh-ed25519", "rsa": "ssh-rsa", "ecdsa": "ecdsa-sha2-nistp256"}
+    key = asyncssh.generate_private_key(names[kind], "test")
+    path.touch(0o600)
+    # Few rounds: the tests are not worth guessing.
+    path.write_bytes(
+        key.export_private_key(passphrase=passphrase or None, rounds=4, ignore_few_rounds=True)
+    )
+    key.write_public_key(path.with_name(f"{path.name}.pub"))
     return path
 
 
@@ -55,7 +56,9 @@ class Sshd:
     """
 
     def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
-        self._program = require_sshd()
+        self.settings = dict(settings or {})
+        if SSHD is None and not self.settings.keys() <= python_sshd.SETTINGS:
+            pytest.skip("no OpenSSH server is installed (apt-get install openssh-server)")
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True)
         self.home = folder / "home"
@@ -63,7 +66,6 @@ class Sshd:
         self.host = "127.0.0.1"
         self.port = free_port()
         self.user = getpass.getuser()
-        self.settings = dict(settings or {})
         self.host_key = make_key(folder / "host_key")
         self.user_key = make_key(folder / "user_key")
         self.authorized_keys = folder / "authorized_keys"
@@ -84,8 +86,7 @@ class Sshd:
 
     @property
     def fingerprint(self) -> str:
-        command = ["ssh-keygen", "-lf", str(self.host_key)]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[1]
+        return asyncssh.read_public_key(f"{self.host_key}.pub").get_fingerprint()
 
     def known_hosts(self, *others: Sshd) -> Path:
         """Write a known_hosts file for this server and others, and return its path."""
@@ -104,10 +105,13 @@ class Sshd:
             _PRIVILEGE_SEPARATION.mkdir(mode=0o755, exist_ok=True)
         config = self.folder / "sshd_config"
         config.write_text("".join(f"{key} {value}\n" for key, value in self._config().items()))
+        command = [sys.executable, python_sshd.__file__, str(config)]
+        if SSHD is not None:
+            command = [SSHD, "-D", "-e", "-f", str(config)]
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [self._program, "-D", "-e", "-f", str(config)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
             )  # fmt: skip
         end = time.monotonic() + _START_S
         while not self._answers():

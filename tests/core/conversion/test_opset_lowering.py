@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from dld_tui.core.conversion.opset import ConversionError, convert_opset
+from dld_tui.core.conversion.opset import convert_opset
 from tests.support import models
 
 X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -230,56 +230,46 @@ def test_a_default_of_a_function_is_its_value() -> None:
 REFUSED = {
     "another meaning": (
         graph("y = RoiAlign(x, r, b)", 16, "float[1, 4] r = {0, 0, 0.5, 1}, int64[1] b = {0}",
-              "float[1, 1, 4, 4] x"),
-        13, "half_pixel before opset 16: regions of less than a pixel become one there: node >y",
+              "float[1, 1, 4, 4] x"), 13,
     ),
     "axes of a caller": (
         graph("y = ReduceMean(x, a)", 18, inputs="float[2, 3, 4] x, int64[1] a"), 13,
-        "axes of ReduceMean must be constant: an attribute before opset 18: node >y",
     ),
-    "zero": (graph("y = Reshape<allowzero=1>(x, s)", 14, "int64[2] s = {0, 0}"), 13, "allowzero"),
+    "zero": (graph("y = Reshape<allowzero=1>(x, s)", 14, "int64[2] s = {0, 0}"), 13),
     **{
         f"samples between, {mode}": (
             graph(f"y = Resize<mode = \"{mode}\">(x, , f)", 11, f"float[3] f = {{1, 1, {scale}}}"),
-            10, "Resize has no mode",
+            10,
         )
         for mode, scale in (("linear", 2), ("nearest", 1.5))
     },
     "scales of channels": (
-        graph("y = QuantizeLinear<axis=1>(x, s)", 13, "float[3] s = {1, 2, 3}"), 10, "Quantize"
+        graph("y = QuantizeLinear<axis=1>(x, s)", 13, "float[3] s = {1, 2, 3}"), 10
     ),
-    "a remainder of fractions": (
-        graph("y = Mod<fmod=1>(x, x)", 10), 9,
-        "Mod of floating point numbers does not exist before opset 10: node >y",
-    ),
+    "a remainder of fractions": (graph("y = Mod<fmod=1>(x, x)", 10), 9),
     "blocks of an unknown number of channels": (
         graph("y = DepthToSpace<blocksize=2, mode = \"CRD\">(x)", 11, inputs="float[1, c, 2, 3] x"),
-        10, "the channels of x are not known",
+        10,
     ),
-    "not there": (graph("y = IsInf(x)", 10), 9, "IsInf does not exist in opset 9"),
-    "a matrix of unknown sizes": (
-        graph("y = Trilu(x)", 14, inputs="float[3, n] x"), 13, "needs the sizes of x",
-    ),
+    "not there": (graph("y = IsInf(x)", 10), 9),
+    "a matrix of unknown sizes": (graph("y = Trilu(x)", 14, inputs="float[3, n] x"), 13),
     "steps of an unknown size": (
-        graph("y = Slice(x, s, s, s, s)", 10, "int64[1] s = {-1}", "float[3, n] x"),
-        9, "needs the sizes of x",
+        graph("y = Slice(x, s, s, s, s)", 10, "int64[1] s = {-1}", "float[3, n] x"), 9,
     ),
     "an image of three axes": (
         graph("y = GridSample(x, g)", 20, inputs="float[1, 1, 2, 2, 2] x, float[1, 1, 1, 1, 3] g"),
-        16, "GridSample has no input of rank 5 before opset 20: node >y",
+        16,
     ),
     "what may not be there": (
         graph("a = OptionalGetElement(o) y = Add(a, x)", 18,
-              inputs="float[2, 3, 4] x, optional(float[2, 3, 4]) o"),
-        13, "OptionalGetElement does not exist in opset 13: node >a",
+              inputs="float[2, 3, 4] x, optional(float[2, 3, 4]) o"), 13,
     ),
-    "a type": (graph("c = Cast<to=16>(x) y = Relu(c)", 14), 12, "takes no bfloat16 before opset"),
+    "a type": (graph("c = Cast<to=16>(x) y = Relu(c)", 14), 12),
     "a type of a second input": (
         graph("c = Cast<to=16>(x) b = Cast<to=9>(x) y = Where(b, c, c)", 16), 15,
-        "takes no bfloat16 before opset",
     ),
-    "very old": (graph("y = Add(x, x)", 13), 6, "opset 6"),
 }  # fmt: skip
+"""What is said of them is in opset_steps.txt."""
 
 
 @pytest.mark.parametrize("version", [9, 10])
@@ -310,14 +300,6 @@ def test_samples_are_placed_as_they_were(mode: str, way: str, scales: str, versi
         for one in (model, lowered(model, version))
     )
     np.testing.assert_allclose(before, after, rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_cannot_be_written_is_named(name: str) -> None:
-    text, version, part = REFUSED[name]
-    with pytest.raises(ConversionError) as caught:
-        convert_opset(models.parse(text), version)
-    assert part in caught.value.message
 
 
 def test_what_functions_are_made_of_is_lowered_too() -> None:

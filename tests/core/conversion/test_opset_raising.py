@@ -15,12 +15,16 @@ X = np.linspace(-2, 3, 2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
 W = np.array([0.5, -1.0, 2.0], np.float32)
 
 
-def raised(body: str, opset: int, weights: str = "") -> npt.NDArray[np.float32]:
-    """Return what ONNX Runtime computes with a model that was raised to opset 21."""
-    model = models.parse(
+def old_model(body: str, opset: int, weights: str = "") -> onnx.ModelProto:
+    return models.parse(
         f'<ir_version: 3, opset_import: ["" : {opset}]> g (float[2, 3, 4, 4] x, float[3] w)'
         f" => (float[a, b, c, d] y) <float[3] w = {{0.5, -1, 2}}{weights}> {{ {body} }}"
     )
+
+
+def raised(body: str, opset: int, weights: str = "") -> npt.NDArray[np.float32]:
+    """Return what ONNX Runtime computes with a model that was raised to opset 21."""
+    model = old_model(body, opset, weights)
     convert_opset(model, 21)
     onnx.checker.check_model(model, full_check=True)
     options = onnxruntime.SessionOptions()
