@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core import fmt
-from dld_tui.core.text import cell_width, clip, fit, visible
+from dld_tui.core.text import (
+    cell_width,
+    clip,
+    comma_separated,
+    common_prefix,
+    encodable,
+    fit,
+    quoted,
+    visible,
+    without_escapes,
+)
 
 
 @pytest.mark.parametrize(
@@ -22,6 +32,8 @@ from dld_tui.core.text import cell_width, clip, fit, visible
         (b"\xffa", "\\xffa"),
         ("\ud800", "\\ud800"),
         ("\U000e0041", "\\U000e0041"),
+        ("\udc80\udc7f\udd00", "\\x80\\udc7f\\udd00"),
+        ("\uffff\xad\xff\u0100\uffff", "\\uffff\\xadÿĀ\\uffff"),
         ("卷积/é", "卷积/é"),
     ],
 )
@@ -38,11 +50,31 @@ def test_visible_text_holds_no_control_and_stays_so(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("keep", "shown"), [("start", "abcd…"), ("end", "…ghij"), ("middle", "ab…ij")]
+    ("text", "keep", "shown"),
+    [
+        ("abcde", "start", ["", "…", "a…", "ab…", "abc…", "abcde", "abcde"]),
+        ("abcde", "end", ["", "…", "…e", "…de", "…cde", "abcde", "abcde"]),
+        ("abcde", "middle", ["", "…", "a…", "a…e", "ab…e", "abcde", "abcde"]),
+        ("卷积a层", "start", ["", "…", "…", "卷…", "卷…", "卷积…", "卷积a…", "卷积a层"]),
+        ("卷积a层", "end", ["", "…", "…", "…层", "…a层", "…a层", "…积a层", "卷积a层"]),
+        ("卷积a层", "middle", ["", "…", "…", "…", "卷…", "卷…层", "卷…层", "卷积a层"]),
+        ("e\u0301" * 3, "start", ["", "…", "e\u0301…", "e\u0301e…"]),
+    ],
 )
-def test_clip_says_where_something_is_missing(keep: str, shown: str) -> None:
-    assert clip("abcdefghij", 5, keep=keep) == shown
-    assert [clip("abc", cells, keep=keep) for cells in (0, 1, 3)] == ["", "…", "abc"]
+def test_clip_says_where_something_is_missing(text: str, keep: str, shown: list[str]) -> None:
+    assert [clip(text, cells, keep=keep) for cells in range(len(shown))] == shown
+
+
+def test_foreign_text_of_other_programs() -> None:
+    assert without_escapes("\x1b[31mred\x1b[0m \x1b]x \x1b[?25h\x1b[2 q.") == "red \x1b]x ."
+    assert without_escapes("plain") == "plain"
+    assert [encodable("Größe"), encodable("a\udcff"), encodable("a")] == ["Größe", "a\\udcff", "a"]
+    assert quoted("a\n" * 30) == "'" + "a\\n" * 10 + "…" + "\\na" * 9 + "\\n'"
+    assert quoted("a" * 61) == f"'{'a' * 30}…{'a' * 29}'"
+    assert quoted("a" * 60) == f"'{'a' * 60}'"
+    assert comma_separated(" a,b , ,", "", "c") == ["a", "b", "c"]
+    assert [fit("ab", 4), fit("ab", 4, align="right"), fit("卷ab", 3)] == ["ab  ", "  ab", "卷…"]
+    assert [common_prefix(["ab", "abc", "abd"]), common_prefix(["xa", "xb"])] == ["ab", "x"]
 
 
 @given(
