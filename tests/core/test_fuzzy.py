@@ -49,14 +49,17 @@ def test_an_empty_query_keeps_the_order() -> None:
         ("ab", "xaxb", 29), ("ab", "xaxxxb", 27), ("ab", "xAb", 53), ("ab", "xAB", 53),
         ("ab", "x/a/b", 53), ("ab", "x_a b", 53), ("ab", "b/ab", 56), ("ba", "aabbaa", 36),
         ("1", "x1", 30), ("2", "x12", 16), ("12", "x12", 53), ("12", "/12", 56),
-        ("_b", "xa_b", 56), ("/b", "x//b", 53), ("a/bc", "xa/bc", 88), ("qcd", "xqCd", 59), ("conv", "QConv", 99),
+        ("_b", "xa_b", 56), ("/b", "x//b", 53), ("a/bc", "xa/bc", 88), ("qcd", "xqCd", 59),
+        ("conv", "QConv", 99),
         ("abcd", "xabxabcxabcd", 76), ("aab", "xaaab", 56),
         # 1000 for a text that begins so, 200 more where a word ends there.
-        ("a", "a", 1232), ("ab", "ab", 1256), ("ab", "abc", 1056), ("ab", "ab_c", 1256), ("ab", "ab2", 1056),
+        ("a", "a", 1232), ("ab", "ab", 1256), ("ab", "abc", 1056), ("ab", "ab_c", 1256),
+        ("ab", "ab2", 1056),
         ("ab", "ab_", 1256), ("ab", "a1b", 45), ("ab", "a/b", 53), ("aab", "aaab", 69),
         ("aa", "a_aa", 56), ("aB", "aXBab", 52), ("ab", "a_bab", 53), ("b a", "ab", 48),
         ("b a", "b a", 1264), ("abc", "ab/abc", 80), ("a/b", "a/xa/b", 75), ("ii", "iİi", 1245),
-        ("end", "x" * 157 + "end", 56), ("end", "x" * 158 + "end", 0), ("x y", "x" * 200 + "y", 1032),
+        ("end", "x" * 157 + "end", 56), ("end", "x" * 158 + "end", 0),
+        ("x y", "x" * 200 + "y", 1032),
     ],
 )  # fmt: skip
 def test_points_of_a_text(query: str, text: str, points: int | None) -> None:

@@ -16,7 +16,7 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
 from tests.support.browser import dom_after
 from tests.support.profiles import start_report
-from tests.support.report_files import HOSTILE, layer, make_nested_report, make_report, writer
+from tests.support.report_files import HOSTILE, make_report, writer
 from tests.support.work import steps_in
 
 NASTY = '"><script>document.title="hit"</script><img src="http://x.test/a.png" onerror=alert(1)>'
@@ -64,27 +64,6 @@ def test_a_page_is_well_formed_and_refers_to_nothing_outside(page: str) -> None:
     assert [tag for tag, _ in tags.seen].count("script") == 1
 
 
-def test_all_charts_are_well_formed(page: str) -> None:
-    drawn = SVG.findall(page)
-    labels = [ElementTree.fromstring(svg).get("aria-label") for svg in drawn]
-    assert labels == ["distribution", "timeline", "bars", "bars"]
-
-
-def test_the_figures_are_those_of_the_report(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "tiny.dldprof", layers=12)
-    with Report.open(path) as report:
-        made = report_page(report)
-        assert report.latency is not None
-        assert f"<b>{report.latency.median:.3f}</b>" in made
-        slowest = max(report.layers, key=lambda layer: layer.time_ms or 0)
-        first = made[made.index('id="layer-table"') :].split("<tr>")[2]
-        assert slowest.name in first
-        assert f'data-v="{slowest.time_ms:.9g}"' in first
-        assert "made by a test" in made
-        assert "clocks.locked" in made
-        assert report_page(report) == made
-
-
 def test_what_was_recorded_is_told_as_people_read_it(tmp_path: Path) -> None:
     told = {
         "bytes": (2000, "size", "2 kB"), "moved_bytes": (10, "moved", "10 B"),
@@ -112,37 +91,6 @@ def test_a_report_without_anything_measured_is_a_page(tmp_path: Path) -> None:
     made.finish()
     with Report.open(tmp_path / "r.dldprof") as report:
         assert Tags(report_page(report)).open == []
-
-
-def test_streams_and_counters_are_drawn(tmp_path: Path) -> None:
-    made = writer(tmp_path / "r.dldprof")
-    number = made.add_layer(layer(0))
-    made.add_pass(0, 0.0, 1000.0)
-    made.add_samples(0, [(number, 0.0, 400.0, 400.0, 1)])
-    made.add_gpu_events(0, [GpuEvent("stream 7", "kernel", "sgemm<1>", 100.0, 1500.0, number)])
-    counter = made.add_counter("sm", "SM active", "%", 100.0, "cupti-pm")
-    made.add_counter_samples(counter, [(n * 10.0, 50.0) for n in range(100)])
-    made.finish()
-    with Report.open(tmp_path / "r.dldprof") as report:
-        page = report_page(report)
-    drawing = next(svg for svg in SVG.findall(page) if 'aria-label="timeline"' in svg)
-    texts = [element.text for element in ElementTree.fromstring(drawing).iter("title")]
-    assert "sgemm<1>: 1.5 ms" in texts
-    assert "stream 7" in texts
-    assert "polygon" in drawing
-    assert "GPU ms" in page
-
-
-def test_bodies_are_drawn_below_what_holds_them(tmp_path: Path) -> None:
-    with Report.open(make_nested_report(tmp_path / "n.dldprof")) as report:
-        drawing = next(s for s in SVG.findall(report_page(report)) if '"timeline"' in s)
-    found = ElementTree.fromstring(drawing)
-    tops = {
-        title.split(":")[0]: float(rect.get("y", "0"))
-        for rect in found.iter("rect")
-        if (title := rect.findtext("title"))
-    }
-    assert tops["start"] == tops["If_0"] < tops["a"] < tops["other"]
 
 
 @pytest.mark.broad

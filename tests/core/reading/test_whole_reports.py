@@ -35,7 +35,7 @@ REPORTS = {
     "pages": ("busy", "decoder", "gpu", "nested", "rich"),
     "traces": ("gpu", "nested", "rich"),
 }  # fmt: skip
-TAG = re.compile(r"(?=<(?:section|tr|tr class|rect|polygon|li|p|div class=.tile|svg|line|h1)[ >])")
+TAG = re.compile(r"\n?(?=<(?:section|tr|rect|polygon|li|p|div class=.tile|svg|line|h1)[ >])")
 
 
 def page(report: Report) -> str:
@@ -113,5 +113,5 @@ def test_timelines(recorded: Recorded) -> None:
         "lane": timeline(lanes[2:], [], 4_000.0),
         "nothing": timeline([Lane("a", [])], graphs, 1.0) + timeline(lanes, [], 0.0),
     }
-    tag = re.compile(r"(?=<(?:rect|text|polygon|line)[ >])")
+    tag = re.compile(r"\n?(?=<(?:rect|text|polygon|line)[ >])")
     recorded("whole_timelines", {name: tag.sub("\n", drawn) for name, drawn in made.items()})

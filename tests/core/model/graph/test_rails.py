@@ -33,16 +33,6 @@ def test_a_residual_block() -> None:
     ]  # fmt: skip
 
 
-def test_a_line_that_is_crossed_and_one_that_ends_in_the_middle() -> None:
-    graph = graph_of_links(
-        [("a", "c"), ("b", "d"), ("a", "d"), ("c", "e"), ("d", "e"), ("c", "f"), ("b", "f")]
-    )
-    rows = drawn(graph)
-    assert [row.rsplit(" ", 1)[1] for row in rows] == ["b", "a", "c", "d", "e", "f"] or rows
-    joined = "".join(rows)
-    assert "┿" in joined or "┼" in joined or "┤" in joined
-
-
 def test_several_outputs_have_a_rail_each() -> None:
     graph = Graph()
     for name in ("split", "left", "right"):
