@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -146,28 +148,29 @@ def rate_of(meter: RateMeter) -> float | None:
     return meter.rate
 
 
-def test_the_rate_is_that_of_the_last_seconds() -> None:
+@pytest.mark.parametrize(
+    ("points", "rates", "left"),
+    [  # When, how much was done then, and of which stage and unit.
+        ([(0, 0), (2, 10), (4, 10), (5, 20)], [None, 5.0, 2.5, 4.0], 20.0),
+        ([(0, 0), (1, 50), (5, 54), (5.5, 58), (7, 60)], [None, 50.0, 10.8, 8 / 4.5, 3.0], 40 / 3),
+        ([(0, 0), (60, 6), (120, 12)], [None, 0.1, 0.1], 880.0),
+        ([(1, 0), (1, 10), (2, 9), (3, 0)], [None, None, 9.0, None], None),
+        ([(0, 0, "a"), (1, 10, "a"), (2, 0, "b"), (4, 4, "b")], [None, 10.0, None, 2.0], 48.0),
+        ([(0, 0, "a"), (1, 10, "a"), (2, 0, "a", "s")], [None, 10.0, None], None),
+        ([(0, 0), (2, 200)], [None, 100.0], 0.0),
+    ],
+)
+def test_the_rate_is_that_of_the_last_seconds(
+    points: list[tuple[Any, ...]], rates: list[float | None], left: float | None
+) -> None:
     clock = Clock()
     meter = RateMeter(clock)
-    assert rate_of(meter) is None
-    for second in range(11):
-        clock.now = float(second)
-        # Ten a second at first, one a second at last.
-        meter.add(Progress(min(second, 5) * 10 + max(0, second - 5), 100))
-    assert rate_of(meter) == 1.0
-    assert meter.left(Progress(55, 100)) == 45.0
-    assert meter.left(Progress(55, None)) is None
-    clock = Clock()
-    meter = RateMeter(clock)
-    for minute in range(3):
-        clock.now = 60.0 * minute
-        meter.add(Progress(6 * minute, 100))
-    assert rate_of(meter) == 0.1
-    clock = Clock()
-    meter = RateMeter(clock)
-    meter.add(Progress(0, 10, stage="load"))
-    clock.now = 1.0
-    meter.add(Progress(10, 10, stage="load"))
-    assert rate_of(meter) == 10.0
-    meter.add(Progress(0, 10, stage="run"))
-    assert rate_of(meter) is None
+    found = []
+    for now, done, *stage in points:
+        clock.now = float(now)
+        progress = Progress(done, 100, *reversed(["", *stage] if len(stage) < 2 else stage))
+        meter.add(progress)
+        found.append(rate_of(meter))
+    assert found == [None if rate is None else pytest.approx(rate) for rate in rates]
+    assert meter.left(progress) == (None if left is None else pytest.approx(left))
+    assert meter.left(replace(progress, total=None)) is None

@@ -8,7 +8,7 @@ import pytest
 
 from dld_tui.core.model.tensors.value_types import alias_legend, dimension_aliases, with_aliases
 from dld_tui.core.text import cell_width
-from dld_tui.core.text.names import SharedEnds, cut_names, disambiguated, shared_ends
+from dld_tui.core.text.names import ListedNames, SharedEnds, cut_names, disambiguated, shared_ends
 
 
 def listed(*patterns: str) -> list[str]:
@@ -118,15 +118,56 @@ def test_cut_names_stay_different(seed: int) -> None:
             assert text == name or cell_width(name) > cells
 
 
-def test_names_are_cut_where_they_are_equal() -> None:
-    assert cut_names(["stem/conv_1", "stem/conv_22"], 12) == ["stem/conv_1", "stem/conv_22"]
-    assert cut_names(["stem/block/conv_1", "stem/block/add"], 8) == ["…/conv_1", "…ock/add"]
-    layers = [f"/model/layers.{at}/self_attn/{part}/MatMul" for at in (3, 13) for part in "qk"]
-    assert cut_names(layers, 20) == [
-        "…3/self_at…/q/MatMul", "…3/self_at…/k/MatMul",
-        "…13/self_a…/q/MatMul", "…13/self_a…/k/MatMul",
+LAYERS = [f"/model/layers.{at}/self_attn/{part}/MatMul" for at in (3, 13) for part in "qk"]
+BETWEEN = [f"{'a' * 20}{letter}{'a' * 20}" for letter in "bcd"]
+
+
+@pytest.mark.parametrize(
+    ("names", "cells", "shown"),
+    [
+        (["stem/conv_1", "stem/conv_22"], 12, ["stem/conv_1", "stem/conv_22"]),
+        (["stem/conv_1", "stem/conv_22"], 11, ["stem/conv_1", "stem/…nv_22"]),
+        (["stem/block/conv_1", "stem/block/add"], 8, ["…/conv_1", "…ock/add"]),
+        (LAYERS, 20, [
+            "…3/self_at…/q/MatMul", "…3/self_at…/k/MatMul",
+            "…13/self_a…/q/MatMul", "…13/self_a…/k/MatMul",
+        ]),
+        (["a" * 30, "a" * 30, "b"], 5, ["aa…aa", "aa…aa", "b"]),
+        (BETWEEN, 12, ["…baaaa…aaaaa", "…caaaa…aaaaa", "…daaaa…aaaaa"]),
+        (["x" * 9 + "卷积", "y"], 8, ["xxxx…积", "y"]),
+        (["卷积层", "卷积层"], 6, ["卷积层", "卷积层"]),
+        (["卷积层"], 5, ["卷…层"]),
+        (["abcdefghijkl", "abcde…ijkl"], 10, ["…defghijkl", "abcde…ijkl"]),
+    ],
+)  # fmt: skip
+def test_names_are_cut_where_they_are_equal(names: list[str], cells: int, shown: list[str]) -> None:
+    assert cut_names(names, cells) == shown
+
+
+def test_names_that_no_part_tells_apart_get_a_number() -> None:
+    names = [f"{'a' * at}b{'a' * (60 - at)}" for at in range(3, 57, 6)]
+    assert cut_names(names, 12) == [
+        "…baaaa…aaaaa", "…aaaaaaaaaaa", "aaaaaaaaaaa…", "aaaaaa…aaaaa", "aaaaaaaaa…2",
+        "aaaaaaaaa…3", "aaaaaaaaa…4", "aaaaaaaaa…5", "…aaaaa…aaaaa",
     ]  # fmt: skip
-    assert cut_names(["a" * 30, "a" * 30, "b"], 5) == ["aa…aa", "aa…aa", "b"]
+    assert cut_names(names[5:9], 3) == ["…b…", "…aa", "aa…", "…a…"]
+    few = [f"{'a' * at}b{'a' * (9 - at)}" for at in range(1, 9)]
+    assert cut_names(few, 3) == ["…aa", "aa…", "a…a", "…2", "…3", "…4", "…5", "…ba"]
+
+
+def test_a_list_cuts_its_names_together_where_they_are_few() -> None:
+    names = ListedNames(LAYERS, step=8)
+    assert [names.cut(LAYERS[0], cells) for cells in (34, 33, 20, 16, 12, 9)] == [
+        "/model/layers.3/self_attn/q/MatMul", "…del/layers.3/self_attn/q/MatMul",
+        "/model/layers.3…", "/model/layers.3…", "/model/laye…", "/model/l…",
+    ]  # fmt: skip
+    assert names.cut("/model/another/one/of/no/list", 12) == "…/of/no/list"
+    assert names.cut("/model/another/one/of/no/list", 12, keep="start") == "/model/anot…"
+    assert ListedNames(LAYERS[:1] * 3).cut(LAYERS[0], 12, keep="middle") == "/model…atMul"
+    many = [*LAYERS, *(f"n{at}" for at in range(1995))]
+    cut = [ListedNames(some).cut(LAYERS[2], 20) for some in (many, [*many, "o"], [*many, "o", "p"])]
+    assert cut == ["…13/self_a…/q/MatMul", "…13/self_a…/q/MatMul", "…/self_attn/q/MatMul"]
+    assert names.cut("卷积层", 5) == "…积层"
 
 
 def test_layers_of_one_node_keep_their_own_names() -> None:
@@ -136,9 +177,13 @@ def test_layers_of_one_node_keep_their_own_names() -> None:
     assert disambiguated(["b", "b"], ["c", "c"]) == ["c", "c"]
 
 
-def test_what_is_said() -> None:
-    assert SharedEnds("/model/", ".weight").gapped == "/model/….weight"
+def test_ends_leave_out_what_all_have_and_are_told() -> None:
+    ends = [SharedEnds("/model/", ".weight"), SharedEnds("/model/"), SharedEnds("", "/x")]
+    assert [one.gapped for one in ends] == ["/model/….weight", "/model/…", "…/x"]
     assert SharedEnds().gapped == ""
+    names = ["/model/a.weight", "/model/a.bias", "b.weight", "/model/12.weight", "/model/.weight"]
+    assert [ends[0].without(name) for name in names] == ["a", *names[1:]]
+    assert ends[1].without("/model/a/model/") == "a/model/"
 
 
 def test_long_dimensions_have_aliases() -> None:

@@ -54,11 +54,11 @@ def size(value: int | None) -> str:
     if abs(value) < 1000:
         return f"{value} B"
     scaled = float(value)
-    for unit in ("kB", "MB", "GB", "TB", "PB"):
+    for unit in ("kB", "MB", "GB", "TB", "PB", "EB"):
         scaled /= 1000
         if abs(scaled) < 999.5:
             return f"{scaled:.3g} {unit}"
-    return f"{scaled:.3g} EB" if scaled < 1e6 else f"{value:.3g} B"
+    return f"{value:.3g} B"
 
 
 def milliseconds(value: float | None, *, digits: int = 3) -> str:

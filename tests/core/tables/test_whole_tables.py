@@ -27,7 +27,7 @@ HOSTILE = '<b>|*"\x1b[31m\u202e'
 class Row(NamedTuple):
     name: str
     kind: str = ""
-    count: int | None = None
+    number: int | None = None
     ms: float | None = None
     size: int | None = None
     tags: tuple[Any, ...] | None = ()
@@ -37,14 +37,14 @@ class Row(NamedTuple):
 COLUMNS: tuple[Column[Row], ...] = (
     Column("name", "layer", lambda row: row.name, keep="end"),
     Column("kind", "type", lambda row: row.kind, width=12, priority=3),
-    Column("count", "count", lambda row: row.count, table.COUNT, priority=1),
+    Column("count", "count", lambda row: row.number, table.COUNT, priority=1),
     Column("ms", "ms", lambda row: row.ms, table.MS, heat=True),
     Column("size", "size", lambda row: row.size, table.SIZE, priority=2, descending=False),
     Column("tags", "tags", lambda row: row.tags, table.NAMES, priority=3),
     Column("good", "good", lambda row: row.is_good, table.FLAG, align="right"),
     Column(
-        "place", "#", lambda row: row.count, table.PLACE, align="left", priority=9,
-        text=lambda row: f"no. {row.count}", order=lambda row: -(row.count or 0),
+        "place", "#", lambda row: row.number, table.PLACE, align="left", priority=9,
+        text=lambda row: f"no. {row.number}", order=lambda row: -(row.number or 0),
     ),
 )  # fmt: skip
 ROWS = [

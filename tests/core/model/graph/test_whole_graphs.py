@@ -104,8 +104,8 @@ def seen_of(overview: Overview) -> Iterator[str]:
         state = ("-" if row.is_open else "+") if row.fold else " "
         yield f"{'  ' * row.depth}{state}{label} {row.start}:{row.end} {row.time or ''}"
     graph, rails = overview.seen()
-    for row in range(len(rails.order)):
-        yield "".join(rail_cells(rails, row, 0, rails.width)) + f" {graph.labels[row]}"
+    for at in range(len(rails.order)):
+        yield "".join(rail_cells(rails, at, 0, rails.width)) + f" {graph.labels[at]}"
     for net in graph.nets:
         yield f"{net.name}: {net.source} -> {numbers(net.targets)}"
 
