@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dld_tui.core.codec import decode, encode, finite, optional
 from dld_tui.core.errors import ActivityError
-from dld_tui.core.types import TextEnum
+from dld_tui.core.types import JSON, TextEnum
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def test_defaults_are_taken_and_new_fields_passed_over() -> None:
         ({"pair": "ab"}, "at pair: a list of 2 is expected, not str"),
         (
             {"parts": {"a": {"shape": [], "error": 10**400}}},
-            r"error: a number is expected, not int",
+            "a number is expected, not int",
         ),
         ({"step": 0.5}, "at step: text is expected, not float"),
         ({"colour": "blue"}, "at colour: one of red, green is expected, not str"),
@@ -130,7 +130,7 @@ def test_whole_data_of_every_kind() -> None:
     assert encode(value) == data
     assert decode(Whole, data) == value
     assert isinstance(decode(Whole, data | {"mixed": 2}).mixed, float)
-    left_out = {"out": None, "left": "", "names": set()}
+    left_out: dict[str, Any] = {"out": None, "left": "", "names": set()}
     assert encode(replace(value, **left_out)) == {
         key: item for key, item in data.items() if key not in left_out
     }
@@ -141,7 +141,7 @@ def test_whole_data_of_every_kind() -> None:
 
 
 def test_numbers_that_json_cannot_hold_are_null() -> None:
-    data = {"a": [1.5, float("nan"), {"b": float("inf")}], "c": "nan", "d": (1), "e": None}
+    data: JSON = {"a": [1.5, float("nan"), {"b": float("inf")}], "c": "nan", "d": 1, "e": None}
     assert finite(data) == {"a": [1.5, None, {"b": None}], "c": "nan", "d": 1, "e": None}
 
 
