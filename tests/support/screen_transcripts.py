@@ -1,12 +1,14 @@
 """Transcripts of pages: ``tests/screens/transcripts/*.txt`` hold keys and what the screen shows.
 
 ``$ dld PATH`` opens a file (:mod:`tests.support.transcript_files`), ``@ 80x24`` before or after it
-is the size, ``> KEY KEY`` presses keys as Textual names them, and ``> "text"`` types. Below a step
-stand the rows of the screen that differ from those of the step before, each with its number. Where
-cells have the same text in another style, such as those of the cursor, ``^`` marks them. ``= NAME``
-names what has the focus now, instead of its heavier border, and ``as after > KEY`` stands for a
-whole screen that was shown before. ``! TEXT`` is told in a corner for a moment. ``+ NAME`` puts a
-file there, ``## …`` says what the steps show.
+is the size, ``> KEY KEY`` presses keys as Textual names them, and ``> "text"`` types. With the
+mouse, ``click:12,5`` clicks in column 12 of row 5, ``double:…`` twice, ``menu:…`` with the right
+button, ``wheel:…`` turns the wheel down there, and ``drag:12,5-20,8`` moves with the button down.
+Below a step stand the rows of the screen that differ from those of the step before, each with its
+number. Where cells have the same text in another style, such as those of the cursor, ``^`` marks
+them. ``= NAME`` names what has the focus now, instead of its heavier border, and ``as after > KEY``
+stands for a whole screen that was shown before. ``! TEXT`` is told in a corner for a moment.
+``+ NAME`` puts a file there, ``## …`` says what the steps show.
 ``pytest tests/screens/test_screen_transcripts.py --write-transcripts`` writes what is shown now, to
 be read as a diff.
 """
@@ -22,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
@@ -126,11 +129,30 @@ async def opened(pilot: Pilot[Any]) -> Pilot[Any]:
     return pilot
 
 
+async def _point(pilot: Pilot[Any], what: str, places: str) -> None:
+    """Use the mouse at places of the screen, which are counted from 1."""
+    found = [tuple(map(int, place.split(","))) for place in places.split("-")]
+    at, *other = ((column - 1, row - 1) for column, row in found)
+    if what == "drag":
+        await pilot.mouse_down(offset=at)
+        await pilot.hover(offset=other[0])
+        await pilot.mouse_up(offset=other[0])
+    elif what == "wheel":
+        await pilot._post_mouse_events([MouseScrollDown], offset=at)
+    else:
+        await pilot.click(
+            offset=at, times=2 if what == "double" else 1, button=3 if what == "menu" else 1
+        )
+
+
 async def press(pilot: Pilot[Any], keys: str) -> None:
     """Press the keys of a step."""
     for word in re.findall(r'"[^"]*"|\S+', keys):
+        what, _, places = word.partition(":")
         if word.startswith('"'):
             await pilot.press(*json.loads(word))
+        elif places:
+            await _point(pilot, what, places)
         else:
             await pilot.press(word)
         await settled(pilot)

@@ -628,7 +628,11 @@ class TablePane(Framed, Vertical):
     @on(MarksChanged)
     def _marked(self, event: MarksChanged) -> None:
         event.stop()
-        texts = self.sums(event.marks) if event.marks else ()
+        self.say_sums(event.marks)
+
+    def say_sums(self, marks: set[Hashable]) -> None:
+        """Say what the marked rows add up to."""
+        texts = self.sums(marks) if marks else ()
         line = self.query_one("#sums", Rows)
         line.display = bool(texts)
         room = max(self.size.width - 2, 20)

@@ -237,6 +237,7 @@ class InitializersPane(TablePane):
         table = self.table
         if table.marks:
             table.set_marks(table.marks & {row.key for row in rows})
+            self.say_sums(table.marks)  # of the same rows, which may have other sizes now
         self.fill()
 
     def problem_of(self, row: InitializerRow) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from dld_tui.core import fmt
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document.edit_registry import edit, node_at, strings, subject
 from dld_tui.core.model.document.local_functions import function_of
@@ -159,7 +160,7 @@ def replace_uses(
         inputs = tuple(by if name == value else name for name in user.inputs)
         transaction.do(SetLinks(user.scope, user, "input", inputs))
     move_behind(transaction, users, by)
-    return f"use {quoted(by)} instead of {quoted(value)} in {len(uses)} places"
+    return f"use {quoted(by)} instead of {quoted(value)} in {fmt.plural(len(uses), 'place')}"
 
 
 @edit
