@@ -36,7 +36,7 @@ async def test_pages_show_what_their_transcript_says(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / ".config"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / ".state"))
     monkeypatch.setattr(welcome, "__version__", "0")
     monkeypatch.setattr(environment, "_usable_processors", lambda: set(range(2)))
     for module in (welcome, navigation):
