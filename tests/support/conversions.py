@@ -53,6 +53,138 @@ mixed (float[2, 3] x) => (float[2, 3] y)
 """
 
 
+RICH = """
+<ir_version: 10, opset_import: ["" : 18, "acme" : 1]>
+rich (float[N, 3, 8, 8] x, bool c, int64[N] ids, float[4] loose)
+    => (float[N, 4] y, int64[N] top, float[N, 4] z)
+<float[8] b = {1, 2, 3, 4, 5, 6, 7, 8}, float[8] g = {1, 1, 2, 2, 1, 1, 2, 2},
+ float[8] h = {0, 1, 0, 1, 0, 1, 0, 1}, float[8] m = {0, 0, 1, 1, 0, 0, 1, 1},
+ float[8] v = {1, 2, 1, 2, 1, 2, 1, 2}, float[4] scales = {1, 1, 2, 2}, int64[1] zero = {0},
+ int64[1] one = {1}, int64[1] minus = {-1}, float[4] lg = {1, 2, 1, 2}, float[4] lb = {0, 1, 0, 1}>
+{
+    [stem] s = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w, b)
+    [norm] n = BatchNormalization (s, g, h, m, v)
+    [act] r = Relu (n)
+    [up] u = Resize <mode = "nearest"> (r, , scales)
+    [pool] p = GlobalAveragePool (u)
+    [flat] f = Flatten (p)
+    [dense] d = MatMul (f, k)
+    [bias] e = Add (d, loose)
+    [shape] sh = Shape (e)
+    [batch] ba = Slice (sh, zero, one)
+    [dims] di = Concat <axis = 0> (ba, minus)
+    [back] q = Reshape (e, di)
+    [layer] l = LayerNormalization (q, lg, lb)
+    [call] t = acme.Scaled <by = 0.5> (l)
+    [choose] y = If (c) <
+        then_branch = yes () => (float[N, 4] o1) { [inner] o0 = Mul (t, lg) [out] o1 = Tanh (o0) },
+        else_branch = no () => (float[N, 4] o2) { [soft] o2 = Softmax (t) }
+    >
+    [best] top = ArgMax <axis = 1, keepdims = 0> (y)
+    [row] em = Gather (table, ids)
+    [wide] em64 = Cast <to = 11> (em)
+    [narrow] em32 = Cast <to = 1> (em64)
+    [last] z = Sub (em32, y)
+}
+<domain: "acme", opset_import: ["" : 18]>
+Scaled <by> (a) => (o)
+{
+    [half] k2 = Constant <value_float: float = @by> ()
+    [scaled] o = Mul (a, k2)
+}
+"""
+"""With operators that each conversion treats otherwise, a subgraph and a function."""
+
+PROJECTIONS = """
+<ir_version: 10, opset_import: ["" : 21]>
+projections (float[N, 32] x, int64[T] ids) => (float[N, 16] y, float[T, 32] e, float[N, 8] p)
+{
+    [up] a = MatMul (x, w)
+    [act] b = Relu (a)
+    [down] d = MatMul (b, v)
+    [gemm] g = Gemm <transB = 1> (d, t)
+    [again] h = MatMul (x, w)
+    [mix] i = MatMul (h, v)
+    [sum] y = Add (g, i)
+    [rows] e = Gather (table, ids)
+    [tail] p = MatMul (y, u)
+}
+"""
+CONVS = """
+<ir_version: 10, opset_import: ["" : 18]>
+convs (float[N, 4, 8, 8] x) => (float[N, 6] y, float[N, 4, 4, 4] m)
+<float[4] b = {1, 2, 3, 4}, int64[3] parts = {1, 1, 2}, float low = {0}, float high = {6},
+ int64[2] axes = {2, 3}>
+{
+    [stem] s = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w, b)
+    [act] r = Relu (s)
+    [deep] d = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1], group = 4> (r, v)
+    [clip] c = Clip (d, low, high)
+    [add] a = Add (c, x)
+    [pool] m = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (a)
+    [up] u = ConvTranspose <kernel_shape = [2, 2], strides = [2, 2]> (m, t)
+    [sum] f = ReduceMean <keepdims = 0> (u, axes)
+    [all] g = Concat <axis = 1> (f, f)
+    [split] p1, p2, p3 = Split <axis = 1> (g, parts)
+    [join] j = Concat <axis = 1> (p3, p1, p2)
+    [head] y = Gemm <transB = 1, beta = 1.0> (j, h, bias)
+}
+"""
+FIXED = """
+<ir_version: 10, opset_import: ["" : 18]>
+fixed (float[2, 3, 8] x, bool c) => (float[2, 3, 8] y, float[6, 8] rows, float[2, 24] flat)
+<int64[2] two = {6, 8}, int64[3] back = {2, 3, 8}, int64[4] heads = {2, 3, 2, 4},
+ int64[3] wide = {2, 3, 8}, float[8, 8] w = {1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0,
+ 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,
+ 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1}, int64[1] first = {0}, int64[1] last = {1},
+ int64[1] axis = {2}, int64[3] same = {2, 3, 1}, float[3, 1] each = {1, 2, 3},
+ int64[1] end = {2}, int64[2] long = {2, 24}, int64[3] times = {1, 1, 2}, float none = {0}>
+{
+    [rows] rows = Reshape (x, two)
+    [mul] m = MatMul (rows, w)
+    [back] b = Reshape (m, back)
+    [heads] h = Reshape (b, heads)
+    [turn] t = Transpose <perm = [0, 2, 1, 3]> (h)
+    [turned] u = Transpose <perm = [0, 2, 1, 3]> (t)
+    [wide] v = Reshape (u, wide)
+    [ones] o = Expand (each, same)
+    [cut] k = Slice (v, first, end, first)
+    [scaled] s = Mul (k, o)
+    [zeros] z = ConstantOfShape (same)
+    [more] a = Add (s, z)
+    [twice] tw = Tile (a, times)
+    [half] hf, rest = Split <axis = 2, num_outputs = 2> (tw)
+    [choose] y = If (c) <
+        then_branch = yes () => (float[2, 3, 8] p) { [in] q = Reshape (hf, wide) p = Relu (q) },
+        else_branch = no () => (float[2, 3, 8] n) { n = Neg (rest) }
+    >
+    [flat] flat = Reshape (y, long)
+}
+"""
+LOOPS = """
+<ir_version: 10, opset_import: ["" : 18]>
+loops (float[B, 4] x, int64 n, bool go) => (float[B, 4] y, float[T, B, 4] all, float[R] sums)
+{
+    [repeat] y, all = Loop (n, go, x) <body = step (int64 i, bool k, float[B, 4] c)
+        => (bool k2, float[B, 4] d, float[B, 4] s)
+        { [again] k2 = Identity (k) [add] d = Add (c, x) [keep] s = Relu (d) }>
+    [scan] last, sums = Scan <num_scan_inputs = 1, body = row (float acc, float[4] r)
+        => (float acc2, float out)
+        { [total] rs = ReduceSum <keepdims = 0> (r) [more] acc2 = Add (acc, rs)
+          [same] out = Identity (acc2) }> (start, y)
+}
+"""
+
+
+def with_weights(path: Path, text: str, **sizes: tuple[int, ...]) -> None:
+    """Write a model with random weights."""
+    model, dice = models.parse(text), np.random.default_rng(7)
+    for name, dims in sizes.items():
+        values = (dice.integers(-64, 65, dims) / 64).astype(np.float32)
+        model.graph.initializer.append(numpy_helper.from_array(values, name))
+    path.write_bytes(model.SerializeToString())
+
+
 def model_file(folder: Path, scale: float = 1) -> Path:
     model = models.parse(models.CHAIN)
     values = np.arange(4_000, dtype=np.float32) * scale

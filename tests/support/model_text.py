@@ -81,7 +81,7 @@ def _short(value: object) -> str:
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, float):
-        return f"{value:.7g}"
+        return f"{value:.6g}"
     if isinstance(value, Iterable) and not isinstance(value, str):
         return f"[{', '.join(map(_short, value))}]"
     return str(value)

@@ -11,6 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from dld_tui.core.model.document import samples
@@ -20,7 +21,22 @@ from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.sweep import BATCH, THREADS, Sweep, SweepAxis, SweepPoint, sweep_text
 from dld_tui.core.types import JSON
 from tests.support import decoders, engine_files, models, traces, tuned_results
-from tests.support.conversions import FIRST, IMAGE, MIXED, OLD, OTHER, SECOND, model_file
+from tests.support.conversions import (
+    CONVS,
+    FIRST,
+    FIXED,
+    IMAGE,
+    LOOPS,
+    MIXED,
+    OLD,
+    OTHER,
+    OVERFLOWS,
+    PROJECTIONS,
+    RICH,
+    SECOND,
+    model_file,
+    with_weights,
+)  # fmt: skip
 from tests.support.gpu_reports import make_gpu_report
 from tests.support.plans import write_layers, write_profile
 from tests.support.profiles import kernel, run, start_report, write_report
@@ -158,6 +174,15 @@ _TEXTS = {
 
 def _model(text: str, path: Path) -> None:
     models.write(path.parent, text, path.name)
+
+
+def _samples(path: Path, **sizes: tuple[int, ...]) -> None:
+    dice = np.random.default_rng(3)
+    path.mkdir()
+    for name, dims in sizes.items():
+        numbers = dice.integers(0, 8, dims)
+        values = numbers if name == "ids" else (numbers / 4 - 1).astype(np.float32)
+        np.save(path / f"{name}.npy", values)
 
 
 def _text(text: str, path: Path) -> None:
@@ -526,6 +551,18 @@ FILES: dict[str, Callable[[Path], object]] = {
     "tiny.onnx": lambda path: engine_files.write_model(path.parent),
     "nested.dldprof": make_nested_report,
     "decoder.dldprof": decoder_report,
+    "rich.onnx": lambda path: with_weights(path, RICH, w=(8, 3, 3, 3), k=(8, 4), table=(10, 4)),
+    "projections.onnx": lambda path: with_weights(
+        path, PROJECTIONS, w=(32, 64), v=(64, 16), t=(16, 16), table=(9, 32), u=(16, 8)
+    ),
+    "loops.onnx": lambda path: with_weights(path, LOOPS, start=()),
+    "convs.onnx": lambda path: with_weights(
+        path, CONVS, w=(4, 4, 3, 3), v=(4, 1, 3, 3), t=(4, 2, 2, 2), h=(6, 4), bias=(6,)
+    ),
+    "convs.samples": partial(_samples, x=(2, 4, 8, 8)),
+    "projections.samples": partial(_samples, x=(3, 32), ids=(4,)),
+    "fixed.onnx": partial(_model, FIXED),
+    "overflows.onnx": partial(_model, OVERFLOWS),
     "m.tune.json": lambda path: tuned_results.found(path.parent),
     "lost.tune.json": _lost_tuning,
     "types.dldprof": lambda path: make_report(path, layers=25),

@@ -1,12 +1,12 @@
 """Transcripts of commands: ``tests/transcripts/*.txt`` hold command lines and all that they print.
 
 A file is run from its beginning to its end in one folder. ``$ dld …`` is a command; behind
-``COLUMNS=80``, it prints to a terminal of that width. ``$ cat FILE`` prints a file. Below it stands
-what it prints, on standard error behind ``2> ``, then ``= STATUS`` where that is not 0. The version
-of ONNX Runtime is written as 1.x, times of the clock as TIME. Lines ``## …`` before a command say
-what it shows. Files that a command names are made by :mod:`tests.support.transcript_files`.
-``pytest tests/cli/test_transcripts.py --write-transcripts`` writes what is printed now, to be read
-as a diff.
+``COLUMNS=80``, it prints to a terminal of that width. ``$ cat FILE`` prints a file, or all of a
+model. Below it stands what it prints, on standard error behind ``2> ``, then ``= STATUS`` where
+that is not 0. The version of ONNX Runtime is written as 1.x, times of the clock as TIME. Lines
+``## …`` before a command say what it shows. Files that a command names are made by
+:mod:`tests.support.transcript_files`. ``pytest tests/cli/test_transcripts.py --write-transcripts``
+writes what is printed now, to be read as a diff.
 """
 
 from __future__ import annotations
@@ -16,11 +16,13 @@ import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
+import onnx
 import onnxruntime
 import pytest
 
 from dld_tui.cli import output
 from tests.support.cli import Dld
+from tests.support.model_text import model_text
 from tests.support.transcript_files import FILES
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
@@ -58,6 +60,12 @@ def _printed(words: list[str], dld: Dld) -> Iterator[str]:
         if name in FILES and not Path(name).exists():
             FILES[name](Path(name))
     width, program, *arguments = words if words[0].startswith(_WIDTH) else ["", *words]
+    if program == "cat" and not Path(arguments[0]).exists():
+        yield "no such file"
+        return
+    if program == "cat" and arguments[0].endswith(".onnx"):
+        yield from model_text(onnx.load(arguments[0], load_external_data=False)).splitlines()
+        return
     if program == "cat":
         yield from (line.rstrip() for line in Path(arguments[0]).read_text().splitlines())
         return

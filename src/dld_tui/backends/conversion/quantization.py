@@ -398,6 +398,9 @@ def _parameters(parameters: Any) -> dict[str, Any]:
     }
 
 
+_CONTRIB = "com.microsoft"
+
+
 def _quantize_weights(source: str, target: str, options: Options) -> None:
     """Store the weights of matrix products in blocks of a few bits."""
     from onnxruntime.quantization import QuantFormat
@@ -437,6 +440,9 @@ def _quantize_weights(source: str, target: str, options: Options) -> None:
     for at in reversed(range(len(result.graph.initializer))):
         if result.graph.initializer[at].name in unused:
             del result.graph.initializer[at]
+    used_domains = {node.domain for _, body in bodies(result) for node in body.node}
+    if _CONTRIB in used_domains - {entry.domain for entry in result.opset_import}:
+        result.opset_import.add(domain=_CONTRIB, version=1)  # the library's k-quant forgets it
     quantizer.model.save_model_to_file(target, is_large(Path(source)))
 
 
