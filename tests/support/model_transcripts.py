@@ -4,15 +4,16 @@
 of :mod:`tests.support.models` or :mod:`tests.support.body_models`. ``> NAME {ARGUMENTS}`` makes an
 edit of that model, ``>> …`` one of the model as the line before left it. Below stands its title,
 then the lines of the model that it took away and added (:mod:`tests.support.model_lines`), or
-behind ``! `` why it is refused. ``> check`` lists findings and what their fixes do, ``> types``
-what inference tells. ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes
-what is done now, to be read as a diff.
+behind ``! `` why it is refused. ``> library`` rewrites by rules of the library; ``> check`` lists
+findings and what their fixes do, ``> types`` what inference tells, ``> sizes`` what follows from
+sizes of the inputs. ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what
+is done now, to be read as a diff.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,11 @@ from dld_tui.core.checks import check
 from dld_tui.core.errors import DldError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
+from dld_tui.core.model.shapes.evaluation import Evaluation
 from dld_tui.core.model.shapes.inference import infer, infer_types, store_types
+from dld_tui.core.model.shapes.size import size_of, sizes_text
+from dld_tui.core.model.shapes.value import Value
 from tests.support import body_models, models
 from tests.support.model_lines import changes
 from tests.support.sessions import bytes_of
@@ -67,7 +72,11 @@ def written(path: Path, folder: Path) -> str:
 
 def _done(document: Document, name: str, arguments: dict[str, Any]) -> Iterator[str]:
     try:
-        yield from _LOOKS[name](document) if name in _LOOKS else _edited(document, name, arguments)
+        yield from (
+            _LOOKS[name](document, **arguments)
+            if name in _LOOKS
+            else _edited(document, name, arguments)
+        )
     except DldError as error:
         where = f"{error.where}: " if error.where else ""
         yield f"! {where}{error.message}"
@@ -126,5 +135,58 @@ def _typed(document: Document) -> Iterator[str]:
             yield f"  {name}: {known.text if known else '-'}"
 
 
-_LOOKS: dict[str, Callable[[Document], Iterator[str]]] = {"check": _checked, "types": _typed}
+def _sized(document: Document, **shapes: list[int]) -> Iterator[str]:
+    """Yield what is known of the sizes and elements of all values, and what nodes do not get.
+
+    Args:
+        document: The model.
+        **shapes: Of inputs; without, names of dimensions stand for sizes.
+    """
+    kinds = {name: document.main.value_type(name) for name in document.main.inputs}
+    given = {
+        name: Value(tuple(map(size_of, shapes.get(name, kind.dims))), source=(name, 0))
+        for name, kind in kinds.items()
+        if kind is not None and kind.dims is not None
+    }
+    found = Evaluation(document, given, named=not shapes)
+    for scope, frames in found.frames.items():
+        visits = f" ({len(frames)} times)" if len(frames) > 1 else ""
+        yield (" › ".join(scope.path) or "main") + visits
+        for frame in [*frames[:2], *frames[2:][-1:]]:
+            yield from (
+                f"  {name}: {_value_text(frame.get(name))}"
+                for node in scope.nodes for name in node.outputs if name
+            )  # fmt: skip
+    for demand in found.demands.failed:
+        yield f"! {demand.node.ref if demand.node else '-'}: {demand.text}"
+    for name, bounds in found.demands.bounds.items():
+        places = (f"{node.ref} ({sizes_text([size])})" for size, node in bounds)
+        yield f"{name} points into {', '.join(places)}"
+    for node, taken in found.branches.items():
+        yield f"{node.ref} takes {taken}"
+    for node, count in found.trips.items():
+        yield f"{node.ref} runs {sizes_text([count])} times"
+
+
+def _value_text(value: Value) -> str:
+    said = "?" if value.dims is None else sizes_text(value.dims)
+    if value.is_sequence:
+        items = None if value.items is None else [_value_text(item) for item in value.items]
+        said += f" each of {items}"
+    numbers = value.values()
+    if numbers is not None:
+        said += f" = {sizes_text(numbers[:9])}"
+    if value.upper_bound is not None:
+        said += f" <= {value.upper_bound}"
+    return f"{said} from {value.source[0]} + {value.source[1]}" if value.source else said
+
+
+def _by_library(document: Document, rules: list[str]) -> list[str]:
+    """Rewrite by rules of the library, which are named."""
+    return _edited(document, "rewrite", {"rules": text_of_rules(rules_of(rules))})
+
+
+_LOOKS: dict[str, Callable[..., Iterable[str]]] = {
+    "check": _checked, "types": _typed, "sizes": _sized, "library": _by_library,
+}  # fmt: skip
 """What else than an edit a line may ask for."""

@@ -357,7 +357,8 @@ def sliced(size: Size, begin: Size, end: Size, step: int) -> Size:
         )  # fmt: skip
         return _counted(maximum(last - first, 0), step)
     first = minimum(_from_start(begin, size), size - 1)
-    last = maximum(_from_start(end, size), -1)
+    is_whole = isinstance(end, int) and end <= -_END
+    last = -1 if is_whole else maximum(_from_start(end, size), -1)
     return _counted(maximum(first - last, 0), -step)
 
 
