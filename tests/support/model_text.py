@@ -1,17 +1,15 @@
-"""A whole model as text, and whole texts in a file beside a test.
-
-``pytest TEST --write-transcripts`` writes them anew, to be read in the diff.
-"""
+"""Whole models and tables as text, to be recorded (tests/support/recorded.py)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 from onnx import AttributeProto, GraphProto, NodeProto, TensorProto, ValueInfoProto, numpy_helper
+
+from dld_tui.core.tables.table import Table
 
 _MOST = 24
 """Elements that are written; of more there is their sum."""
@@ -121,9 +119,21 @@ def _properties(properties: Iterable[onnx.StringStringEntryProto]) -> str:
     return f" {{{', '.join(texts)}}}" if texts else ""
 
 
-def assert_recorded(config: pytest.Config, path: Path, sections: Mapping[str, str]) -> None:
-    """Compare texts with those in a file."""
-    text = "\n".join(f"== {name}\n{section}\n" for name, section in sections.items())
-    if config.getoption("--write-transcripts"):
-        path.write_text(text, encoding="utf-8")
-    assert text == path.read_text(encoding="utf-8")
+def table_text(table: Table[Any]) -> str:
+    """Return all of a table: its columns, and of each row the texts, values, keys and styles."""
+    lines = [f"table {table.name}: {table.title}"]
+    for one in table.columns:
+        place = f"{one.width or '-'} {one.least} {one.priority} {one.keep} {one.is_right}"
+        falls = f"{one.falls} {one.sortable} {one.pinned} {one.shown} {one.heat}"
+        lines.append(f"  {one.key} | {one.title} | {one.unit.name} {place} {falls} | {one.help}")
+    for row in table.rows:
+        lines.append("  - " + " | ".join(one.shown_text(row) for one in table.columns))
+        values = [one.unit.plain(one.value(row)) for one in table.columns]
+        orders = [one.order_of(row) for one in table.columns]
+        lines.append(f"    {_texts(values)}; {_texts(orders)}")
+        lines.append(f"    {_texts([one.style_of(row) for one in table.columns])}")
+    return "\n".join(lines)
+
+
+def _texts(values: Iterable[object]) -> str:
+    return ", ".join(_short(one) for one in values)

@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from dld_tui.core.accuracy.result import (
-    VIEWS,
     AccuracyRow,
     Result,
-    RunSide,
     accuracy_table,
     as_type,
     carried_over,
-    cosine_text,
-    figure,
     in_order,
-    listed,
     match_names,
     merged,
-    rows_csv,
-    side_text,
-    signal_text,
-    special_text,
-    verdict,
 )
-from dld_tui.core.accuracy.search import SearchEstimate, cost_text
 from dld_tui.core.accuracy.tensor_errors import Tolerance, compare
 from dld_tui.core.codec import decode, encode
 
@@ -86,31 +71,6 @@ def test_bars_are_as_long_as_the_errors_that_rows_are_ordered_by() -> None:
     assert math.isclose(lengths[rows.index(small)], 1e-3 * 2 / math.sqrt(3), rel_tol=1e-3)
 
 
-def test_figures_as_text() -> None:
-    assert (figure(None), figure(0), figure(0.00123)) == ("", "0", "1.23e-03")
-    assert (cosine_text(None), cosine_text(1), cosine_text(0.9)) == ("", "1", "0.9")
-    assert cosine_text(1 - 2e-7) == "1-2e-07"
-    assert signal_text(ROWS[0].error) == "same"
-    assert signal_text(ROWS[2].error) == "6.0"
-    odd = compare(np.array([1, np.inf]), np.array([np.nan, np.inf]))
-    assert special_text(odd) == "1 NaN 1>1 Inf"
-    assert signal_text(odd) == ""
-    assert verdict(ROWS[0]) == "ok"
-    assert "outside of atol 0.001" in verdict(ROWS[2])
-    assert listed(ROWS, 2) == list(ROWS[:2])
-    assert listed(ROWS, 0) == list(ROWS)
-
-
-def test_a_row_of_csv_has_all_columns() -> None:
-    fields = list(csv.DictReader(io.StringIO(rows_csv(ROWS))))[2]
-    assert list(fields) == VIEWS["csv"].split()
-    assert fields["tensor"] == "c"
-    assert fields["shape"] == "4"
-    assert fields["max_abs"] == "0.5"
-    assert fields["outside"] == "4"
-    assert fields["tolerance"] == TOLERANCE.text
-
-
 def test_names_are_matched_then_places_and_inputs_carried_over() -> None:
     assert match_names(["a", "b"], ["b", "a"]) == {"a": "a", "b": "b"}
     assert match_names(["a", "b", "c"], ["x", "b", "y"]) == {"a": "x", "b": "b", "c": "y"}
@@ -127,27 +87,3 @@ def test_values_get_the_other_type() -> None:
     assert as_type(value, np.dtype(np.float16)).dtype == np.float16
     assert as_type(value, np.dtype(np.float32)) is value
     assert [item.dtype for item in as_type([value], np.dtype(np.float16))] == [np.float16]
-
-
-def test_a_side_says_library_and_version() -> None:
-    side = RunSide("", "", "", "TensorRT 10.13.0.35, fp16", "/a/net.onnx", "none")
-    assert side_text(side) == "net.onnx (TensorRT 10.13.0.35, fp16)"
-    side = RunSide("", "", "", "ONNX Runtime 1.31.1, CPU", "a\x1b.onnx", "bf16")
-    assert side_text(side).endswith(".onnx (ONNX Runtime 1.31.1, CPU, rounded to bf16)")
-    assert "\x1b" not in side_text(side)
-
-
-@pytest.mark.parametrize(
-    ("value", "error", "cosine"),
-    [(None, "", ""), (0.0, "0", "0"), (1 - 1e-7, "1.00e+00", "1-1e-07")],
-)
-def test_figures(value: float | None, error: str, cosine: str) -> None:
-    assert (figure(value), cosine_text(value)) == (error, cosine)
-
-
-def test_the_cost_is_told_in_trials_and_time() -> None:
-    estimate = SearchEstimate(300, "trial", 0.05, (1, 62), 0, 20, (0.05, 3.1))
-    assert "about 20 more (1.0 s) for each node" in cost_text(estimate)
-    text = cost_text(replace(estimate, ranking_trials=318, trial="build"))
-    assert "A build takes 50 ms" in text
-    assert "up to 318 to rank them (15.9 s)" in text

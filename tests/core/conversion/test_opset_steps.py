@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
-import pytest
 
 from dld_tui.core.conversion.opset import ConversionError, convert_opset
 from tests.core.conversion.test_opset_lowering import REFUSED, WRITTEN
 from tests.core.conversion.test_opset_raising import EXPECTED, old_model
 from tests.support import models
-from tests.support.model_text import assert_recorded, model_text
+from tests.support.model_text import model_text
+from tests.support.recorded import Recorded
 
 INPUTS = {
     "x": "float[2, 3, 4]", "i": "float[1, 4, 4, 6]", "f": "float[3, n]", "w": "float",
@@ -91,7 +91,7 @@ def computed(model: onnx.ModelProto) -> npt.NDArray[np.generic] | None:
         return None
 
 
-def test_what_is_written(pytestconfig: pytest.Config) -> None:
+def test_what_is_written(recorded: Recorded) -> None:
     cases = {name: (models.parse(text), to) for name, (text, to) in WRITTEN.items()}
     cases |= {name: (models.parse(text), to) for name, (text, to) in REFUSED.items()}
     cases |= {name: (old_model(*case[:3]), 21) for name, case in EXPECTED.items()}
@@ -117,4 +117,4 @@ def test_what_is_written(pytestconfig: pytest.Config) -> None:
         if not np.allclose(before, after, 1e-4, 1e-5, equal_nan=True):
             differ.append(name)
     assert not differ
-    assert_recorded(pytestconfig, FILE, found)
+    recorded(FILE.stem, found)

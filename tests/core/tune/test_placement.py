@@ -5,23 +5,19 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dld_tui.core.compare.gate import GateRow, Verdict, judge
+from dld_tui.core.compare.gate import judge
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.trials import Answer, KnownOutcomes, LimitReachedError, Limits, Trials, Words
 from dld_tui.core.tune.placement import (
     Comparison,
     Placement,
-    PlacementResult,
     PlacementSearch,
     decisions_of,
-    placement_lines,
-    placement_table,
 )
 from dld_tui.core.tune.regions import Pattern, Regions, Scheme, regions_of
 from tests.support import models
@@ -263,33 +259,3 @@ def test_regions_that_are_alike_share_a_decision() -> None:
     # Another shape is another pattern.
     other = regions_of(document.main, [*nodes.values()], types | {"b0": "float32[1, 4, 4, 4]"})
     assert len(other.patterns) == 4
-
-
-def test_the_result_says_what_was_decided() -> None:
-    search, _ = searched(chain(2), lambda one: 10.0 - 2 * (one[0] is Scheme.ALL))
-    row = GateRow("end to end", 10.0, 8.0, -20.0, -21.0, -19.0, Verdict.FASTER)
-    result = PlacementResult(
-        "m.onnx", "ONNX Runtime 1.31", decisions_of(search, chain(2)), ("conv1", "add1"),
-        confirmed=row, accuracy="SNR 40 dB", tolerance="SNR of 10 dB", output="m.placement.onnx",
-    )  # fmt: skip
-    lines = placement_lines(result)
-    assert (
-        lines[0] == "1.25× faster (1.23 to 1.27) with 1 of 2 regions quantized: 10.000 → 8.000 ms."
-    )
-    # One unit for what is compared, and no times whose ratio is not claimed.
-    all_of_it = GateRow("end to end", 10.0, 9.0, -10.0, -12.0, -8.0, Verdict.FASTER)
-    said = placement_lines(replace(result, everything=all_of_it))
-    assert "Quantized everywhere: speedup 1.11× (1.09 to 1.14)." in said
-    vague = replace(result, confirmed=replace(row, low_percent=-90.0))
-    assert placement_lines(vague)[0] == (
-        "at least 1.23× faster (1.23 to 10.00) with 1 of 2 regions quantized."
-    )
-    assert [r["decision"] for r in rows_of(result)] == ["quantized", "float"]
-    undone = replace(result, confirmed=replace(row, verdict=Verdict.NO_DIFFERENCE))
-    assert placement_lines(undone)[0].startswith("No faster: with 1 of 2 regions quantized the")
-    assert placement_lines(replace(result, confirmed=None))[0].startswith("No faster: no region")
-
-
-def rows_of(result: PlacementResult) -> list[dict[str, object]]:
-    table = placement_table(result)
-    return [{column.title: column.value(row) for column in table.columns} for row in table.rows]

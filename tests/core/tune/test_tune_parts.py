@@ -120,20 +120,6 @@ def test_python_code_makes_that_session(monkeypatch: pytest.MonkeyPatch) -> None
     assert options.get_session_config_entry("session.set_denormal_as_zero") == "1"
 
 
-def test_cpp_code_has_every_setting() -> None:
-    code = cpp_code("m.onnx", SESSION)
-    for line in (
-        "options.SetIntraOpNumThreads(2);", "options.SetInterOpNumThreads(3);",
-        "options.SetGraphOptimizationLevel(ORT_ENABLE_EXTENDED);",
-        'options.AddConfigEntry("session.set_denormal_as_zero", "1");',
-        'Ort::Session session(env, "m.onnx", options);',
-    ):  # fmt: skip
-        assert line in code
-    gpu = cpp_code("m.onnx", {"provider": "CUDA", "provider_option": ["prefer_nhwc=1"]})
-    assert 'const char* cuda_keys[] = {"prefer_nhwc"};' in gpu
-    assert "AppendExecutionProvider_CUDA_V2(*cuda);" in gpu
-
-
 @pytest.mark.parametrize("change", [*CHANGES, *thread_changes(4, 2)], ids=lambda one: one.id)
 def test_python_code_makes_the_session_that_was_timed(
     change: TuneChange, monkeypatch: pytest.MonkeyPatch
