@@ -1,93 +1,108 @@
+"""What `dld doctor` and the self-test say: health.txt."""
+
 from __future__ import annotations
 
+import importlib.metadata
+import os
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from dld_tui.core.machine import health
+from dld_tui import __version__
 from dld_tui.core.machine.health import (
     BROKEN,
     FAILED,
     GOOD,
+    MISSING,
     PASSED,
+    SKIPPED,
+    UNAVAILABLE,
     WEAK,
+    Check,
     HealthStep,
     SelfTest,
+    check_lines,
+    check_table,
+    folder_checks,
+    python_checks,
     selftest_lines,
+    step_table,
+    terminal_checks,
+)
+from tests.support.model_text import table_text
+from tests.support.recorded import Recorded
+
+TERMINALS: dict[str, tuple[dict[str, str], str, tuple[int, int], str | None]] = {
+    "good": ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "UTF8", (80, 24), None),
+    "24 bits": ({"TERM": "xterm", "COLORTERM": "24bit"}, "utf-8", (200, 50), None),
+    "direct": ({"TERM": "xterm-direct"}, "utf-8", (79, 24), None),
+    "256": ({"TERM": "xterm-256color"}, "utf-8", (80, 23), None),
+    "none": ({}, "ANSI_X3.4-1968", (79, 23), None),
+    "dumb": ({"TERM": "dumb", "NO_COLOR": "1"}, "utf-8", (80, 24), None),
+    "tmux": ({"TERM": "tmux-256color", "TMUX": "x"}, "utf-8", (80, 24), "on"),
+    "tmux that keeps": ({"TERM": "tmux", "TMUX": "x"}, "utf-8", (80, 24), "external"),
+    "tmux that is silent": ({"TERM": "tmux", "TMUX": "x"}, "utf-8", (80, 24), ""),
+    "tmux that is not there": ({"TERM": "tmux", "TMUX": "x"}, "utf-8", (80, 24), None),
+}
+CHECKS = [
+    Check("A", "fine", GOOD, "1.0", "not said"), Check("A", "absent", MISSING, "none", "not said"),
+    Check("B", "weak", WEAK, "slow", "speed\x1b up"), Check("B", "broken", BROKEN, "bad", "mend"),
+    Check("B", "lost", BROKEN, "bad"), Check("C", "odd", GOOD, ""),
+]  # fmt: skip
+STEPS = (
+    HealthStep("cpu", "one", PASSED, 1.25, "fine", "not said"),
+    HealthStep("cuda", "two", FAILED, 0.0, "bad", "do\x1b[31m this"),
+    HealthStep("cuda", "three", SKIPPED, 0.0, "after two"),
+    HealthStep("dla", "four", UNAVAILABLE, 0.0, "no DLA", "buy one"),
 )
 
 
-def states(**environment: str) -> dict[str, str]:
-    encoding = environment.pop("encoding", "utf-8")
-    return {c.name: c.state for c in health.terminal_checks(environment, encoding)}
+def shown(checks: Iterable[Check]) -> str:
+    return "\n".join(" | ".join([c.group, c.name, c.state, c.found, c.fix]) for c in checks)
 
 
-def test_good_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("LINES", "30")
-    found = states(TERM="xterm-256color", COLORTERM="truecolor")
-    assert found == {"TERM": GOOD, "colours": GOOD, "text": GOOD, "size": GOOD}
-    monkeypatch.setenv("COLUMNS", "79")
-    assert states(TERM="xterm")["size"] == WEAK
-
-
-@pytest.mark.parametrize(
-    ("environment", "name", "state"),
-    [
-        ({"TERM": "dumb"}, "TERM", WEAK),
-        ({}, "TERM", WEAK),
-        ({"TERM": "xterm"}, "colours", WEAK),
-        ({"TERM": "xterm-256color"}, "colours", GOOD),
-        ({"TERM": "xterm", "NO_COLOR": "1"}, "colours", GOOD),
-        ({"TERM": "xterm", "encoding": "ANSI_X3.4-1968"}, "text", WEAK),
-    ],
-)
-def test_terminals(environment: dict[str, str], name: str, state: str) -> None:
-    assert states(**environment)[name] == state
-
-
-@pytest.mark.parametrize(("answer", "state"), [("on", GOOD), ("external", WEAK), ("", WEAK)])
-def test_clipboard_of_tmux(
-    answer: str, state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_all_that_is_said(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tool = tmp_path / "tmux"
-    tool.write_text(f"#!/bin/sh\necho '{answer}'\n")
-    tool.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert states(TERM="tmux-256color", TMUX="x")["clipboard"] == state
+    said = {}
+    for name, (environment, encoding, (columns, lines), tmux) in TERMINALS.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        if tmux is not None:
+            (folder / "tmux").write_text(f"#!/bin/sh\necho '{tmux}'\n")
+            (folder / "tmux").chmod(0o755)
+        for variable, value in (("PATH", folder), ("COLUMNS", columns), ("LINES", lines)):
+            monkeypatch.setenv(variable, str(value))
+        said[f"terminal: {name}"] = shown(terminal_checks(environment, encoding))
+    assert os.access(tmp_path, os.W_OK)
+    (tmp_path / "file").touch()
+    (tmp_path / "there").mkdir()
+    for variable, place in (("CONFIG", "file"), ("STATE", "new/one"), ("CACHE", "there")):
+        monkeypatch.setenv(f"XDG_{variable}_HOME", str(tmp_path / place))
+    said["folders"] = shown(folder_checks()).replace(str(tmp_path), "FOLDER")
+    said["checks"] = "\n".join(
+        [table_text(check_table(CHECKS)).replace("\x1b", "ESC"), *check_lines(CHECKS)]
+    )
+    result = SelfTest(STEPS, {"cpu": "A CPU\x1b"}, [])
+    said["self-test"] = "\n".join([
+        table_text(step_table(result)), *selftest_lines(result),
+        *selftest_lines(replace(result, machine={}, rows=STEPS[:1])),
+    ]).replace("\x1b", "ESC")  # fmt: skip
+    recorded("health", said)
 
 
-def test_without_tmux_nothing_is_said_of_its_clipboard(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "clipboard" not in states(TERM="xterm")
-    assert "clipboard" not in states(TERM="xterm", TMUX="x")
+def test_python_and_its_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {check.name: check for check in python_checks()}
+    assert [*found] == ["dld-tui", "Python", "machine", "onnx", "numpy", "textual", "protobuf"]
+    assert {check.state for check in found.values()} == {GOOD}, "not the slow protobuf"
+    assert found["dld-tui"].found == __version__
 
+    def absent(name: str) -> str:
+        raise importlib.metadata.PackageNotFoundError(name)
 
-def test_python_and_its_libraries_are_named() -> None:
-    found = {check.name: check for check in health.python_checks()}
-    assert found["protobuf"].state == GOOD, "the tests must not run with the slow protobuf"
-    assert {"dld-tui", "Python", "machine", "onnx", "numpy", "textual"} < set(found)
-
-
-def test_folder_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    file = tmp_path / "file"
-    file.write_text("")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(file))
-    found = {check.name: check for check in health.folder_checks()}
-    assert {name: check.state for name, check in found.items()} == {
-        "settings": BROKEN,
-        "journals": GOOD,
-        "caches": GOOD,
-    }
-    assert str(file) in found["settings"].fix
-
-
-def test_lines_for_people() -> None:
-    steps = (HealthStep("cpu", "one", PASSED, 1.0, "fine", "not said"),
-             HealthStep("cuda", "two", FAILED, 1.0, "bad", "do\x1b[31m this"))  # fmt: skip
-    lines = selftest_lines(SelfTest(steps, {"cpu": "A CPU"}, []))
-    assert lines[0] == "2 steps on A CPU: 1 passed, 1 failed."
-    assert "not said" not in "".join(lines)
-    assert "\x1b" not in "".join(lines)
+    monkeypatch.setattr(importlib.metadata, "version", absent)
+    assert next(check for check in python_checks() if check.name == "numpy") == Check(
+        "Python", "numpy", MISSING, "not installed", "pip install numpy"
+    )
