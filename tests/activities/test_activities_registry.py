@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -129,3 +131,25 @@ def test_an_activity_that_cannot_be_imported_says_why(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(("former", "name"), FORMER_IDS.items())
 def test_an_activity_is_found_by_the_name_it_had(former: str, name: str) -> None:
     assert registry.find(former).id == name == registry.find(name).id
+
+
+def test_an_activity_of_a_package_that_is_refused_hides_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = registry.ACTIVITIES[0]
+    added = [
+        SimpleNamespace(name=name, package="pack\x1b", value=replace(ours, id=own, title="T\x1b"))
+        for name, own in ((ours.id, ours.id), ("a", "b"), ("mine", "mine"), ("other", "other"))
+    ]
+    refused = []
+    monkeypatch.setattr(registry, "plugins", lambda group, kind: added)
+    monkeypatch.setattr(registry, "skip", lambda *given: refused.append(given))
+    found = registry.activities()
+    assert found[: len(registry.ACTIVITIES)] == registry.ACTIVITIES
+    assert [(one.id, one.title, one.package) for one in found[len(registry.ACTIVITIES) :]] == [
+        ("mine", "T\\x1b", "pack\\x1b"), ("other", "T\\x1b", "pack\\x1b"),
+    ]  # fmt: skip
+    assert refused == [
+        ("activities", one, f"its activity {one.value.id!r} is one of dld's, or has another name")
+        for one in added[:2]
+    ]

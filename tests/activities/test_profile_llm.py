@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -455,7 +456,17 @@ def test_what_the_user_says_of_the_session_holds() -> None:
         "intra_op_num_threads": 1, "session.x": "2", "inter_op_num_threads": -1, "a": True
     }  # fmt: skip
     assert session_options.with_genai_options(own, given) == (own, {})
-    taken, _ = session_options.with_genai_options(own, {"enable_cpu_mem_arena": False})
+    every: dict[str, bool | int | str] = {
+        "provider_options": "x", "intra_op_num_threads": True, "enable_cpu_mem_arena": False,
+        "enable_mem_pattern": "no", "graph_optimization_level": "ORT_ENABLE_BASIC",
+        "session.path": "f", "session.y": "3",
+    }  # fmt: skip
+    taken, applied = session_options.with_genai_options(own, every)
+    assert taken == replace(
+        own, memory_arena=False, optimization_level="basic",
+        config={"session.x": "own", "session.y": "3"},
+    )  # fmt: skip
+    assert [*applied] == ["enable_cpu_mem_arena", "graph_optimization_level", "session.y"]
     options = session_options.session_options(ort, taken)
     assert (options.intra_op_num_threads, options.enable_cpu_mem_arena) == (3, False)
     assert options.enable_mem_pattern

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from pathlib import Path
@@ -257,3 +258,29 @@ def test_what_is_told_of_the_work_of_a_gpu(
     assert [note.text for note in attribution_notes(work, log, by_layer)] == said
     fact = attribution_property(work, log)
     assert (fact["kernel_us"], fact["dropped_records"]) == (work.kernels.time_us, dropped)
+
+
+def test_libraries_of_packages_are_loaded_from_the_first_folder_that_has_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cublas", "cuda_cupti", "other"):
+        folder = tmp_path / "nvidia" / name / "lib"
+        folder.mkdir(parents=True)
+        if name != "cublas":
+            (folder / "libcupti.so.13").touch()
+    loaded: list[tuple[str, int]] = []
+
+    def load(path: str, mode: int) -> None:
+        loaded.append((path, mode))
+        raise OSError(path)  # the others are tried nevertheless
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "nvidia", raising=False)
+    cupti._preload()
+    folder = tmp_path / "nvidia" / "cuda_cupti" / "lib"
+    libraries = ("libcupti.so.13", "libnvperf_target.so", "libnvperf_host.so")
+    assert loaded == [(str(folder / name), ctypes.RTLD_GLOBAL) for name in libraries]
+    monkeypatch.setitem(sys.modules, "nvidia", None)
+    cupti._preload()
+    assert len(loaded) == 3

@@ -238,8 +238,11 @@ def test_datasets_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         if text is not None:
             file = tmp_path / "labels.txt"
             file.write_text(text)
-        with pytest.raises(InputError, match=said):
+        with pytest.raises(InputError, match=said) as caught:
             read_dataset(folder, file, specs)
+        assert f"{'labels.txt' if 'labels for' in said or 'line' in said else folder}: " in str(
+            caught.value
+        )
     (folder / "x.npy").write_bytes(b"\x93NUMPY broken")
     with pytest.raises(InputError, match="cannot be read"):
         read_dataset(folder, None, X)

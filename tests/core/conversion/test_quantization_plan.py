@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -121,3 +122,14 @@ def test_switches_give_what_the_arithmetic_of_the_plan_gives(
     a = fake("x", x) * fake("w", w).reshape(1, 2, 1, 1) + fake("c", c).reshape(1, 2, 1, 1)
     b = fake("b", np.maximum(fake("a", a), 0))
     np.testing.assert_allclose(made, fake("y", b.reshape(1, 8)), rtol=0, atol=1e-6)
+
+
+def test_the_scale_of_a_bias_is_the_product_of_two() -> None:
+    assert PLAN.scale("range:x") == Scale((0.5,), (0,), "int8", None)
+    assert PLAN.scale("range:x*weight:w") == Scale((0.0625, 0.0625), (0,), "int32", 0)
+    assert PLAN.scale("range:x*weight:whole") == Scale((0.25,), (0,), "int32", None)
+    for unknown in ("range:none", "range:none*weight:w", "range:x*weight:none"):
+        assert PLAN.scale(unknown) is None
+    calibrated = Scale((3.0,), (0,), "int32", None)
+    own = replace(PLAN, scales={**PLAN.scales, "range:x*weight:w": calibrated})
+    assert own.scale("range:x*weight:w") == calibrated
