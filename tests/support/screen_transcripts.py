@@ -24,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
@@ -62,7 +63,7 @@ def focus_of(app: DldApp) -> str:
 
 
 def _text(row: Row) -> str:
-    return "".join(char for char, _ in row).rstrip()
+    return "".join(char for char, _ in row).replace(onnxruntime.__version__, "1.31.1").rstrip()
 
 
 def _marks(row: Row, before: Row) -> list[str]:

@@ -84,6 +84,14 @@ m (float[2, 4] x, bool c) => (float[2, 3] y)
 }"""
 PLAIN = """<ir_version: 8, opset_import: ["" : 17]>
 g (float[1, 4] x) => (float[1, 4] y) { [conv] t = Relu(x) [act] y = Relu(t) }"""
+SUMS = """<ir_version: 10, opset_import: ["" : 18]>
+sums (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)
+<float[4] w = {1, 2, 3, 4}, float[4] d = {1, 1, 1, 1}>
+{
+    [first] a = Relu(x) [second] b = Add(a, w) [third] c = Mul(b, b)
+    [last] y = Sub(c, a) [over] z = Div(a, d)
+}"""
+"""Of operators that each machine computes alike."""
 _HEAD_OF_ATTRIBUTES = '<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>\n'
 ATTRIBUTES = """g (float[4] x) => (float[4] y)
 <float[2, 2] same = {1, 2, 3, 4}, float[4] w = {1, 2, 3, 4}, int64[3] n = {1, 2, 3}>
@@ -139,6 +147,9 @@ _MODELS = {
     "deep.onnx": models.layered(12),
     "tokens.onnx": models.TOKENS,
     "custom.onnx": CUSTOM,
+    "sums.onnx": SUMS,
+    "sums2.onnx": SUMS.replace("4}", "4.5}").replace("1, 1, 1, 1", "1, 1, 0, 1"),
+    "hostile_sums.onnx": SUMS.replace("[second]", '["b]0;\\u202ex"]').replace("4}", "9}"),
 }
 _TEXTS = {
     "empty.onnx": "",

@@ -3,10 +3,10 @@
 A file is run from its beginning to its end in one folder. ``$ dld …`` is a command; behind
 ``COLUMNS=80``, it prints to a terminal of that width. ``$ cat FILE`` prints a file, or all of a
 model. Below it stands what it prints, on standard error behind ``2> ``, then ``= STATUS`` where
-that is not 0. The version of ONNX Runtime is written as 1.x, times of the clock as TIME. Lines
-``## …`` before a command say what it shows. Files that a command names are made by
-:mod:`tests.support.transcript_files`. ``pytest tests/cli/test_transcripts.py --write-transcripts``
-writes what is printed now, to be read as a diff.
+that is not 0. The version of ONNX Runtime is written as 1.x, times of the clock and how long a
+search took as TIME. Lines ``## …`` before a command say what it shows. Files that a command names
+are made by :mod:`tests.support.transcript_files`. ``pytest tests/cli/test_transcripts.py
+--write-transcripts`` writes what is printed now, to be read as a diff.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 _VERSION = re.compile("|".join(map(re.escape, (onnxruntime.__version__, "1.31.1"))))
 """The version of ONNX Runtime here, and the one that reports of tests name."""
+_TOOK = re.compile(r"(?<=(?:trials|.tried) in )[\d.]+ m?s")
 _ABOUT, _COMMAND, _ERROR, _STATUS, _WIDTH = "## ", "$ ", "2> ", "= ", "COLUMNS="
 
 
@@ -47,7 +48,10 @@ def written(path: Path, dld: Dld, folder: Path) -> str:
         elif line.startswith(_COMMAND):
             words = shlex.split(line.removeprefix(_COMMAND))
             printed = (
-                _VERSION.sub("1.x", _CLOCK.sub("TIME", one.replace(str(folder), "FOLDER")))
+                _VERSION.sub(
+                    "1.x",
+                    _CLOCK.sub("TIME", _TOOK.sub("TIME", one.replace(str(folder), "FOLDER"))),
+                )
                 for one in _printed(words, dld)
             )
             blocks[-1] += [line, *printed]

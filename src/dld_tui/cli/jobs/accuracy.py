@@ -21,12 +21,10 @@ from dld_tui.core.accuracy.result import (
     AccuracyRow,
     Result,
     accuracy_table,
-    cosine_text,
-    figure,
     listed,
+    output_text,
     rows_csv,
     side_text,
-    signal_text,
 )
 from dld_tui.core.accuracy.scores import DatasetScores, score_lines, score_table
 from dld_tui.core.accuracy.search import (
@@ -214,10 +212,7 @@ def show_search(result: PrecisionResult, model: Path) -> None:
         write("All nodes can be quantized" if is_int8 else f"All nodes can run in {precision}")
     write(f"{fmt.plural(result.lowered or 0, 'node')} in {precision}; {cost}")
     for name, error in result.errors.items():
-        write(
-            f"{visible(name)}: largest error {figure(error.max_abs)}, cosine"
-            f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB"
-        )
+        write(output_text(name, error))
     write()
     script = result.script
     if is_int8 and kept:

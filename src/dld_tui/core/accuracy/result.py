@@ -278,6 +278,16 @@ def signal_text(error: TensorError) -> str:
     return "" if error.snr_db is None else f"{error.snr_db:.1f}"
 
 
+def output_text(name: str, error: TensorError) -> str:
+    """Return how far an output is off, in one line."""
+    if error.is_equal:
+        return f"{visible(name)}: no error"
+    noise = signal_text(error)
+    signal = f", SNR {noise} dB" if noise else ""
+    largest, cosine = figure(error.max_abs), cosine_text(error.cosine)
+    return f"{visible(name)}: largest error {largest}, cosine {cosine}{signal}"
+
+
 def special_text(error: TensorError) -> str:
     """Return counts of NaN and infinite elements, as ``reference → other``; empty without any."""
     parts = []

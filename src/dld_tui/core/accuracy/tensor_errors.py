@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.params import param
@@ -309,7 +310,7 @@ class Tolerance:
         if error.mismatch:
             return error.mismatch
         if error.special:
-            return f"{error.special:,} elements are NaN or infinite in one of the two"
+            return f"NaN or infinite in one of the two: {fmt.plural(error.special, 'element')}"
         if error.lost:
             return error.lost
         if self.cosine is not None or self.snr_db is not None:

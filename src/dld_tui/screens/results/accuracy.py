@@ -17,11 +17,9 @@ from dld_tui.core.accuracy.result import (
     AccuracyReport,
     AccuracyRow,
     accuracy_table,
-    cosine_text,
-    figure,
+    output_text,
     rows_csv,
     side_text,
-    signal_text,
     verdict,
 )
 from dld_tui.core.accuracy.search import (
@@ -310,10 +308,8 @@ class PrecisionScreen(ResultsPage[PrecisionResult]):
         if not data.minimal:
             lines.append(Paragraph(not_minimal_text(data), "warn"))
         return lines + [
-            Paragraph(f"{visible(name)}: largest error {figure(error.max_abs)}, cosine"
-                      f" {cosine_text(error.cosine)}, SNR {signal_text(error)} dB", "dim")
-            for name, error in data.errors.items()
-        ]  # fmt: skip
+            Paragraph(output_text(name, error), "dim") for name, error in data.errors.items()
+        ]
 
     def conditions(self) -> set[str]:
         is_usable = bool(self.kept if self._is_int8 else self.edits)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.document.transactions import Transaction
+from dld_tui.core.process import paths
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
@@ -36,6 +38,11 @@ def ask_where(screen: CommandScreen, title: str, about: str, name: str, write: W
         write: Writes it, on a thread; what it raises is shown by the app.
     """
     screen.tasks.start(_ask_where(screen, title, about, name, write), "dialog")
+
+
+def in_folder(about: str = "") -> str:
+    """Return what will be written, with the folder that relative paths begin in."""
+    return f"{about} Relative to {paths.short(os.getcwd())}.".lstrip()
 
 
 async def _ask_where(

@@ -41,7 +41,7 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.model.graph_picture import shown_in
-from dld_tui.screens.results.pages import ask_where
+from dld_tui.screens.results.pages import ask_where, in_folder
 from dld_tui.screens.results.results_page import Pane, ResultsPage
 from dld_tui.widgets.dialogs.dialogs import MODELS, OpenPathDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
@@ -528,6 +528,5 @@ class PlanScreen(ResultsPage[Loaded]):
             picture = content if isinstance(content, Picture) else picture_of(content, kind, look)
             return list(write_bytes(path, picture.data, overwrite=overwrite))
 
-        about = f"Relative to {os.getcwd()}."
-        name = f"{self.stem}.svg"
-        ask_where(self, "Save picture: .svg, .png, .jpg or .txt", about, name, write)
+        title_text = "Save picture: .svg, .png, .jpg or .txt"
+        ask_where(self, title_text, in_folder(), f"{self.stem}.svg", write)

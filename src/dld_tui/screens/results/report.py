@@ -29,7 +29,7 @@ from dld_tui.core.report.reports_of_model import times_by_node
 from dld_tui.core.report.triage import notes_of
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
-from dld_tui.screens.results.pages import ask_where
+from dld_tui.screens.results.pages import ask_where, in_folder
 from dld_tui.screens.results.results_page import Pane, ResultsPage
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.results.layers import LayerPane
@@ -394,10 +394,9 @@ class ReportScreen(ResultsPage[Loaded]):
             self.app.copy_to_clipboard("\n".join(lines))
         elif answer is not None:
             name = self.stem + answer
-            about = "A name ending in .svg or .png gives a picture, any other gives text. "
-            about += f"Relative to {os.getcwd()}."
+            about = "A name ending in .svg or .png gives a picture, any other gives text."
             ask_where(
-                self, "Write the card", about, name,
+                self, "Write the card", in_folder(about), name,
                 lambda path, over: write_card(report, path, over),
             )  # fmt: skip
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from dld_tui.core.tables.table import Table
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.screens.results.layer_commands import LayerCommands
-from dld_tui.screens.results.pages import ask_where
+from dld_tui.screens.results.pages import ask_where, in_folder
 from dld_tui.styles import STYLES
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.lists.line_view import LineView
@@ -414,7 +413,7 @@ class ResultsPage(Page, Generic[R]):
         if self.loaded is None:
             return
         end, rows, text = self.shown_csv()
-        about = f"{fmt.plural(rows, 'row')} with all columns. Relative to {os.getcwd()}."
+        about = in_folder(f"{fmt.plural(rows, 'row')} with all columns.")
         ask_where(
             self, "Save as CSV", about, f"{self.stem}{end}.csv",
             lambda path, over: write_text(path, text, overwrite=over),
@@ -428,8 +427,7 @@ class ResultsPage(Page, Generic[R]):
         """Ask for a path and write all that was read."""
         if self.loaded is not None:
             title, about = self.EXPORT
-            about = f"{about} Relative to {os.getcwd()}.".lstrip()
-            ask_where(self, title, about, f"{self.stem}.html", self.export)
+            ask_where(self, title, in_folder(about), f"{self.stem}.html", self.export)
 
     @task()
     async def action_compare_with(self) -> None:
