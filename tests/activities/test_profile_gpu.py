@@ -214,26 +214,6 @@ def test_without_cupti_and_rights_the_rest_is_measured_and_the_reasons_told(
         assert "The clocks could not be locked: no permission." in said
 
 
-@pytest.mark.broad
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"gpu_counters": "off", "gpu_timeline": False},
-         ["No timeline of the GPU: it was switched off",
-          "No counters of the GPU: they were switched off"]),
-        ({"gpu_counters": "gpm"}, ["No counters of the GPU: NVML does not work here"]),
-        ({"gpu_counters": "sysfs"}, ["No counters of the GPU: no file"]),
-    ],
-    ids=["off", "gpm", "sysfs"],
-)  # fmt: skip
-def test_what_is_switched_off_or_absent_is_said(
-    tmp_path: Path, settings: dict[str, Any], said: list[str]
-) -> None:
-    report, _ = profile(tmp_path, layer_passes=1, **settings)
-    with report:
-        assert [text for text in said if text not in texts(report)] == []
-
-
 @pytest.fixture
 def released(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return what is added to when the locked clocks are given back."""

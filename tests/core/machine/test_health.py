@@ -25,12 +25,14 @@ from dld_tui.core.machine.health import (
     SelfTest,
     check_lines,
     check_table,
+    checks_here,
     folder_checks,
     python_checks,
     selftest_lines,
     step_table,
     terminal_checks,
 )
+from dld_tui.core.process.installation import in_environment, install_command
 from tests.support.model_text import table_text
 from tests.support.recorded import Recorded
 
@@ -106,3 +108,9 @@ def test_python_and_its_libraries_are_named(monkeypatch: pytest.MonkeyPatch) -> 
     assert next(check for check in python_checks() if check.name == "numpy") == Check(
         "Python", "numpy", MISSING, "not installed", "pip install numpy"
     )
+    broken = Check("G", "g", BROKEN, "", "pip install g")
+    here = checks_here([broken])
+    assert here[0] == replace(broken, fix=in_environment(broken.fix))
+    agents = Check("Agents", "mcp", MISSING, "not installed", install_command("agents"))
+    assert agents in here
+    assert {"TERM", "size"} < {check.name for check in here}
