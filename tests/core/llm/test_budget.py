@@ -107,41 +107,6 @@ def test_windows_and_states_do_not_grow(tmp_path: Path) -> None:
     ]
 
 
-def test_what_an_encoder_made_is_part_of_the_cache(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]>
-        g (int64[b, s] input_ids, float[b, 4, past, 8] past_key_self_0, float[b, 4, past, 8]
-           past_value_self_0, float[b, 4, 50, 8] past_key_cross_0, float[b, 4, 50, 8]
-           past_value_cross_0) => (float[b, s, 9] logits, float[b, 4, total, 8] present_key_self_0,
-           float[b, 4, total, 8] present_value_self_0)
-        <float[9, 32] table, float[32, 9] head> {
-        x = Gather (table, input_ids)
-        y, present_key_self_0, present_value_self_0 = com.microsoft.MultiHeadAttention
-            <num_heads = 4> (x, x, x, , , , past_key_self_0, past_value_self_0)
-        z = com.microsoft.MultiHeadAttention <num_heads = 4>
-            (y, past_key_cross_0, past_value_cross_0)
-        logits = MatMul (z, head) }"""
-    found = budget(models.write_weighted(tmp_path, text), [3], [40])
-    assert found.kv_token_bytes == 2 * 32 * 4
-    assert found.kv_fixed_bytes == 2 * 32 * 50 * 4
-    assert found.fits[0].kv_bytes == 3 * 2 * 32 * (40 + 50) * 4
-
-
-def test_a_prompt_of_single_tokens_takes_as_many_runs(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 20]>
-        g (int64[b, 1] input_ids, float[b, 32] past_state) =>
-            (float[b, 1, 9] logits, float[b, 32] present_state)
-        <float[9, 32] table, float[32, 9] head, int64[1] rows = {1}> {
-        x = Gather (table, input_ids) y = Squeeze (x, rows)
-        mixed = Add (past_state, y) present_state = Tanh (mixed)
-        z = Unsqueeze (present_state, rows) logits = MatMul (z, head) }"""
-    prefill, decode = budget(models.write_weighted(tmp_path, text), [2], [16]).phases
-    assert decode.flops is not None
-    assert decode.flops >= 2 * 2 * 32 * 9
-    assert prefill.flops == 16 * decode.flops
-    assert prefill.weight_bytes == 16 * decode.weight_bytes
-    assert prefill.cache_bytes == 16 * decode.cache_bytes == 16 * 2 * 32 * 4
-
-
 @pytest.mark.parametrize(
     ("product", "integers"),
     [
@@ -164,19 +129,6 @@ def test_products_of_integers_are_known(product: str, integers: bool, tmp_path: 
         logits = {product} (y, head) }}"""
     found = budget(models.write_weighted(tmp_path, text), [1], [4])
     assert found.types == ("fp32", "int8")[: 1 + integers]
-
-
-def test_a_model_without_a_batch_is_not_one_of_several(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 20]>
-        g (int64[s] input_ids, float[past, 1, 32] past_key) => (float[s, 9] logits,
-            float[total, 1, 32] present_key)
-        <float[9, 32] table, float[32, 9] head, int64[1] rows = {1}> {
-        x = Gather (table, input_ids) y = Unsqueeze (x, rows)
-        present_key = Concat <axis = 0> (past_key, y) logits = MatMul (x, head) }"""
-    with closing(Document.open(models.write_weighted(tmp_path, text))) as document:
-        decoder = Decoder(document, input_specs(document))
-        with pytest.raises(UsageError, match="not 2x8"):
-            decoder.guess(2, 0, 8)
 
 
 @pytest.mark.parametrize("experts", [True, False])

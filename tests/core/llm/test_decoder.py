@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dld_tui.core.errors import DldError, InputError
@@ -27,18 +26,6 @@ def test_special_tokens_are_not_in_a_prompt(tmp_path: Path) -> None:
     assert ids.min() == 3
     assert ids.max() == decoders.VOCABULARY - 1
     assert feeds.step(7)["attention_mask"].shape == (4, 208)
-
-
-def test_inputs_grow_with_the_past(tmp_path: Path) -> None:
-    path = decoders.grouped(tmp_path / "m.onnx")
-    with closing(Document.open(path)) as document:
-        feeds = StepFeeds(Decoder(document, input_specs(document)), 2, 5)
-    assert set(feeds.prompt()) == {"input_ids", "attention_mask"}
-    for number in range(4):
-        values = feeds.step(number)
-        feeds.put_tokens(values, np.array([7, 8]))
-        assert values["attention_mask"].shape == (2, 5 + number + 1)
-        assert values["input_ids"].tolist() == [[7], [8]]
 
 
 def test_positions_go_on_after_the_prompt(tmp_path: Path) -> None:
