@@ -5,13 +5,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+_FIGURE = re.compile(r"-?\d+\.\d{6,}(?:e[+-]\d+)?")
+_CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 Recorded = Callable[[str, Mapping[str, str]], None]
 """Takes the name of the file and the texts by their titles."""
+
+
+def settled(text: str, folder: Path | None = None) -> str:
+    """Return a text without a folder and the clock, with seven digits of each figure.
+
+    All machines and versions of Python agree on so many.
+    """
+    if folder is not None:
+        text = text.replace(str(folder), "FOLDER")
+    text = _CLOCK.sub("TIME", text)
+    return _FIGURE.sub(lambda match: f"{float(match[0]):.7g}", text)
 
 
 @pytest.fixture

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from typing import Any
 
 from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.export import comparison_csv, comparison_json, described, row_note
+from dld_tui.core.compare.export import comparison_csv, described, row_note
 from dld_tui.core.compare.matching import METHOD
 from dld_tui.core.compare.records import Cell, ComparisonRow, Interval
 from dld_tui.core.compare.rows import margin, ratio_text, signed, verdict
@@ -29,40 +27,6 @@ def compared(reports: int = 2) -> Comparison:
         for n in range(reports)
     ]
     return Comparison(subjects)
-
-
-def test_the_document() -> None:
-    document: Any = comparison_json(compared())
-    assert json.loads(json.dumps(document, allow_nan=False)) == document
-    reports, rows = document["reports"], document["rows"]
-    assert [(one["label"], one["path"], one["backend"]) for one in reports] == [
-        ("A", "/reports/0.dldprof", "b"),
-        ("B", "/reports/1.dldprof", "b"),
-    ]
-    conv, gone = rows
-    assert conv["key"] == "=conv"
-    assert conv["delta_ms"] == conv["deltas_ms"][1]
-    assert conv["delta_ms"] == conv["time_ms"][1] - conv["time_ms"][0]
-    assert conv["ratio"] == conv["time_ms"][1] / conv["time_ms"][0]
-    assert conv["noise"]["within"] is False
-    assert conv["noise"]["low_ms"] < conv["delta_ms"] < conv["noise"]["high_ms"]
-    assert conv["layers"] == [["=conv"], ["=conv"]]
-    assert (gone["time_ms"][1], gone["ratio"], gone["noise"]) == (None, None, None)
-    assert document["differences"] == [
-        {"section": "settings", "name": "threads", "values": ["0", "1"]}
-    ]
-    assert "Efron" in str(document["noise_method"])
-    assert document["end_to_end"]["key"] == "end to end"
-    assert document["by"] == "layer"
-
-
-def test_of_some_rows_and_of_three_reports() -> None:
-    comparison = compared(3)
-    document: Any = comparison_json(comparison, "layer", comparison.rows()[:1])
-    assert (len(document["rows"]), document["rows_total"]) == (1, 2)
-    (row,) = document["rows"]
-    assert row["delta_ms"] == row["deltas_ms"][2]
-    assert row["deltas_ms"][0] is None
 
 
 def test_csv() -> None:

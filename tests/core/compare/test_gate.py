@@ -35,7 +35,6 @@ from dld_tui.core.compare.gate import (
     judge,
     junit,
     markdown,
-    more_nodes,
     pair_of_turns,
     per_item,
     time_command,
@@ -429,27 +428,3 @@ def test_a_command_is_timed_and_one_that_fails_says_why() -> None:
             time_command(line)
     with pytest.raises(ActivityError, match="a command line is empty"):
         time_command("  ")
-
-
-def test_a_wide_interval_that_holds_no_difference_says_so() -> None:
-    pairs = [pair_of(ratio) for ratio in (0.96, 1.5, 1.9, 2.0, 1.8, 1.9)]
-    found = gate_result("a", "b", pairs, 0.5)
-    assert found.verdict == "no difference"
-    assert found.line.endswith("; up to 100 % slower is possible: more runs tell")
-    narrow = gate_result("a", "b", [pair_of(ratio) for ratio in (0.99, 1.01) * 3], 0.5)
-    assert "possible" not in narrow.line
-
-
-def test_of_many_nodes_that_changed_those_that_changed_most_are_listed() -> None:
-    rows = tuple(
-        GateRow(f"n{at}", 1.0, 2.0, 100.0, 90.0, 110.0, Verdict.SLOWER) for at in range(23)
-    )
-    found = replace(result(), nodes=rows)
-    assert gate_table(found).rows == rows[:20]
-    assert more_nodes(found) == "and 3 more nodes that changed"
-    text = markdown(found)
-    assert "| `n19` |" in text
-    assert "n20" not in text
-    assert text.endswith("and 3 more nodes that changed\n")
-    assert junit(found).count("dld.gate.node") == 23
-    assert more_nodes(replace(found, nodes=rows[:20])) == ""

@@ -25,7 +25,7 @@ from dld_tui.core.tables.html_page import SCRIPT, STYLE, digest
 from dld_tui.core.tables.rendering import fitted_lines
 from dld_tui.core.types import JSON
 from tests.support.compared import noisy, subject, timed
-from tests.support.recorded import Recorded
+from tests.support.recorded import Recorded, settled
 from tests.support.report_files import HOSTILE, make_report
 from tests.support.transcript_files import FILES
 
@@ -109,16 +109,6 @@ def comparisons(folder: Path) -> dict[str, Comparison]:
         "engines": Comparison(opened("slow.graph.json", "fast.graph.json")),
         "real engines": Comparison(opened("resnet.graph.json", "qat.graph.json")),
     }  # fmt: skip
-
-
-FIGURE = re.compile(r"-?\d+\.\d{6,}(?:e[+-]\d+)?")
-CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
-
-
-def settled(text: str, folder: Path) -> str:
-    """Return a text without the folder and the clock, with seven digits of each figure."""
-    text = CLOCK.sub("TIME", text.replace(str(folder), "FOLDER"))
-    return FIGURE.sub(lambda match: f"{float(match[0]):.7g}", text)
 
 
 def document(data: JSON) -> list[str]:

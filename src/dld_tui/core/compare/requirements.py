@@ -43,7 +43,7 @@ _BYTES = {
 }  # fmt: skip
 _WRITTEN = {
     "b": "B", "kb": "kB", "mb": "MB", "gb": "GB", "kib": "KiB", "mib": "MiB", "gib": "GiB",
-    "db": "dB",
+    "db": "dB", "m": "M",
 }  # fmt: skip
 """Units as people write them, by their lower case."""
 _RATES = {"": 1.0, "/s": 1.0, "fps": 1.0, "items/s": 1.0}
@@ -148,7 +148,8 @@ def parse_requirement(text: str) -> Requirement:
     factor = quantity.units.get(unit.lower())
     if factor is None:
         units = ", ".join(_WRITTEN.get(one, one) for one in filter(None, quantity.units))
-        raise UsageError(f"{visible(text)!r}: the unit of {name} is {units or 'left out'}")
+        figure = name if percent is None else f"p{percent:g}"
+        raise UsageError(f"{visible(text)!r}: the unit of {figure} is {units or 'left out'}")
     try:
         limit = float(number) * factor
     except ValueError:
