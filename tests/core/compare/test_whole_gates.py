@@ -44,17 +44,17 @@ def runs(
     spread: float = 0.002,
     base: Mapping[str, float] | None = None,
     new: Mapping[str, float] | None = None,
-    **waited: float,
+    waited: float | None = None,
 ) -> list[Pair]:
     """Return pairs whose ratios lie about a factor, and whose nodes take so long."""
     pairs = []
     for at in range(count):
         off = 1 + spread * (at % 5 - 2)
-        sides = [
-            RunFigures(ms, {name: time * off for name, time in (nodes or {}).items()}, **waited)
+        before, after = (
+            RunFigures(ms, {name: time * off for name, time in (nodes or {}).items()}, waited)
             for ms, nodes in ((10.0 + at / 10, base), ((10.0 + at / 10) * factor * off, new))
-        ]
-        pairs.append(Pair(*sides, sides[1].ms / sides[0].ms))
+        )
+        pairs.append(Pair(before, after, after.ms / before.ms))
     return pairs
 
 
