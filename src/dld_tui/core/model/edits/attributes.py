@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from dld_tui.core.model.document.node import Node
 from dld_tui.core.model.document.operator_matching import schema_of
 from dld_tui.core.model.document.transactions import SetAttribute, Transaction
 from dld_tui.core.model.operators.attribute_words import integer_text
+from dld_tui.core.model.tensors.elements import payload_bytes
 from dld_tui.core.model.tensors.sparse import sparse_value
 from dld_tui.core.model.tensors.value_types import dtype_number, parse_type, type_proto_of
 from dld_tui.core.text import quoted
@@ -58,6 +60,8 @@ def set_attribute(
             "dims", "indices", "values"}`` as ``set_sparse`` takes them, for a type a text such as
             ``float32[N, 3]``.
     """
+    if not attribute:
+        raise EditError("an attribute needs a name")
     target = node_at(document, scope, node)
     position, old = find_attribute(target, attribute)
     new = onnx.AttributeProto()
@@ -174,6 +178,8 @@ def _tensor(value: JSON) -> onnx.TensorProto:
         raise TypeError
     proto = onnx.TensorProto(data_type=number, raw_data=base64.b64decode(raw, validate=True))
     proto.dims.extend(dims)  # type: ignore[arg-type]
+    if payload_bytes(str(dtype), math.prod(proto.dims)) != len(proto.raw_data):
+        raise TypeError
     return proto
 
 
@@ -211,6 +217,8 @@ def set_attributes(
         names.update(dict.fromkeys(attributes))
     if not names:
         raise EditError("there are no attributes to set")
+    if not transaction.primitives:
+        return "set nothing"
     subject_text = subject([*names], "attribute")
     return f"set {subject_text} of {fmt.plural(len(touched), 'node')}"
 

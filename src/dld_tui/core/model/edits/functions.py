@@ -179,7 +179,8 @@ def rename_function(
         ensure_ir(transaction, document, OVERLOADS_IR)
     if key[0] != old[0]:
         _move_imports(transaction, document, calls, old[0], key[0])
-    count = f"; {fmt.plural(len(calls), 'instance')} follow" if calls else ""
+    verb = "follows" if len(calls) == 1 else "follow"
+    count = f"; {fmt.plural(len(calls), 'instance')} {verb}" if calls else ""
     return f"rename function {quoted(shown_key(old))} to {quoted(shown_key(key))}{count}"
 
 
