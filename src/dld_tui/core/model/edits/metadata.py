@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from dld_tui.core import fmt
 from dld_tui.core.errors import EditError, InputError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
@@ -196,7 +197,7 @@ def set_positions(
         moved = [node for node in document.scope_at(scope).nodes if _entries(node)]
         for node in moved:
             _set(transaction, node, None)
-        return f"arrange {len(moved)} nodes again"
+        return f"arrange {fmt.plural(len(moved), 'node')} again"
     if not isinstance(positions, Mapping):
         raise EditError("positions must be places by node")
     targets = [(node_at(document, scope, ref), _text(place)) for ref, place in positions.items()]

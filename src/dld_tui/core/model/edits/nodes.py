@@ -559,7 +559,8 @@ def delete_nodes(
         return "delete nothing"
     home = targets[0].scope
     delete_from(transaction, home, targets, reconnect=reconnect)
-    return f"delete {subject(nodes, 'node')}" + (" and reconnect" if reconnect else "")
+    refs = list(dict.fromkeys(nodes))
+    return f"delete {subject(refs, 'node')}" + (" and reconnect" if reconnect else "")
 
 
 def delete_from(

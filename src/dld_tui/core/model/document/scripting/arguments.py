@@ -154,7 +154,7 @@ def _described(wanted: Any) -> str:
     """Return a type in words, e.g. ``a list of text``."""
     origin, inner = get_origin(wanted), get_args(wanted)
     if origin in (Union, types.UnionType):
-        return " or ".join(_described(option) for option in inner)
+        return " or ".join(dict.fromkeys(" or ".join(map(_described, inner)).split(" or ")))
     if origin in (list, Sequence):
         return "a list" + ("" if inner[0] is Any else f" of {_described(inner[0])}")
     if origin in (dict, Mapping):
