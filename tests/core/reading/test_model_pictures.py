@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.graph.pictures.drawing import Picture
 from dld_tui.core.reading import model_pictures
@@ -18,14 +17,6 @@ def drawn(drawing: Drawing, told: list[str] | None = None) -> Picture:
     return picture_of_scope(document, document.main, "m", drawing, told.append)
 
 
-def test_a_neighbourhood_has_fewer_boxes_than_the_whole() -> None:
-    whole, part = drawn(Drawing()), drawn(Drawing(node="first", hops=1))
-    assert whole.boxes > part.boxes > 0
-    assert whole.data.startswith(b"<svg")
-    with pytest.raises(UsageError, match="no node 'nothing'"):
-        drawn(Drawing(node="nothing"))
-
-
 def test_what_is_too_large_is_folded_and_that_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_pictures, "_TOO_MANY", 1)
     told: list[str] = []
@@ -35,9 +26,3 @@ def test_what_is_too_large_is_folded_and_that_is_told(monkeypatch: pytest.Monkey
     assert line.endswith("repeated blocks are folded (folded=False draws everything)")
     assert drawn(Drawing(folded=False), told).boxes >= picture.boxes
     assert told == [line]
-
-
-def test_rails_and_the_overview_are_rows_of_text() -> None:
-    rails = drawn(Drawing("text", "rail")).data.decode()
-    assert all(name in rails for name in ("Sigmoid", "Relu"))
-    assert drawn(Drawing("text", "overview", ascii=True)).data.isascii()
