@@ -6,8 +6,9 @@ edit of that model, ``>> …`` one of the model as the line before left it. Belo
 then the lines of the model that it took away and added (:mod:`tests.support.model_lines`), or
 behind ``! `` why it is refused. ``> library`` rewrites by rules of the library; ``> check`` lists
 findings and what their fixes do, ``> types`` what inference tells, ``> sizes`` what follows from
-sizes of the inputs. ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what
-is done now, to be read as a diff.
+sizes of the inputs, ``> fitting`` where they do not fit, and ``> weights`` weights in few bits.
+``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
+read as a diff.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
+from dld_tui.core import fmt
 from dld_tui.core.checks import check
+from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.errors import DldError
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.packed_weights import misfits, weights_of, why_unread
 from dld_tui.core.model.document.transactions import Edit
 from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
 from dld_tui.core.model.shapes.evaluation import Evaluation
@@ -123,7 +128,7 @@ def _typed(document: Document) -> Iterator[str]:
     """Yield what inference says, and each type that it finds."""
     inference = infer(onnx.ModelProto.FromString(bytes_of(document)))
     for said in inference.messages:
-        yield f"! {said}"
+        yield f"! {[*(said.place or ())]} {said.index}: {said.message}"
     store_types(document, inference.model)
     for scope in document.scopes():
         named = dict.fromkeys(
@@ -181,6 +186,28 @@ def _value_text(value: Value) -> str:
     return f"{said} from {value.source[0]} + {value.source[1]}" if value.source else said
 
 
+def _fitting(document: Document) -> Iterator[str]:
+    """Yield which inputs do not fit each other, and what the types of the model say of that."""
+    for finding in broken_demands(document):
+        place = [*(finding.remark.place or ()), finding.remark.index]
+        yield f"{finding.level} {finding.rule} at {place}: {finding.remark.message}"
+
+
+def _weighed(document: Document) -> Iterator[str]:
+    """Yield the weights in few bits of each node, and what of them does not fit."""
+    for node in document.main.nodes:
+        yield node.ref
+        for weight in weights_of(node):
+            sizes = f"{fmt.shape(weight.shape)} along {weight.axis}, {weight.dtype}"
+            turned = ", transposed" if weight.is_transposed else ""
+            matrix = np.round(weight.matrix().reshape(-1)[:8], 4).tolist()
+            yield f"  {weight.name} for input {weight.position}: {weight.format}, {sizes}{turned}"
+            yield f"  {matrix}"
+        yield from (f"  ! {text}" for text in misfits(node))
+        if why := why_unread(node):
+            yield f"  not read: {why}"
+
+
 def _by_library(document: Document, rules: list[str]) -> list[str]:
     """Rewrite by rules of the library, which are named."""
     return _edited(document, "rewrite", {"rules": text_of_rules(rules_of(rules))})
@@ -188,5 +215,6 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "check": _checked, "types": _typed, "sizes": _sized, "library": _by_library,
+    "fitting": _fitting, "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""

@@ -660,7 +660,9 @@ _EXPERTS = ((2, 3, 11, 2), (5, 6, 12, 4), (8, 9, 13, 6))
 def _of_experts(node: Node) -> list[BlockedWeight] | str:
     given = node.attribute("quant_type")
     if given is not None and given.value not in ("int", b"int"):
-        return f"its weights are {visible(str(given.value))}, not integers"
+        kind = given.value
+        words = kind.decode("utf-8", "replace") if isinstance(kind, bytes) else str(kind)
+        return f"its weights are {visible(words)}, not integers"
     if node.integer("weights_prepacked", -1) > 0:
         return "its weights are arranged for one kind of device"
     if _given(node, 14):
