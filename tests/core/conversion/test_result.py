@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,13 +38,19 @@ from dld_tui.core.conversion.result import (
     StrippedModel,
     TensorLosses,
     VerifiedResult,
+    count_lines,
     loss_lines,
     made_notes,
     noted_lines,
+    outside_text,
     report_notes,
+    summary_lines,
+    value_problem,
+    values_lines,
 )
 from dld_tui.core.conversion.tensor_casting import TensorLoss
-from dld_tui.core.notes import Claim, NoteKind
+from dld_tui.core.notes import Claim, Note
+from tests.support.recorded import Recorded
 
 FIGURES = ModelFigures(3, {"Add": 3}, 1, 16, 0, {"float32": 16}, 0, {"": 18})
 WRITTEN: dict[str, Any] = {
@@ -230,64 +237,88 @@ def test_what_is_said_of_two_latencies(latency: Latencies, told: str) -> None:
     assert line.endswith(f"({told})")
 
 
-def claims_of(**given: Any) -> dict[str, tuple[NoteKind, str]]:
-    """Return the claims of a result, whose weights were 1,000 bytes."""
-    before, after = (
-        replace(FIGURES, weight_bytes=size) for size in (1000, given.pop("after", 1000))
-    )
-    result = VerifiedResult(
-        path=Path("m.onnx"), before=before, after=after, notes=["a note"],
-        remarks=[], **{"values": NotCompared("no runtime"), "latency_ms": None, **given},
-    )  # fmt: skip
-    notes = certificate(result)
-    assert {note.text for note in report_notes(result) if "a note" in note.text} <= {
-        note.text for note in notes
+def compared() -> dict[str, ComparedValues | NotCompared]:
+    """Return what may have come of a comparison."""
+
+    def values(is_good: bool = True, **error: Any) -> ComparedValues:
+        given = {"max_abs": 0.5, "outside": 0, "snr_db": 38.8, **error}
+        few = OutputError((2,), 2, max_abs=0.0, snr_db=None, outside=0)
+        return ComparedValues(
+            {"few": few, "y": OutputError((2,), 2, **given)}, is_good, tolerance="atol 1"
+        )
+
+    good = values()
+    failing = [FailingNode((), f"n{at}", "Add\x1b", "why" * 45) for at in range(14)]
+    return {
+        "not compared": NotCompared("no runtime\x1b"),
+        "near": good,
+        "near, of files": replace(good, inputs="files", tolerance="", guess=["x → 1x4\x1b", "c"]),
+        "no outputs": replace(good, outputs={}),
+        "exact": ComparedValues({"y": OutputError((2,), 2, max_abs=0.0)}, True),
+        "one outside": values(outside=1),
+        "many outside": replace(values(outside=2000), tolerance=""),
+        "noise": values(snr_db=3.0),
+        "at the limit of noise": values(snr_db=10.0),
+        "noise, some outside": values(snr_db=3.0, outside=5),
+        "unknown noise": values(snr_db=None),
+        "wrong": values(False, problem="too far\x1b"),
+        "wrong, with its first node": replace(
+            values(False, problem="too far"), first=failing[0], advice="take bf16"
+        ),
+        "repaired": replace(good, repaired=failing[:2]),
+        "many repaired": replace(good, repaired=failing),
     }
-    return {note.claim: (note.kind, note.text) for note in notes if isinstance(note, Claim)}
 
 
-@pytest.mark.parametrize(
-    ("after", "claim", "kind"),
-    [
-        (1000, "same size", NoteKind.INFO), (995, "same size", NoteKind.INFO),
-        (500, "half the size", NoteKind.GOOD), (250, "a quarter of the size", NoteKind.GOOD),
-        (700, "30 % smaller", NoteKind.GOOD), (0, "100 % smaller", NoteKind.GOOD),
-        (1300, "30 % larger", NoteKind.INFO), (4000, "300 % larger", NoteKind.INFO),
-    ],
-)  # fmt: skip
-def test_a_certificate_says_how_the_size_changed(after: int, claim: str, kind: NoteKind) -> None:
-    assert claims_of(after=after)[claim][0] is kind
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "is_clear", "claim", "kind"),
-    [
-        (3.0, 2.0, True, "speedup 1.50×", NoteKind.GOOD),
-        (3.0, 2.0, False, "no faster here", NoteKind.INFO),
-        (2.0, 3.0, True, "slower here", NoteKind.WARNING),
-    ],
-)
-def test_a_certificate_says_whether_it_is_faster_here(
-    before: float, after: float, is_clear: bool, claim: str, kind: NoteKind
-) -> None:
-    found, text = claims_of(latency_ms=Latencies(before, after, is_clear))[claim]
-    assert found is kind
-    assert text.startswith(f"{before:.3g} → {after:.3g} ms")
-
-
-def test_a_certificate_says_how_near_the_results_are() -> None:
-    def compared(**error: Any) -> ComparedValues:
-        given = {"max_abs": 0.5, "outside": 0, **error}
-        return ComparedValues({"y": OutputError((2,), 2, **given)}, not given.get("problem"))
-
-    kind, text = claims_of(values=compared(snr_db=38.8))["same results"]
-    assert (kind, text) == (NoteKind.GOOD, "signal to noise 38.8 dB, largest error 5.00e-01 (y)")
-    kind, text = claims_of(values=compared(snr_db=38.8, outside=2))["close results"]
-    assert kind is NoteKind.INFO
-    assert text.startswith("2 elements of outputs are outside of the tolerance")
-    assert "close results" in claims_of(values=compared(snr_db=3.0))
-    assert claims_of(values=compared(snr_db=3.0, problem="noise"))["wrong results"][0] is (
-        NoteKind.WARNING
+def verified(**given: Any) -> VerifiedResult:
+    sizes = (given.pop("before", 1000), given.pop("after", 1000))
+    before, after = (replace(FIGURES, weight_bytes=size) for size in sizes)
+    fields = {"values": NotCompared("no runtime"), "latency_ms": None, **given}
+    return VerifiedResult(
+        path=Path("m.onnx"), before=before, after=after, notes=["a note"], remarks=[], **fields
     )
-    assert claims_of()["not compared"] == (NoteKind.INFO, "no runtime")
-    assert claims_of(unsound="no type")["not valid"] == (NoteKind.WARNING, "no type")
+
+
+OTHERS = ModelFigures(
+    12, {f"Op{at}": at + 1 for at in range(14)} | {"Add": 1, "x\x1b": 3}, 2, 24, 8,
+    {"int8": 4, "float32": 16, "float16": 4}, 2, {"": 18},
+)  # fmt: skip
+LATENCIES = ((3.0, 2.0, True), (3.0, 2.0, False), (2.0, 3.0, True), (0.0, 1.0, True))
+
+
+def test_all_that_is_said(recorded: Recorded) -> None:
+    said = {}
+    for name, values in compared().items():
+        notes = certificate(verified(values=values))
+        outside = outside_text(values) if isinstance(values, ComparedValues) else ""
+        problem = value_problem(verified(values=values))
+        said[f"values: {name}"] = "\n".join(
+            [*values_lines(values), f"outside: {outside}", f"problem: {problem}", *shown(notes)]
+        )
+    for sizes in ((1000, after) for after in (1000, 995, 990, 500, 250, 700, 0, 1300, 4000)):
+        said[f"sizes: {sizes}"] = "\n".join(
+            shown(certificate(verified(before=sizes[0], after=sizes[1])))
+        )
+    said["no weights before"] = "\n".join(shown(certificate(verified(before=0, after=4))))
+    for before, after, is_clear in LATENCIES:
+        latency = Latencies(before, after, is_clear)
+        said[f"latency: {latency}"] = "\n".join(shown(certificate(verified(latency_ms=latency))))
+    unsound = verified(unsound="no type\x1b")
+    said["unsound"] = "\n".join(shown(certificate(unsound)) + shown(report_notes(unsound)))
+    said["not written"] = "\n".join([
+        unsound.end_text, replace(unsound, is_written=False).end_text,
+        value_problem(StrippedModel(**WRITTEN, moved=2, moved_bytes=2048)),
+    ])  # fmt: skip
+    for name, sides in {"more": (FIGURES, OTHERS), "fewer": (OTHERS, FIGURES)}.items():
+        said[f"figures: {name}"] = "\n".join(
+            [*summary_lines(*sides), *count_lines(*sides, all_types=False)]
+        )
+    recorded("result", {name: text.replace("\x1b", "ESC") for name, text in said.items()})
+
+
+def shown(notes: Sequence[Note]) -> list[str]:
+    return [
+        f"{note.kind} [{note.claim}] {note.text}" if isinstance(note, Claim)
+        else f"{note.kind} {note.text}"
+        for note in notes
+    ]  # fmt: skip

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.tensorrt.capabilities import RTX_VERSION, trtexec_version
 from dld_tui.core.tensorrt.run_settings import RunSettings
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import (
@@ -102,8 +101,3 @@ def test_an_engine_may_stand_in_place_of_the_model() -> None:
     both = RunSettings(Path("m.onnx"), engine=Path("e"))
     assert (both.prebuilt, both.onnx) == (Path("e"), Path("m.onnx"))
     assert RunSettings(Path("m.onnx")).prebuilt is None
-
-
-def test_the_version_of_trtexec_goes_with_the_library() -> None:
-    assert trtexec_version("tensorrt_rtx") == RTX_VERSION
-    assert trtexec_version("auto").split(".")[0].isdigit()
