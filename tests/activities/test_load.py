@@ -20,6 +20,7 @@ from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.tensorrt.execution import Execution
 from dld_tui.core.errors import UsageError
+from dld_tui.core.llm import feeds as llm_feeds
 from dld_tui.core.llm.feeds import Decoder, KeptFeeds, StepFeeds
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.inputs.guess import specs_for
@@ -230,11 +231,20 @@ def test_a_decoder_makes_sequences_for_each_client(
             made.append(prompt)
             yield timed
 
+    fed: list[tuple[Any, ...]] = []
+
+    class Noted(llm_feeds.KeptFeeds):
+        def __init__(self, decoder: Any, *given: Any) -> None:
+            fed.append(given)
+            super().__init__(decoder, *given)
+
+    monkeypatch.setattr(llm_feeds, "KeptFeeds", Noted)
     monkeypatch.setattr(Generator, "run", counted)
     path = decoders.grouped(tmp_path / "m.onnx")
     found = loaded(path, clients="1,2", tokens=4, prompt=6, duration=0.05)
     assert found.tokens == 4
     assert set(made) == {6}
+    assert fed == [(1, 6, seed, 6 + 4) for seed in (0, 1)], "room for the prompt and the tokens"
     requests = sum(point.requests for point in found.points)
     assert len(made) == 4 * (2 + requests)  # the first sequence of each client is warm-up
     for point in found.points:

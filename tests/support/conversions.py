@@ -130,6 +130,24 @@ convs (float[N, 4, 8, 8] x) => (float[N, 6] y, float[N, 4, 4, 4] m)
     [head] y = Gemm <transB = 1, beta = 1.0> (j, h, bias)
 }
 """
+LANGUAGE = """
+<ir_version: 10, opset_import: ["" : 21]>
+language (float[2] given, float[N, 32] x) => (float[N, 16] logits, float[N, 32] other)
+<float[2] given = {1, 2}, float[1] scale = {0.5}, int64 one = {1}, int64[2] size = {-1, 16}>
+{
+    [first] g = Gather (given, one)
+    [cast] f = Cast <to = 1> (w8)
+    [scaled] m = Mul (f, scale)
+    [inner] a = MatMul (x, m)
+    [kept] other = MatMul (a, u)
+    [grown] b = Mul (a, g)
+    [head] c = MatMul (b, v)
+    [cap] logits = Reshape (c, size)
+    [lm_head] unused = MatMul (b, v)
+}
+"""
+"""Weights that nodes compute, an input with a default in front, and the product of the logits."""
+
 FIXED = """
 <ir_version: 10, opset_import: ["" : 18]>
 fixed (float[2, 3, 8] x, bool c) => (float[2, 3, 8] y, float[6, 8] rows, float[2, 24] flat)
@@ -180,7 +198,8 @@ def with_weights(path: Path, text: str, **sizes: tuple[int, ...]) -> None:
     """Write a model with random weights."""
     model, dice = models.parse(text), np.random.default_rng(7)
     for name, dims in sizes.items():
-        values = (dice.integers(-64, 65, dims) / 64).astype(np.float32)
+        whole = dice.integers(-64, 65, dims)
+        values = whole.astype(np.int8) if name == "w8" else (whole / 64).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(values, name))
     path.write_bytes(model.SerializeToString())
 
