@@ -25,7 +25,6 @@ from dld_tui.core.report.groups import (
 from dld_tui.core.report.layer_table import groups_of
 from dld_tui.core.report.node_times import function_callers, node_times
 from dld_tui.core.report.records import Cost, Layer, NodeLink
-from dld_tui.core.report.sharing import cost_shares, sharing_note
 from dld_tui.widgets.charts.report_charts import precision_rows
 from tests.support.models import parse
 
@@ -168,29 +167,6 @@ def test_the_energy_of_nodes_is_an_estimate_by_their_time() -> None:
     assert above["above_roof_layers"] == 1
     unknown: Any = cost_json(layers)
     assert {node["energy_j_estimate"] for node in unknown["nodes"]} == {None}
-
-
-TWO = (NodeLink((), "a", "a", "Conv", share=0.9), NodeLink((), "b", "b", "Relu", share=0.1))
-
-
-def test_the_note_names_what_was_shared_by() -> None:
-    layers = [
-        Layer("x", "FusedConv", nodes=TWO, shared_by="macs"),
-        Layer("y", "FusedConv", nodes=TWO, shared_by="macs"),
-        Layer("z", "Gelu", nodes=TWO, shared_by="bytes"),
-        Layer("old", "FusedConv", nodes=TWO),
-        Layer("alone", "Conv", nodes=TWO[:1]),
-    ]
-    assert sharing_note(layers) == (
-        "the time of a layer made of several nodes is an estimate, shared by their"
-        " multiply-accumulates (2), by the bytes they move (1), equally, as nothing is known of"
-        " their cost (1)"
-    )
-    assert sharing_note(layers[-1:]) == ""
-
-
-def test_one_node_has_all() -> None:
-    assert cost_shares([(None, "Conv")]) == ([1.0], "equal")
 
 
 def test_times_of_bodies_count_for_the_node_that_has_them() -> None:

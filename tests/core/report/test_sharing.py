@@ -1,0 +1,111 @@
+"""How the time of a layer is shared by the nodes in it: exact shares, and the rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.node import Node
+from dld_tui.core.report.records import Layer, NodeLink, SharedBy
+from dld_tui.core.report.sharing import (
+    cost_shares,
+    dims_of,
+    macs_per_element,
+    node_macs,
+    sharing_note,
+)
+from tests.support import models
+
+TEXT = """<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>
+g (float[2, 4] x, float[N, 4] n, float16[2, 4] h, float[1, 3, 8, 8] i) =>
+  (float[2, 6] m, float[2, 4] r, float16[2, 4] s, float[N, 6] d, float[N, 6] g, float[N, 6] t,
+   float[1, 2, 6, 6] c, float[1, 5, 10, 10] e, float[N, 4] a, float[Q] z, float[Q] q, float[N] v)
+<float[4, 6] w = {0}, float[6, 4] u = {0}, float[2, 3, 3, 3] k = {0}, float[3, 5, 3, 3] f = {0},
+ float[4] b = {0}>
+{
+    m = MatMul (x, w)
+    r = Relu (x)
+    s = Neg (h)
+    d = MatMul (n, w)
+    g = Gemm (n, w)
+    t = Gemm <transB = 1> (n, u)
+    c = Conv (i, k)
+    e = ConvTranspose (i, f)
+    a = Relu (n)
+    z = custom.Thing (n)
+    q = MatMul (z, z)
+    v = MatMul (n, b)
+}"""
+DOCUMENT = Document(models.parse(TEXT))
+NODES: dict[str, Node] = {node.outputs[0]: node for node in DOCUMENT.main.nodes}
+
+
+def test_multiply_accumulates_of_nodes() -> None:
+    assert {name: node_macs(node) for name, node in NODES.items()} == {
+        "m": 2 * 6 * 4, "r": 0, "s": 0, "d": None, "g": None, "t": None, "c": 2 * 36 * 27,
+        "e": 3 * 64 * 45, "a": 0, "z": 0, "q": None, "v": None,
+    }  # fmt: skip
+    assert {name: macs_per_element(node) for name, node in NODES.items()} == {
+        "m": 4, "r": None, "s": None, "d": 4, "g": 4, "t": 4, "c": 27, "e": 45, "a": None,
+        "z": None, "q": None, "v": 4,
+    }  # fmt: skip
+    assert [dims_of(DOCUMENT.main, name) for name in ("x", "n", "", "z")] == [
+        (2, 4), None, None, None,
+    ]  # fmt: skip
+
+
+def shared(names: str, elements: int | None = None) -> tuple[list[float], SharedBy]:
+    """Return the shares of nodes by their outputs; ``?Op`` is an operator of an unknown node."""
+    return cost_shares(
+        [
+            (None, name[1:]) if name.startswith("?") else (NODES[name], NODES[name].op_type)
+            for name in names.split()
+        ],
+        elements,
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "elements", "weights", "rule"),
+    [
+        ("", None, [], "equal"),
+        ("m", None, [1], "equal"),
+        ("m r", None, [48, 8], "macs"),
+        ("r m c", 100, [8, 48, 1944], "macs"),
+        ("d r", 60, [240, 8], "macs"),  # of a dynamic batch, by what the layer makes
+        ("d r", None, [32, 8], "macs"),  # as much as the largest of the others
+        ("d a", None, [4, 1], "macs"),  # the same for all
+        ("d t a", 12, [48, 48, 12], "macs"),
+        ("q r", None, [1, 0], "macs"),  # the product is unknown: it has all
+        ("q m r", 7, [1, 1, 0], "macs"),
+        ("?MatMul ?Relu", None, [1, 0], "macs"),
+        ("?Conv r ?Gemm", 9, [1, 0, 1], "macs"),
+        ("r s", None, [64, 32], "bytes"),
+        ("r a", None, [64, 64], "bytes"),
+        ("a r", 16, [128, 64], "bytes"),
+        ("a z", None, [1, 1], "equal"),
+        ("a z", 5, [1, 1], "bytes"),
+        ("r ?Neg", None, [1, 1], "equal"),
+        ("?Abs ?Neg ?", 5, [1, 1, 1], "equal"),
+    ],
+)
+def test_shares(names: str, elements: int | None, weights: list[int], rule: SharedBy) -> None:
+    shares, by = shared(names, elements)
+    assert shares == pytest.approx([weight / sum(weights) for weight in weights])
+    assert by == rule
+
+
+def test_rules_are_counted_in_a_sentence() -> None:
+    link = NodeLink((), "a", "a", "X")
+    two, one = (link, link), (link,)
+    layers = [
+        Layer("a", "X", nodes=two, shared_by="macs"), Layer("b", "X", nodes=two),
+        Layer("c", "X", nodes=two, shared_by="bytes"), Layer("d", "X", nodes=one, shared_by="macs"),
+        Layer("e", "X", nodes=two, shared_by="macs"),
+    ]  # fmt: skip
+    assert sharing_note(layers) == (
+        "the time of a layer made of several nodes is an estimate, shared by their"
+        " multiply-accumulates (2), by the bytes they move (1), equally, as nothing is known of"
+        " their cost (1)"
+    )
+    assert sharing_note(layers[3:4]) == ""
