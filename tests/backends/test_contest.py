@@ -36,6 +36,7 @@ def test_bound_outputs_are_those_of_each_set(
     assert [
         {name: value.tolist() for name, value in found.items()} for found in contestant.outputs()
     ] == [{"sum": [k + 2, k + 1], "difference": [k - 2, 1 - k]} for k in range(3)]
+    assert 0 < contestant.opening_s < 60
 
 
 def test_the_first_of_several_items_is_the_item() -> None:
