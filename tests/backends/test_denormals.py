@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import platform
 import sys
@@ -9,12 +10,14 @@ import threading
 from array import array
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from dld_tui.backends.onnxruntime import session
 from dld_tui.backends.onnxruntime.session import DENORMALS_ENTRY, Session, denormals_of
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
@@ -110,3 +113,30 @@ def test_the_mode_ends_with_an_error() -> None:
 
     assert seen == [0.0]
     assert float((_SMALL * _SMALL)[0]) > 0
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "libc", "loaded"),
+    [
+        ("linux", "x86_64", "glibc", ["libm.so.6"]), ("linux", "x86_64", "musl", [None]),
+        ("linux", "aarch64", "glibc", []), ("darwin", "x86_64", "", []),
+    ],
+)  # fmt: skip
+def test_the_library_of_the_floating_point_environment(
+    system: str, machine: str, libc: str, loaded: list[str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+    made = SimpleNamespace(fesetenv=len)
+
+    def load(name: str | None) -> object:
+        asked.append(name)
+        return made
+
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr(platform, "machine", lambda: machine)
+    monkeypatch.setattr(platform, "libc_ver", lambda: (libc, ""))
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    assert session._library.__wrapped__() is (made if loaded else None)
+    assert asked == loaded
+    del made.fesetenv
+    assert session._library.__wrapped__() is None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from pathlib import Path
 
 import pytest
 
 from dld_tui.backends.onnxruntime import limits
 from dld_tui.backends.onnxruntime.limits import limit_trials, memory_error
+from dld_tui.backends.processes import MOST_LOAD
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.process.child import Limits, compute
@@ -43,3 +45,24 @@ def test_inputs_of_given_and_unknown_sizes_need_memory(tmp_path: Path) -> None:
     with contextlib.closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
         assert limits._input_bytes(document, {}) == 16
         assert limits._input_bytes(document, {"x": (3, 4)}) == 48
+
+
+def test_a_trial_goes_on_where_a_loaded_machine_did_not_let_it_compute(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = {"monotonic": 100.0, "process_time": 5.0}
+    for name in clock:
+        monkeypatch.setattr(time, name, lambda name=name: clock[name])
+    limit = limits._TimeLimit(110.0, 10.0)
+    clock.update(monotonic=110.0, process_time=9.0)
+    assert limit.is_prolonged()
+    assert limit.end == 116.0, "the six seconds that it did not get"
+    clock.update(monotonic=100.0 + 10.0 * MOST_LOAD + 0.5)
+    assert not limit.is_prolonged(), "the machine is too busy"
+    clock.update(monotonic=116.0, process_time=15.0)
+    assert not limit.is_prolonged(), "it had its time"
+    assert limit.end == 116.0
+    assert not limits._TimeLimit(110.0).is_prolonged()
+    stopped = limits._TimeLimit(110.0, 1000.0)
+    stopped.has_stopped = True
+    assert not stopped.is_prolonged()

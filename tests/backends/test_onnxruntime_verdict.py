@@ -277,3 +277,20 @@ def test_a_model_that_cannot_be_run_is_told(tmp_path: Path, text: str, reason: s
     assert result.runtime is not None
     assert (result.runtime.loaded, result.runtime.ran) == (True, None)
     assert reason in result.runtime.reason
+
+
+def test_a_model_is_tried_with_random_numbers_and_with_alike_ones() -> None:
+    class Guess:
+        values = staticmethod(
+            lambda seed: {"x": np.array([seed + 2.0, 3]), "t": np.array(["a", "b"], object),
+                          "b": np.array([False, False])}
+        )  # fmt: skip
+
+    found = [*verdict._values_of(Guess())]  # type: ignore[arg-type]
+    assert [{name: value.tolist() for name, value in one.items()} for one in found] == [
+        {"x": [2.0, 3.0], "t": ["a", "b"], "b": [False, False]},
+        {"x": [0.0, 0.0], "t": ["a", "b"], "b": [False, False]},
+        {"x": [1.0, 1.0], "t": ["a", "b"], "b": [True, True]},
+    ]
+    Guess.values = staticmethod(lambda seed: {"x": np.zeros(2), "t": np.array(["a"], object)})
+    assert len([*verdict._values_of(Guess())]) == 2, "zeros are tried once"  # type: ignore[arg-type]

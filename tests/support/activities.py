@@ -7,7 +7,6 @@ from typing import Any
 
 from dld_tui.core.events import Event, Finished, Progress
 
-
 _LONGEST_S = 240
 
 
