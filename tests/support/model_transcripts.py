@@ -3,10 +3,14 @@
 ``model NAME`` or ``model`` with ONNX text below says what the next lines are about: NAME is a text
 of :mod:`tests.support.models` or :mod:`tests.support.body_models`. ``> NAME {ARGUMENTS}`` makes an
 edit of that model, ``>> …`` one of the model as the line before left it. Below stands its title,
-then the lines of the model that it took away and added (:mod:`tests.support.model_lines`), or
-behind ``! `` why it is refused. ``> library`` rewrites by rules of the library; ``> check`` lists
-findings and what their fixes do, ``> types`` what inference tells, ``> sizes`` what follows from
-sizes of the inputs, ``> fitting`` where they do not fit, and ``> weights`` weights in few bits.
+then the lines of the model that it took away and added (:mod:`tests.support.model_lines`), behind
+``! `` why it is refused, behind ``? `` that onnx's checker takes the model no more.
+
+``> library`` rewrites by rules of the library, ``> preview`` tells what rules would do; ``> find``
+and ``> ask`` look for nodes and their values; ``> check`` lists findings and what their fixes do,
+``> types`` what inference tells, ``> sizes`` what follows from sizes of the inputs, ``> fitting``
+where they do not fit, and ``> weights`` weights in few bits.
+
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
 """
@@ -25,11 +29,17 @@ import onnx
 from dld_tui.core import fmt
 from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
-from dld_tui.core.errors import DldError
+from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.packed_weights import misfits, weights_of, why_unread
 from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.model.edits.rewriting import preview
+from dld_tui.core.model.rewrite.matcher import find_hits
+from dld_tui.core.model.rewrite.pattern import parse_pattern
+from dld_tui.core.model.rewrite.query import parse_columns, parse_query, shown_value
 from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
+from dld_tui.core.model.rewrite.views import NodeView
+from dld_tui.core.model.rewrite.why import why_nothing
 from dld_tui.core.model.shapes.evaluation import Evaluation
 from dld_tui.core.model.shapes.inference import infer, infer_types, store_types
 from dld_tui.core.model.shapes.size import size_of, sizes_text
@@ -39,6 +49,7 @@ from tests.support.model_lines import changes
 from tests.support.sessions import bytes_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "core" / "model" / "transcripts"
+_SPOILT = "? onnx's checker does not take it any more"
 _MODEL, _TEXT, _FRESH, _MORE, _ABOUT = "model", "  | ", "> ", ">> ", "## "
 
 
@@ -102,7 +113,18 @@ def _edited(document: Document, name: str, arguments: dict[str, Any]) -> list[st
         assert bytes_of(document) == before, "undo gives other bytes"
         document.redo()
         assert bytes_of(document) == after, "redo gives other bytes"
-    return [done.title, *changes(*map(onnx.ModelProto.FromString, (before, after)))]
+    models_of = [*map(onnx.ModelProto.FromString, (before, after))]
+    spoilt = [_SPOILT] if _is_valid(models_of[0]) and not _is_valid(models_of[1]) else []
+    return [done.title, *changes(*models_of), *spoilt]
+
+
+def _is_valid(model: onnx.ModelProto) -> bool:
+    """Return whether the checker of onnx takes a model."""
+    try:
+        onnx.checker.check_model(model)
+    except onnx.checker.ValidationError:
+        return False
+    return True
 
 
 def _checked(document: Document) -> Iterator[str]:
@@ -208,6 +230,43 @@ def _weighed(document: Document) -> Iterator[str]:
             yield f"  not read: {why}"
 
 
+def _asked(document: Document, node: str, of: list[str]) -> Iterator[str]:
+    """Yield the values of expressions at a node."""
+    target = document.main.find(node)
+    assert target is not None
+    for text in of:
+        try:
+            values = [one.value(NodeView(target).field) for one in parse_columns((text,))]
+            value = " and ".join(map(str, map(shown_value, values)))
+        except UsageError as error:
+            value = f"! {error.message}" + (f". {error.hint[:60]}" if error.hint else "")
+        yield f"{text}: {value}"
+
+
+def _found(document: Document, query: str = "", pattern: str = "") -> Iterator[str]:
+    """Yield the nodes of a query, or the hits of a pattern."""
+    if query:
+        asked = parse_query(query)
+        yield from (" › ".join([*node.scope.path, node.ref]) for node in asked.nodes(document))
+        yield f"needs types: {asked.needs_types}"
+        return
+    for hit in find_hits(document, parse_pattern(pattern)):
+        about = {**hit.values, **hit.attributes}
+        yield f"{', '.join(node.ref for node in hit.nodes)}: {about} {hit.problem}".rstrip()
+
+
+def _previewed(document: Document, rules: str) -> Iterator[str]:
+    """Yield what rules would do, and why one of them does nothing."""
+    done = preview(document, rules)
+    for name, scope, went, came in done.hits:
+        yield f"{name} in {' › '.join(scope) or 'main'}"
+        yield from (f"- {line}" for line in went)
+        yield from (f"+ {line}" for line in came)
+    yield f"{done.counts} refused {done.refused}"
+    if not done.counts:
+        yield from why_nothing(document, rules_of([rules]))
+
+
 def _by_library(document: Document, rules: list[str]) -> list[str]:
     """Rewrite by rules of the library, which are named."""
     return _edited(document, "rewrite", {"rules": text_of_rules(rules_of(rules))})
@@ -215,6 +274,6 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "check": _checked, "types": _typed, "sizes": _sized, "library": _by_library,
-    "fitting": _fitting, "weights": _weighed,
+    "ask": _asked, "find": _found, "preview": _previewed, "fitting": _fitting, "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""
