@@ -277,6 +277,8 @@ def _from_text(setting: Setting, text: str) -> Any:
 def _put(
     values: dict[str, Any], setting: Setting, value: Any, where: str, problems: list[str]
 ) -> None:
+    if setting.type is float and type(value) is int:
+        value = float(value)
     if type(value) is not setting.type:
         problems.append(f"{where}: expected {setting.type.__name__}, got {value!r}")
     elif problem := problem_with(setting, value):
