@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +11,12 @@ from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric,
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import JSON, NodePlace
 from dld_tui.screens.activity import jobs as job_module
-from dld_tui.screens.activity.jobs import EndedJobsScreen, JobScreen, LogView
+from dld_tui.screens.activity.jobs import JobScreen, LogView
 from dld_tui.targets.base import Job
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.tasks import EndedJob
 from tests.support.pages import ScriptedJob, running
-from tests.support.tui import ESCAPE, HOSTILE, flat_text, front, rows_of, screen_text, until
+from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
 from tests.support.work import steps_in
 
 
@@ -59,25 +58,6 @@ async def test_a_result_closes_the_page_and_is_given_on() -> None:
         await run.pilot.pause()
         assert results == [{"report": "r.dldprof"}]
         assert not isinstance(run.app.screen, JobScreen)
-
-
-async def test_a_failure_stays_with_hint_details_and_copy() -> None:
-    failure = Failed("out of memory", "model.onnx", "Use a smaller batch", "line a\nline b")
-    app = DldApp()
-    copied: list[str] = []
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = shown(app, lambda: ScriptedJob([Log("began"), failure]))
-        await until(pilot, lambda: screen.end is not None)
-        await pilot.pause()
-        text = screen_text(app)
-        for part in ("✖ failed", "model.onnx: out of memory", "Use a smaller batch", "line b"):
-            assert part in text
-        app.copy_to_clipboard = copied.append  # type: ignore[method-assign, assignment]
-        await pilot.press("y")
-        assert copied[0].splitlines()[0] == "began"
-        assert "out of memory" in copied[0]
-        await pilot.press("escape")
-        assert not isinstance(app.screen, JobScreen)
 
 
 async def test_a_job_that_cannot_start_fails_in_the_page() -> None:
@@ -185,42 +165,6 @@ async def test_a_burst_of_events_comes_in_few_batches_and_does_not_stall() -> No
         await run.until(lambda: any("line 3999" in row for row in rows_of(run.app)))
         view: Any = screen.query_one(LogView)
         assert view.cursor == len(view.lines) - 1
-
-
-async def test_result_and_log_can_be_read_after_the_page_has_closed(tmp_path: Path) -> None:
-    report = tmp_path / "r.txt"
-    report.write_text("x")
-    job = ScriptedJob(
-        [Log(f"warming {ESCAPE}up"), Finished({"report": str(report), "passes": 7, "rows": [{}]})]
-    )
-    app = DldApp()
-    results: list[dict[str, JSON]] = []
-    async with app.run_test(size=(100, 30)) as pilot:
-        shown(app, lambda: job, results)
-        await until(pilot, lambda: bool(results))  # its page has closed by itself
-        shown(app, lambda: ScriptedJob([Failed("no luck", "m.onnx")]))
-        await until(pilot, lambda: "failed" in screen_text(app))
-        await pilot.press("escape")
-        app.action_ended_jobs()
-        await front(pilot, EndedJobsScreen)
-        await pilot.pause()
-        text = screen_text(app)
-        assert "no luck" in text  # the newest first
-        await pilot.press("down")
-        text = flat_text(app)
-        assert "warming" in text
-        assert "\x1b" not in text
-        assert "1row" in text
-        assert "7" in text
-        assert [job.end for job in app.ended_jobs] == ["done", "failed"]
-        page = app.screen
-        assert isinstance(page, EndedJobsScreen)
-        assert page.row is not None
-        assert page.row.end == "done"
-        assert page.view.outer_size.height == 10  # the rest is for the log
-        app.job_ended(EndedJob.of("a third", "stopped", {}, []))
-        assert len(page.view.order) == 3
-        assert page.row.end == "done"
 
 
 async def test_a_log_that_is_cut_stays_where_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
