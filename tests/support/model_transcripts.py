@@ -9,7 +9,9 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 ``> library`` rewrites by rules of the library, ``> preview`` tells what rules would do; ``> find``
 and ``> ask`` look for nodes and their values; ``> check`` lists findings and what their fixes do,
 ``> types`` what inference tells, ``> sizes`` what follows from sizes of the inputs, ``> fitting``
-where they do not fit, and ``> weights`` weights in few bits.
+where they do not fit, and ``> weights`` weights in few bits; ``> accept`` what inputs take,
+``> suggest`` shapes of new weights; ``> functions``, ``> inline`` and ``> merge`` are about models
+of several parts.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -31,7 +33,16 @@ from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.inlining import inline_local_functions
+from dld_tui.core.model.document.local_functions import function_rows
+from dld_tui.core.model.document.operator_matching import (
+    is_required,
+    mismatch,
+    wanted_type,
+    weight_dims,
+)
 from dld_tui.core.model.document.packed_weights import misfits, weights_of, why_unread
+from dld_tui.core.model.document.parts.merging import merge
 from dld_tui.core.model.document.transactions import Edit
 from dld_tui.core.model.edits.rewriting import preview
 from dld_tui.core.model.rewrite.matcher import find_hits
@@ -44,6 +55,7 @@ from dld_tui.core.model.shapes.evaluation import Evaluation
 from dld_tui.core.model.shapes.inference import infer, infer_types, store_types
 from dld_tui.core.model.shapes.size import size_of, sizes_text
 from dld_tui.core.model.shapes.value import Value
+from dld_tui.core.model.tensors.value_types import parse_type
 from tests.support import body_models, models
 from tests.support.model_lines import changes
 from tests.support.sessions import bytes_of
@@ -267,13 +279,54 @@ def _previewed(document: Document, rules: str) -> Iterator[str]:
         yield from why_nothing(document, rules_of([rules]))
 
 
+def _accepting(document: Document, types: list[str]) -> Iterator[str]:
+    """Yield of each input of a node, and the one behind them, what it takes of some types."""
+    for node in document.main.nodes:
+        for at in range(len(node.inputs) + 1):
+            why = [mismatch(node, at, parse_type(text)) for text in types]
+            needed = "needed" if is_required(node, at) else "optional"
+            yield f"{node.ref} {at}: {needed}, {wanted_type(node, at) or 'any'}"
+            yield from (f"  {text}: {w}" for text, w in zip(types, why, strict=True) if w)
+
+
+def _suggested(document: Document, calls: list[Any]) -> Iterator[str]:
+    """Yield the dimensions of a new weight for an operator, a place, sizes and attributes."""
+    for op_type, at, sizes, settings in calls:
+        shapes = [None if one is None else tuple(one) for one in sizes]
+        yield f"{op_type} {at} of {shapes} {settings}: {weight_dims(op_type, at, shapes, settings)}"
+
+
+def _listed_functions(document: Document) -> Iterator[str]:
+    for row in function_rows(document):
+        calls = ", ".join(node.ref for node in row.instances)
+        yield f"{row.signature}: {row.nodes} nodes, called by [{calls}] {row.problem}".rstrip()
+        yield from (f"  {one}" for one in row.attributes)
+
+
+def _merged(document: Document, other: str, links: dict[str, str], **how: Any) -> Iterator[str]:
+    """Yield what a model of :mod:`tests.support.models` adds behind this one."""
+    base = onnx.ModelProto.FromString(bytes_of(document))
+    after = onnx.ModelProto()
+    after.CopyFrom(base)
+    theirs = models.parse(str(getattr(body_models, other, "") or getattr(models, other)))
+    yield str(merge(after, theirs, links, content=lambda proto: proto.SerializeToString(), **how))
+    yield from changes(base, after)
+
+
+def _inlined(document: Document) -> Iterator[str]:
+    model = onnx.ModelProto.FromString(bytes_of(document))
+    yield from changes(model, inline_local_functions(model))
+
+
 def _by_library(document: Document, rules: list[str]) -> list[str]:
     """Rewrite by rules of the library, which are named."""
     return _edited(document, "rewrite", {"rules": text_of_rules(rules_of(rules))})
 
 
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
-    "check": _checked, "types": _typed, "sizes": _sized, "library": _by_library,
-    "ask": _asked, "find": _found, "preview": _previewed, "fitting": _fitting, "weights": _weighed,
+    "accept": _accepting, "ask": _asked, "check": _checked, "find": _found, "fitting": _fitting,
+    "functions": _listed_functions, "inline": _inlined, "library": _by_library, "merge": _merged,
+    "preview": _previewed, "sizes": _sized, "suggest": _suggested, "types": _typed,
+    "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""
