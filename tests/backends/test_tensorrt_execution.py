@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from array import array
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from dld_tui.backends.tensorrt import profiling
 from dld_tui.backends.tensorrt.cuda import Cuda
-from dld_tui.backends.tensorrt.execution import Execution, engine_inputs
-from dld_tui.backends.tensorrt.profiling import PassTimer, layer_passes
-from dld_tui.backends.tensorrt.runtime import Engine
+from dld_tui.backends.tensorrt.execution import Execution, engine_inputs, fitting_profile
+from dld_tui.backends.tensorrt.profiling import PassTimer, ProfilingRun, layer_passes
+from dld_tui.backends.tensorrt.runtime import Binding, Engine
 from dld_tui.core.errors import ActivityError, InputError, UsageError
 from tests.support.engines import FREE, built, loaded
 from tests.support.fake_cuda import FakeCuda
@@ -181,3 +184,74 @@ def test_copies_and_compute_are_timed_apart(trt: Any, engine: Engine) -> None:
     times = timed(trt, [execution], False, 2).times
     assert not {"copy_to_device", "copy_to_host"} & set(trt.fake.cuda.calls)
     assert set(times.summary()) == {"compute", "enqueue"}
+
+
+def bound(
+    name: str, dtype: str, *ranges: Any, dims: tuple[int, ...] = (-1, 3), **more: Any
+) -> Binding:
+    return Binding(name, True, dtype, dims, more.get("on_host", False), True, ranges)
+
+
+def test_inputs_of_types_without_arrays_are_bytes_of_their_size() -> None:
+    kinds = ("int4", "float4e2m1", "float8e8m0", "float32")
+    inputs = [bound(kind, kind, ((1, 3), (3, 3), (4, 3))) for kind in kinds]
+    values, shapes = engine_inputs(inputs, (), seed=4)
+    assert shapes == dict.fromkeys(kinds, (3, 3))
+    made = {name: value for name, value in values.items() if isinstance(value, bytes)}
+    assert {name: len(value) for name, value in made.items()} == {
+        "int4": 5, "float4e2m1": 5, "float8e8m0": 9,
+    }  # fmt: skip
+    assert np.shape(values["float32"]) == (3, 3)
+    assert made != {n: v for n, v in engine_inputs(inputs, (), seed=5)[0].items() if n in made}
+
+
+def test_the_first_profile_that_allows_the_shapes_is_taken() -> None:
+    small, large = ((1, 3), (2, 3), (4, 3)), ((5, 3), (6, 3), (8, 3))
+    both = [bound("x", "float32", small, large), bound("y", "float32", small)]
+    for size, other, profile in (
+        (1, 1, 0), (4, 4, 0), (5, 1, 1), (8, 9, 1), (9, 1, 0), (4, 5, 0), (0, 1, 0),
+    ):  # fmt: skip
+        found = fitting_profile(both, {"x": (size, 3), "y": (other, 3)})
+        assert found == profile, (size, other)
+    assert fitting_profile(both, {"x": (5, 3, 1)}) == 0
+    assert fitting_profile(both, {"y": (2, 3)}) == 0
+    assert fitting_profile([], {}) == 0
+
+
+@pytest.mark.parametrize(
+    ("count", "sampled", "runs"),
+    [
+        (25, None, [10, 10, 5]), (25, 12, [10, 3, "sample", 10, 2, "end"]),
+        (8, 50, ["sample", 8, "end"]), (10, 0, [10, "sample", "end"]), (0, None, []),
+    ],
+)  # fmt: skip
+def test_layers_run_in_bursts_of_which_the_last_have_counters(
+    count: int, sampled: int | None, runs: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[object] = []
+    sampling = None if sampled is None else SimpleNamespace(passes=sampled)
+
+    def planned(*given: object) -> object:
+        done.append(given)
+        return sampling
+
+    gpu = SimpleNamespace(
+        start_trace=lambda **given: done.append(given),
+        plan_samples=planned,
+        start_samples=lambda given: done.append("sample" if given is sampling else given),
+        stop_samples=lambda: done.append("end"), stop_trace=lambda: done.append("stop"),
+        between_passes=lambda: None,
+    )  # fmt: skip
+    run = SimpleNamespace(_gpu=gpu, _executions=["first", "other"], latencies=[3.0, 1.0, 2.0, 9.0])
+
+    def passes_of(execution: object, burst: int) -> list[int]:
+        assert execution == "first"
+        done.append(burst)
+        return [0] * burst
+
+    monkeypatch.setattr(profiling, "layer_passes", passes_of)
+    passes: list[Any] = []
+    told = [*ProfilingRun._layer_bursts(run, count, passes)]  # type: ignore[arg-type]
+    assert done == [{"calls": True, "ranges": True}, (3.0, count), *runs, "stop"]
+    assert len(passes) == count
+    assert told == list(itertools.accumulate(one for one in runs if isinstance(one, int)))
