@@ -11,10 +11,22 @@ import pytest
 
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.scripting.scripts import export_script, parse_script, replay
-from tests.core.model.edits.test_replacing import DETECTOR
 from tests.support import models
 from tests.support.sessions import bytes_of
 from tests.support.workspace import NARROW, Session, opened
+
+DETECTOR = """
+<ir_version: 8, opset_import: ["" : 17]>
+detector (float[1, 8, 4] boxes, float[1, 2, 8] scores) => (int64[n, 3] picked, float[1, 8, 4] all)
+<int64[1] most = {5}, float[1] iou = {0.5}> {
+  [twice] b = Add(boxes, boxes)
+  [flat] s = Sigmoid(scores)
+  [limit] threshold = Constant <value = float[1] {0.25}> ()
+  [nms] n = NonMaxSuppression(b, s, most, iou, threshold)
+  [keep] picked = Identity(n)
+  [copy] all = Neg(b)
+}
+"""
 
 OTHERS = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -31,28 +31,6 @@ def named(document: Document, name: str) -> Node:
     return next(node for node in document.main.nodes if node.name == name)
 
 
-def test_it_stands_behind_a_value_and_its_users_get_the_output(tmp_path: Path) -> None:
-    document = opened(tmp_path)
-    document.apply("add_operator", scope=[], op_type="Add", inputs=["b", "w"], behind="b")
-    added = named(document, "Add")
-    assert added.inputs == ("b", "w")
-    assert named(document, "third").inputs == ("Add_output", "Add_output")
-    assert [node.name for node in document.main.nodes].index("Add") == 2
-
-
-def test_several_outputs_have_names_of_their_own(tmp_path: Path) -> None:
-    document = opened(tmp_path)
-    document.apply("add_operator", scope=[], op_type="Split", inputs=["a"], outputs=2)
-    assert named(document, "Split").outputs == ("Split_output_0", "Split_output_1")
-
-
-def test_users_inside_of_bodies_get_it_too(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.BRANCHES)
-    document.apply("add_operator", scope=[], op_type="Tanh", inputs=["a"], behind="a")
-    inner = document.scope_at(["choose:then_branch"]).nodes
-    assert [node.inputs for node in inner] == [("Tanh_output",), ("h", "Tanh_output")]
-
-
 def test_in_a_body_it_uses_what_came_later_but_nothing_of_the_body(tmp_path: Path) -> None:
     text = models.PLAIN_BRANCHES.replace("y = If", "c = If").replace(
         "    >\n", "    >\n    [late] z = Neg(x)\n    [last] y = Add(c, z)\n"
@@ -103,14 +81,3 @@ def test_the_import_of_a_function_is_its_own(tmp_path: Path) -> None:
     save(document, tmp_path / "saved.onnx")
     function = Document.open(tmp_path / "saved.onnx").functions[0]
     assert "com.microsoft" in {entry.domain for entry in function.proto.opset_import}  # type: ignore[union-attr]
-
-
-def test_bodies_are_what_the_operator_wants(tmp_path: Path) -> None:
-    document = opened(tmp_path, models.BRANCHES)
-    document.apply(
-        "add_operator", scope=[], op_type="If", inputs=["choice"],
-        bodies=["then_branch", "else_branch"],
-    )  # fmt: skip
-    added = named(document, "If")
-    assert [body.title for body in added.subgraphs()] == ["then_branch", "else_branch"]
-    assert all(len(body.outputs) == 1 for body in added.subgraphs())

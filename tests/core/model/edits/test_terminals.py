@@ -12,7 +12,6 @@ import onnx
 import pytest
 
 from dld_tui.core.conversion.copies import infer
-from dld_tui.core.errors import EditError
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.metadata import profiles_of
 from dld_tui.core.model.document.serialise import save
@@ -20,7 +19,6 @@ from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.drawn_models import drawn_model
 from tests.support.runtime import session_of
-from tests.support.sessions import type_in
 
 DTYPES = {
     f"tensor({name})": np.dtype(dtype)
@@ -160,29 +158,3 @@ def test_captures_follow(tmp_path: Path) -> None:
     result = converted(tmp_path, text, types={"x": "int64", "choice": "uint8"})
     found = run(result, x=x.astype(np.int64), choice=choice.astype(np.uint8))["y"]
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("wanted", "says"),
-    [
-        ({"types": {"q": "int32"}}, "there is no input or output 'q'. There are 'x', 'y', 'z'"),
-        ({"types": {"x": "text"}}, "there is no element type 'text'"),
-        ({"types": {"x": "string"}}, ""),
-        ({"types": {"int64": "int32"}}, "no input has the type int64"),
-        ({"layouts": {"x": "nhcw"}}, "layout 'nhcw' is none of nhwc, nchw, hwc, chw"),
-        ({"layouts": {"x": [0, 1]}}, "the axes of 'x' must be 0 to 3, each once"),
-        ({"types": {"x": "float32"}}, "nothing has another type or layout then"),
-        ({"types": {"x": "float32"}, "side": "all"}, "side is 'all'"),
-        ({"types": {"x": "bfloat16", "z": "float8e5m2"}}, "'z': Cast of this opset has no float8"),
-    ],
-)
-def test_refused_and_nothing_changed(tmp_path: Path, wanted: dict[str, Any], says: str) -> None:
-    with contextlib.closing(Document.open(models.write(tmp_path, models.IMAGE))) as document:
-        if not says:
-            document.apply("convert_terminals", **wanted)  # Cast reads numbers from text
-            return
-        with pytest.raises(EditError) as caught:
-            document.apply("convert_terminals", **wanted)
-        assert says in str(caught.value)
-        assert (len(document.main.nodes), len(document.history.done)) == (5, 0)
-        assert type_in(document, "x").text == "float32[batch, 3, 4, 5]"
