@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from dld_tui.core.errors import InputError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.tensors.value_types import ValueType
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog
 from dld_tui.widgets.dialogs.search import MOST, PickDialog, PickItem
 from dld_tui.widgets.dialogs.wiring import ValuePicker
 from tests.support import models
@@ -81,34 +81,6 @@ async def test_a_long_choice_is_read_whole_below_the_others() -> None:
             await pilot.press("down")
             await pilot.pause()
             assert "on 6 models" not in screen_text(app)
-
-
-async def test_a_prompt_gives_the_text_only_when_it_is_right() -> None:
-    answers: list[str | None] = []
-    app = HostApp()
-    dialog = PromptDialog(
-        "Rename", "A new name", "conv1", check=lambda text: None if text else "a name is needed"
-    )
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.push_screen(dialog, answers.append)
-        await pilot.pause()
-        rows = rows_of(app)
-        below = rows[next(at for at, row in enumerate(rows) if "A new name" in row) + 1]
-        assert not any(map(str.isalnum, below))
-        await pilot.press(*["backspace"] * 5, "enter")
-        assert "a name is needed" in screen_text(app)
-        assert answers == []
-        await pilot.press(*"new", "enter")
-        await pilot.pause()
-    assert answers == ["new"]
-
-
-async def test_an_error_with_long_details_fits_a_small_screen() -> None:
-    app = HostApp()
-    async with app.run_test(size=(40, 12)) as pilot:
-        app.push_screen(ErrorDialog(InputError("x" * 300, details="y\n" * 1000)))
-        await pilot.pause()
-        assert "Esc close" in screen_text(app)
 
 
 async def test_a_letter_of_one_question_does_not_answer_the_next() -> None:

@@ -76,15 +76,6 @@ def test_a_chart_fills_no_more_than_its_room(kind: str, name: str) -> None:
         glyphs.use("unicode")
 
 
-def test_what_cannot_be_drawn_is_said() -> None:
-    nan = float("nan")
-    assert "Not enough data" in texts(draw(Plot([Marks([1.0], [2.0])]), 60, 20))[0]
-    assert "Not enough data" in texts(draw(Plot([Marks([nan] * 3, [1.0] * 3)]), 60, 20))[0]
-    assert "Not enough room" in texts(draw(diagonal(), 20, 20))[0]
-    below_zero = Plot([Marks([0.0, -1.0], [1.0, 2.0])], Axis(log=True))
-    assert "Not enough data" in texts(draw(below_zero, 60, 20))[0]
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.floats(-1e12, 1e12), st.floats(1e-9, 1e12), st.integers(2, 12), st.booleans())
 def test_ticks_are_few_in_order_and_inside(low: float, span: float, most: int, log: bool) -> None:

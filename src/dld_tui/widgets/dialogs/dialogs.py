@@ -170,6 +170,10 @@ class ErrorDialog(Dialog[None]):
         for view in self.query(LineView):
             view.cursor = len(view.lines) if not isinstance(self.error, DldError) else 0
 
+    def on_line_view_activated(self) -> None:
+        """Close: the details take Enter before the dialog does."""
+        self.action_close()
+
     def action_copy(self) -> None:
         message, hint, details = explain(self.error)
         self.app.copy_to_clipboard("\n".join(part for part in (message, hint, details) if part))
