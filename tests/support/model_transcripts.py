@@ -8,10 +8,10 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 
 ``> library`` rewrites by rules of the library, ``> preview`` tells what rules would do; ``> find``
 and ``> ask`` look for nodes and their values; ``> check`` lists findings and what their fixes do,
-``> types`` what inference tells, ``> sizes`` what follows from sizes of the inputs, ``> fitting``
-where they do not fit, and ``> weights`` weights in few bits; ``> accept`` what inputs take,
-``> suggest`` shapes of new weights; ``> functions``, ``> inline`` and ``> merge`` are about models
-of several parts.
+``> types`` what inference tells, ``> sizes`` and ``> follow`` what follows from sizes,
+``> fitting`` where they do not fit, and ``> weights`` weights in few bits; ``> accept`` what inputs
+take, ``> suggest`` shapes of new weights; ``> functions``, ``> inline`` and ``> merge`` are about
+models of several parts.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -32,7 +32,7 @@ from dld_tui.core import fmt
 from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.errors import DldError, UsageError
-from dld_tui.core.model.document import Document
+from dld_tui.core.model.document import Document, Node
 from dld_tui.core.model.document.inlining import inline_local_functions
 from dld_tui.core.model.document.local_functions import function_rows
 from dld_tui.core.model.document.operator_matching import (
@@ -52,8 +52,10 @@ from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
 from dld_tui.core.model.rewrite.views import NodeView
 from dld_tui.core.model.rewrite.why import why_nothing
 from dld_tui.core.model.shapes.evaluation import Evaluation
+from dld_tui.core.model.shapes.following import Following
 from dld_tui.core.model.shapes.inference import infer, infer_types, store_types
-from dld_tui.core.model.shapes.size import size_of, sizes_text
+from dld_tui.core.model.shapes.noting import follow_shapes
+from dld_tui.core.model.shapes.size import size_of, sizes_text, symbol
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.model.tensors.value_types import parse_type
 from tests.support import body_models, models
@@ -207,6 +209,23 @@ def _sized(document: Document, **shapes: list[int]) -> Iterator[str]:
         yield f"{node.ref} runs {sizes_text([count])} times"
 
 
+def _followed(document: Document, **shapes: list[int]) -> Iterator[str]:
+    """Yield what the way back from each value tells, then what given shapes add to its types."""
+    following = Following(unnamed=lambda name, axis: symbol(f"{name}.{axis}"))
+    for scope in document.scopes():
+        yield " › ".join(scope.path) or "main"
+        names = (name for node in scope.nodes for name in node.outputs if name)
+        yield from (f"  {name}: {_value_text(following.value(scope, name))}" for name in names)
+    branches: dict[Node, str] = {}
+    given = {name: tuple(sizes) for name, sizes in shapes.items()}
+    yield f"sizes {follow_shapes(document, given, branches)}"
+    yield f"branches { ({node.ref: taken for node, taken in branches.items()}) }"
+    for scope in document.scopes():
+        names = (name for node in scope.nodes for name in node.outputs if name)
+        types = ((name, scope.value_type(name)) for name in names)
+        yield from (f"  {name}: {known.text}" for name, known in types if known is not None)
+
+
 def _value_text(value: Value) -> str:
     said = "?" if value.dims is None else sizes_text(value.dims)
     if value.is_sequence:
@@ -325,6 +344,7 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "accept": _accepting, "ask": _asked, "check": _checked, "find": _found, "fitting": _fitting,
+    "follow": _followed,
     "functions": _listed_functions, "inline": _inlined, "library": _by_library, "merge": _merged,
     "preview": _previewed, "sizes": _sized, "suggest": _suggested, "types": _typed,
     "weights": _weighed,
