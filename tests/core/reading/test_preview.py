@@ -13,11 +13,8 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.reading import preview as previews
 from dld_tui.core.reading.preview import Preview, preview
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.sweep import BATCH, Sweep, SweepAxis, SweepPoint, load_sweep, sweep_text
-from dld_tui.core.report.sweep_export import sweep_lines
 from tests.support import models
 from tests.support.known import known
-from tests.support.plans import write_layers
 from tests.support.report_files import make_report
 
 
@@ -27,41 +24,6 @@ def never() -> bool:
 
 def said(found: Preview) -> list[object]:
     return [list(found.lines), list(found.parts), found.problem]
-
-
-def test_a_model_is_told_by_its_ends_operators_and_weights(tmp_path: Path) -> None:
-    found = preview(str(models.write(tmp_path, models.CHAIN)), "ONNX", never)
-    lines = dict(found.lines)
-    parsed = models.parse(models.CHAIN)
-    assert lines["in"].split()[0] == parsed.graph.input[0].name
-    assert lines["out"].split()[0] == parsed.graph.output[0].name
-    assert lines["nodes"].startswith(f"{len(parsed.graph.node)}: ")
-    assert parsed.graph.node[0].op_type in lines["nodes"]
-    assert "parameters" in lines["weights"]
-    assert "profile" not in lines
-
-
-def test_a_graph_is_told_by_its_blocks_and_by_the_operators_between_them(tmp_path: Path) -> None:
-    block = "".join(f"a{n} = Relu(x{n}) b{n} = Tanh(a{n}) x{n + 1} = Neg(b{n})\n" for n in range(6))
-    text = f"""g (float[N] x) => (float[N] y) {{ x0 = Sqrt(x) {block} c = Abs(x6) d = Exp(c)
-        e = Log(d) f = Sin(e) y = Cos(f) }}"""
-    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
-    parts = preview(str(path), "ONNX", never).parts
-    assert [(title, text) for title, text, _ in parts] == [
-        ("Sqrt", "2"), ("6 × block", "18"), ("Abs Exp Log …", "6"),
-    ]  # fmt: skip
-    assert [share for *_, share in parts] == [2 / 18, 1, 6 / 18]
-
-
-def test_a_report_is_told_by_the_types_of_its_layers(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "r.dldprof")
-    with Report.open(path) as report:
-        groups = report.groups("type")
-    parts = preview(str(path), "REPORT", never).parts
-    assert [title for title, *_ in parts] == [group.key for group in groups][: len(parts)]
-    assert parts[0][2] == 1
-    for (_, _, share), group in zip(parts, groups, strict=False):
-        assert share == group.percent / groups[0].percent
 
 
 @pytest.mark.parametrize(("is_whole", "is_measured"), [(True, True), (True, False), (False, True)])
@@ -87,22 +49,6 @@ def test_a_report_is_told_alone_and_beside_its_model(
     reports = [str(other), str(spoiled), str(path)]
     beside = dict(preview(str(model), "ONNX", never, reports).lines)
     assert beside["profile"] == f"{figure}, just now: r.dldprof"
-
-
-def test_an_engine_and_a_sweep_are_told_by_their_parts(tmp_path: Path) -> None:
-    layers = [
-        {"Name": str(at), "LayerType": type} for at, type in enumerate(("Gemm", "Cast", "Gemm"))
-    ]
-    engine = write_layers(tmp_path / "m.trt.json", layers)
-    found = dict(preview(str(engine), "ENGINE_LAYERS", never).lines)
-    assert found["layers"] == "3: Gemm 2  Cast 1"
-    points = (SweepPoint((1,), (1.0,) * 6), SweepPoint((2,), problem="no memory"))
-    sweep = Sweep("m.onnx", "b", (SweepAxis(BATCH, (1, 2)),), points)
-    path = tmp_path / "m.sweep.json"
-    path.write_text(sweep_text(sweep))
-    (name, model), *lines = preview(str(path), "SWEEP", never).lines
-    assert (name, model) == ("swept", "m.onnx")
-    assert [text for _, text in lines] == sweep_lines(load_sweep(path))
 
 
 @pytest.mark.parametrize(
@@ -133,11 +79,6 @@ def test_weights_are_told_by_their_types(tmp_path: Path, weights: str, told: str
     text = models.CHAIN.replace("float[4] w = {1, 2, 3, 4}, float[2] unused = {5, 6}", weights)
     found = preview(str(models.write(tmp_path, text)), "ONNX", never)
     assert dict(found.lines)["weights"] == told
-
-
-def test_a_preview_can_be_stopped(tmp_path: Path) -> None:
-    with pytest.raises(CancelledError):
-        preview(str(models.write(tmp_path, models.CHAIN)), "ONNX", lambda: True)
 
 
 def test_weights_and_dimensions_are_explained(tmp_path: Path) -> None:

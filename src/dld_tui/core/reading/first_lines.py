@@ -115,7 +115,8 @@ def brief(report: Report) -> str:
         return f"layers sum to {ms(report.measurement.total_ms)} ms on {visible(where)}"
     if latency is None:
         return "nothing was measured"
-    return f"{ms(latency.median)} ms {median_title(latency)} on {visible(where)}"
+    how = " with profiling on" if latency.source is LatencySource.PROFILED else ""
+    return f"{ms(latency.median)} ms median on {visible(where)}{how}"
 
 
 def between(values: Sequence[float]) -> str:

@@ -148,7 +148,8 @@ def _counted(nodes: int, types: dict[str, int]) -> str:
     shown = ", ".join(
         f"{visible(name)} {count:,}" for name, count in [*types.items()][:_MOST_TYPES]
     )
-    more = f", +{len(types) - _MOST_TYPES} types" if len(types) > _MOST_TYPES else ""
+    rest = len(types) - _MOST_TYPES
+    more = f", +{fmt.plural(rest, 'type')}" if rest > 0 else ""
     return f"{nodes:,}: {shown}{more}" if types else f"{nodes:,}"
 
 
