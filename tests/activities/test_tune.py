@@ -40,6 +40,7 @@ from dld_tui.core.errors import CancelledError, InputError, SaveError, TimeLimit
 from dld_tui.core.events import Event, Progress, result_of
 from dld_tui.core.files import writer
 from dld_tui.core.model.document.document import Document
+from dld_tui.core.params import to_json
 from dld_tui.core.reading.story import NextStep
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
@@ -677,11 +678,17 @@ def test_a_pair_is_asked_for_with_what_differs(deep: Path, monkeypatch: pytest.M
     with tuning(deep) as work:
         winner = setup_of(work)
         pair = result_of(work.proof._timed_pair(winner, deep.parent, 0.5, new_first=True))
+        plain = to_json(work.subject.profile_request(work.subject.base))
+        share = work.budget.pair_s() + 2 * 0.5 + 5
     assert pair.ratio == 0.5
     ((activity, request),) = asked
-    assert (activity, request["new_settings"]) == ("time_pair", {"threads": 1})
-    assert (request["model"], request["new"]) == (str(deep), str(deep))
-    assert (request["duration"], request["new_first"]) == (0.5, True)
+    assert activity == "time_pair"
+    assert 0 <= request["waited"] <= 100
+    assert request == {
+        **plain, "duration": 0.5, "layer_passes": 0, "warm_up": 3, "new": str(deep),
+        "new_first": True, "share": pytest.approx(share, abs=1), "waited": request["waited"],
+        "new_settings": {"threads": 1},
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("first", [one.id for one in CHANGES if one.reason])
