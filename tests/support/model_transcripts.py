@@ -11,7 +11,7 @@ and ``> ask`` look for nodes and their values; ``> check`` lists findings and wh
 ``> types`` what inference tells, ``> sizes`` and ``> follow`` what follows from sizes,
 ``> fitting`` where they do not fit, and ``> weights`` weights in few bits; ``> accept`` what inputs
 take, ``> suggest`` shapes of new weights; ``> functions``, ``> inline`` and ``> merge`` are about
-models of several parts.
+models of several parts; ``> paste`` pastes nodes.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -42,6 +42,7 @@ from dld_tui.core.model.document.operator_matching import (
     weight_dims,
 )
 from dld_tui.core.model.document.packed_weights import misfits, weights_of, why_unread
+from dld_tui.core.model.document.parts.fragment import fragment_of
 from dld_tui.core.model.document.parts.merging import merge
 from dld_tui.core.model.document.transactions import Edit
 from dld_tui.core.model.edits.rewriting import preview
@@ -81,7 +82,7 @@ def written(path: Path, folder: Path) -> str:
             printed += ["", line]
         elif line.split(" ")[0] == _MODEL:
             name = line[len(_MODEL) + 1 :]
-            text = str(getattr(body_models, name, "") or getattr(models, name)) if name else ""
+            text = _text_of(name) if name else ""
             printed += ["", line]
         elif line.startswith(_TEXT):
             text += line.removeprefix(_TEXT) + "\n"
@@ -327,7 +328,7 @@ def _merged(document: Document, other: str, links: dict[str, str], **how: Any) -
     base = onnx.ModelProto.FromString(bytes_of(document))
     after = onnx.ModelProto()
     after.CopyFrom(base)
-    theirs = models.parse(str(getattr(body_models, other, "") or getattr(models, other)))
+    theirs = models.parse(_text_of(other))
     yield str(merge(after, theirs, links, content=lambda proto: proto.SerializeToString(), **how))
     yield from changes(base, after)
 
@@ -337,6 +338,23 @@ def _inlined(document: Document) -> Iterator[str]:
     yield from changes(model, inline_local_functions(model))
 
 
+def _pasted(
+    document: Document, nodes: list[str], source: str = "", at: list[str] | None = None,
+    scope: list[str] | None = None, **more: Any,
+) -> list[str]:  # fmt: skip
+    """Paste nodes of a scope of this model, or of another one, into a scope of this one."""
+    other = Document(models.parse(_text_of(source))) if source else document
+    found = [other.scope_at(at or []).find(node) for node in nodes]
+    fragment = fragment_of([node for node in found if node is not None])
+    data = fragment.to_json(document, document.scope_at(scope or []))
+    arguments = {"scope": scope or [], "fragment": json.loads(json.dumps(data)), **more}
+    return _edited(document, "paste_nodes", arguments)
+
+
+def _text_of(name: str) -> str:
+    return str(getattr(body_models, name, "") or getattr(models, name))
+
+
 def _by_library(document: Document, rules: list[str]) -> list[str]:
     """Rewrite by rules of the library, which are named."""
     return _edited(document, "rewrite", {"rules": text_of_rules(rules_of(rules))})
@@ -344,9 +362,8 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "accept": _accepting, "ask": _asked, "check": _checked, "find": _found, "fitting": _fitting,
-    "follow": _followed,
-    "functions": _listed_functions, "inline": _inlined, "library": _by_library, "merge": _merged,
-    "preview": _previewed, "sizes": _sized, "suggest": _suggested, "types": _typed,
-    "weights": _weighed,
+    "follow": _followed, "functions": _listed_functions, "inline": _inlined,
+    "library": _by_library, "merge": _merged, "paste": _pasted, "preview": _previewed,
+    "sizes": _sized, "suggest": _suggested, "types": _typed, "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""

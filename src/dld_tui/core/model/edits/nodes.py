@@ -106,7 +106,8 @@ def add_node(
     for value in output_names:
         if value:
             require_free(home, value)
-    if len(set(output_names)) != len(output_names):
+    named = [*filter(None, output_names)]
+    if len(set(named)) != len(named):
         raise EditError("two outputs have the same name")
     proto = new_proto(home, op_type, domain, name, inputs, output_names)
     schema = schema_for(op_type, domain, versions_by_domain(home).get(domain))
