@@ -45,16 +45,10 @@ def machine(**changes: object) -> Machine:
 
 
 def test_wheels_are_those_of_the_target() -> None:
-    tags = deploy.platform_tags(machine())
-    assert tags[0] == "manylinux_2_35_aarch64"
-    assert {"manylinux_2_17_aarch64", "manylinux2014_aarch64", "linux_aarch64"} < set(tags)
-    assert "manylinux1_aarch64" not in tags
     command = deploy.download_command(machine(), ["onnx>=1.19"], Path("/w"))
     assert command[command.index("--python-version") + 1] == "3.10"
     assert "cp310" in command
     assert command[-1] == "onnx>=1.19"
-    alpine = deploy.platform_tags(machine(libc=("", ""), machine="x86_64"))
-    assert alpine[-1] == "musllinux_1_0_x86_64"
     with pytest.raises(UnavailableError, match="Darwin"):
         deploy.platform_tags(machine(system="Darwin"))
     with pytest.raises(UnavailableError, match="cannot be downloaded"):
