@@ -25,7 +25,7 @@ def settled(text: str, folder: Path | None = None) -> str:
     if folder is not None:
         text = text.replace(str(folder), "FOLDER")
     text = _CLOCK.sub("TIME", text)
-    return _FIGURE.sub(lambda match: f"{float(match[0]):.7g}", text)
+    return _FIGURE.sub(lambda match: str(float(f"{float(match[0]):.7g}")), text)
 
 
 @pytest.fixture
