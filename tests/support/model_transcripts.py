@@ -11,7 +11,8 @@ and ``> ask`` look for nodes and their values; ``> check`` lists findings and wh
 ``> types`` what inference tells, ``> sizes`` and ``> follow`` what follows from sizes,
 ``> fitting`` where they do not fit, and ``> weights`` weights in few bits; ``> accept`` what inputs
 take, ``> suggest`` shapes of new weights; ``> functions``, ``> inline`` and ``> merge`` are about
-models of several parts; ``> paste`` pastes nodes.
+models of several parts; ``> paste`` pastes nodes,
+``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -31,6 +32,7 @@ import onnx
 from dld_tui.core import fmt
 from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
+from dld_tui.core.checks.providers import TableReader
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.model.document import Document, Node
 from dld_tui.core.model.document.inlining import inline_local_functions
@@ -46,6 +48,7 @@ from dld_tui.core.model.document.parts.fragment import fragment_of
 from dld_tui.core.model.document.parts.merging import merge
 from dld_tui.core.model.document.transactions import Edit
 from dld_tui.core.model.edits.rewriting import preview
+from dld_tui.core.model.operators.provider_tables import Support, tables
 from dld_tui.core.model.rewrite.matcher import find_hits
 from dld_tui.core.model.rewrite.pattern import parse_pattern
 from dld_tui.core.model.rewrite.query import parse_columns, parse_query, shown_value
@@ -247,6 +250,21 @@ def _fitting(document: Document) -> Iterator[str]:
         yield f"{finding.level} {finding.rule} at {place}: {finding.remark.message}"
 
 
+def _provided(document: Document) -> Iterator[str]:
+    """Yield which nodes a provider does not take as they are, why, and what would help."""
+    with suppress(DldError):
+        store_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
+    reader = TableReader(document, "m.onnx")
+    for table in tables():
+        verdicts = reader.verdicts(table)
+        taken = [node for node, verdict in verdicts.items() if verdict.support is Support.TAKEN]
+        yield f"{table.name} takes {', '.join(node.ref for node in taken)}"
+        for node, verdict in verdicts.items():
+            if verdict.support is not Support.TAKEN or verdict.reason:
+                said = f"{verdict.support.name} {verdict.cause.name} {verdict.reason}"
+                yield f"  {node.ref}: {said} {reader.change(table, node, verdict)}".rstrip()
+
+
 def _weighed(document: Document) -> Iterator[str]:
     """Yield the weights in few bits of each node, and what of them does not fit."""
     for node in document.main.nodes:
@@ -364,6 +382,7 @@ _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "accept": _accepting, "ask": _asked, "check": _checked, "find": _found, "fitting": _fitting,
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
     "library": _by_library, "merge": _merged, "paste": _pasted, "preview": _previewed,
-    "sizes": _sized, "suggest": _suggested, "types": _typed, "weights": _weighed,
+    "providers": _provided, "sizes": _sized, "suggest": _suggested, "types": _typed,
+    "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""
