@@ -180,6 +180,7 @@ SHOWN: dict[Callable[[Comparison], Sequence[str]], tuple[str, ...]] = {
 }  # fmt: skip
 
 
+@pytest.mark.broad
 def test_whole_comparisons(tmp_path: Path, recorded: Recorded) -> None:
     made = comparisons(tmp_path)
     for shown, names in SHOWN.items():

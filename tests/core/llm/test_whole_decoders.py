@@ -160,6 +160,7 @@ def budgets(decoder: Decoder) -> list[str]:
     return lines + text_lines(time_table(found, devices[:3])) + text_lines(time_table(found, []))
 
 
+@pytest.mark.broad
 def test_whole_decoders(tmp_path: Path, recorded: Recorded) -> None:
     pytest.importorskip("onnxruntime")
     told: dict[str, dict[str, str]] = {"facts": {}, "feeds": {}, "budgets": {}}

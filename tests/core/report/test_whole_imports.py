@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import DldError
 from dld_tui.core.report.records import Layer
@@ -73,6 +75,7 @@ def content(report: Report) -> Iterator[str]:
         yield from some(report.groups(by))
 
 
+@pytest.mark.broad
 def test_whole_imports(tmp_path: Path, recorded: Recorded) -> None:
     texts = {}
     for name in NAMES:
