@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import onnx
 from google.protobuf.descriptor import FieldDescriptor
 
@@ -15,6 +16,15 @@ _INDENT = "  "
 def lines_of(model: onnx.ModelProto) -> list[str]:
     """Return a model as lines: its fields, then its graph and functions, indented."""
     return [*_lines(model, "")]
+
+
+def model_text(model: onnx.ModelProto) -> str:
+    """Return all of a model but for what is about its producer."""
+    told = onnx.ModelProto()
+    told.CopyFrom(model)
+    for field in ("producer_name", "producer_version"):
+        told.ClearField(field)
+    return "\n".join(lines_of(told))
 
 
 def changes(before: onnx.ModelProto, after: onnx.ModelProto) -> Iterator[str]:
@@ -91,24 +101,41 @@ def _text(field: FieldDescriptor, value: Any) -> str:
         return str(field.enum_type.values_by_number[value].name)
     if isinstance(value, bytes):
         return repr(value)[1:]
-    return f"{value:.7g}" if isinstance(value, float) else repr(value)
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
 def _tensor(tensor: onnx.TensorProto) -> str:
-    """Return a tensor with its numbers, and in which field they are."""
+    """Return a tensor with its numbers, of many their sum, and in which field they are."""
     dtype = onnx.TensorProto.DataType.Name(tensor.data_type)
     said = f"{tensor.name or '-'} {dtype}{[*tensor.dims]}"
     rest = onnx.TensorProto()
     rest.CopyFrom(tensor)
     for name in ("name", "data_type", "dims"):
         rest.ClearField(name)
-    if tensor.raw_data and tensor.data_type not in (0, 8) and not tensor.external_data:
-        rest.ClearField("raw_data")
+    numbers = next((name for name in _NUMBERS if len(getattr(tensor, name))), "")
+    if numbers and tensor.data_type not in (0, 8) and not tensor.external_data:
         try:
-            said += f" raw={onnx.numpy_helper.to_array(tensor).tolist()}"
+            array = onnx.numpy_helper.to_array(tensor)
         except (ValueError, TypeError):
-            said += f" raw={tensor.raw_data!r}"
+            return " ".join([said, *(_field(field, value) for field, value in rest.ListFields())])
+        if array.size > _MOST:
+            said += f" {numbers} of sum {array.astype(np.float64).sum():.6g}"
+            rest.ClearField(numbers)
+        elif numbers == "raw_data":
+            said += f" raw={_numbers(array.tolist())}"
+            rest.ClearField(numbers)
     return " ".join([said, *(_field(field, value) for field, value in rest.ListFields())])
+
+
+_MOST = 24
+"""Numbers that are written."""
+_NUMBERS = ("raw_data", "float_data", "double_data", "int32_data", "int64_data", "uint64_data")
+
+
+def _numbers(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_numbers, value))}]"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _type(kind: onnx.TypeProto) -> str | None:

@@ -6,10 +6,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from dld_tui.core.tables.table import Table
 
 _FIGURE = re.compile(r"-?\d+\.\d{6,}(?:e[+-]\d+)?")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
@@ -44,3 +47,33 @@ def recorded(request: pytest.FixtureRequest) -> Recorded:
         assert path.read_text(encoding="utf-8").splitlines() == made.splitlines()
 
     return compare
+
+
+def table_text(table: Table[Any]) -> str:
+    """Return all of a table: its columns, and of each row the texts, values, keys and styles."""
+    lines = [f"table {table.name}: {table.title}"]
+    for one in table.columns:
+        place = f"{one.width or '-'} {one.least} {one.priority} {one.keep} {one.is_right}"
+        falls = f"{one.falls} {one.sortable} {one.pinned} {one.shown} {one.heat}"
+        lines.append(f"  {one.key} | {one.title} | {one.unit.name} {place} {falls} | {one.help}")
+    for row in table.rows:
+        lines.append("  - " + " | ".join(one.shown_text(row) for one in table.columns))
+        values = [one.unit.plain(one.value(row)) for one in table.columns]
+        orders = [one.order_of(row) for one in table.columns]
+        lines.append(f"    {_texts(values)}; {_texts(orders)}")
+        lines.append(f"    {_texts([one.style_of(row) for one in table.columns])}")
+    return "\n".join(lines)
+
+
+def _texts(values: Iterable[object]) -> str:
+    return ", ".join(_short(one) for one in values)
+
+
+def _short(value: object) -> str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return f"[{', '.join(map(_short, value))}]"
+    return str(value)

@@ -22,7 +22,7 @@ import pytest
 
 from dld_tui.cli import output
 from tests.support.cli import Dld
-from tests.support.model_text import model_text
+from tests.support.model_lines import model_text
 from tests.support.transcript_files import FILES
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"

@@ -9,8 +9,7 @@ import pytest
 
 from dld_tui.core.errors import UsageError
 from dld_tui.targets.ssh.results import JobsStore, StoredJob, StoredOutput, job_table, new_id
-from tests.support.model_text import table_text
-from tests.support.recorded import Recorded
+from tests.support.recorded import Recorded, table_text
 
 JOBS = [
     StoredJob("20261201-010203-0123abcd", "box", "profile_onnxruntime", 1000.0,

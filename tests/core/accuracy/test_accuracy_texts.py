@@ -48,8 +48,7 @@ from dld_tui.core.accuracy.tactics import (
 )
 from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerance
 from dld_tui.core.tensorrt.tactics import REPLAY
-from tests.support.model_text import table_text
-from tests.support.recorded import Recorded
+from tests.support.recorded import Recorded, table_text
 
 ERROR = TensorError((2, 3), 6, 0.5, 0.125, 0.25, 0.0625, 0.9999, 40.0, 3.0, outside=2)
 ERRORS = {

@@ -19,7 +19,7 @@ from dld_tui.core.conversion.opset import ConversionError, convert_opset
 from tests.core.conversion.test_opset_lowering import REFUSED, WRITTEN
 from tests.core.conversion.test_opset_raising import EXPECTED, old_model
 from tests.support import models
-from tests.support.model_text import model_text
+from tests.support.model_lines import model_text
 from tests.support.recorded import Recorded
 
 INPUTS = {

@@ -33,8 +33,7 @@ from dld_tui.core.machine.health import (
     terminal_checks,
 )
 from dld_tui.core.process.installation import in_environment, install_command
-from tests.support.model_text import table_text
-from tests.support.recorded import Recorded
+from tests.support.recorded import Recorded, table_text
 
 TERMINALS: dict[str, tuple[dict[str, str], str, tuple[int, int], str | None]] = {
     "good": ({"TERM": "xterm-256color", "COLORTERM": "truecolor"}, "UTF8", (80, 24), None),

@@ -22,8 +22,7 @@ from dld_tui.core.settings.saved_targets import (
     split_hop,
     target_table,
 )
-from tests.support.model_text import table_text
-from tests.support.recorded import Recorded
+from tests.support.recorded import Recorded, table_text
 
 FILES = (
     "",

@@ -41,8 +41,7 @@ from dld_tui.core.tune.result import (
     tune_table,
 )
 from dld_tui.core.types import JSON
-from tests.support.model_text import table_text
-from tests.support.recorded import Recorded
+from tests.support.recorded import Recorded, table_text
 
 FASTER = GateRow("end to end", 10.0, 8.0, -20.0, -21.0, -19.0, Verdict.FASTER)
 VAGUE = replace(FASTER, low_percent=-90.0)

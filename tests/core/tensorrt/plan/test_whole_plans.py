@@ -20,8 +20,8 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import layer_devices, summary_lines, summary_of
 from dld_tui.core.tensorrt.plan.tables import VIEWS, finding_table, group_table, make_table
 from tests.support.engine_files import write_engine
-from tests.support.model_text import model_text, table_text
-from tests.support.recorded import Recorded
+from tests.support.model_lines import model_text
+from tests.support.recorded import Recorded, table_text
 from tests.support.transcript_files import FILES
 
 TAG = re.compile(
