@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -44,7 +45,12 @@ def recorded(request: pytest.FixtureRequest) -> Recorded:
         made = "\n".join(line.rstrip() for line in made.split("\n"))
         if request.config.getoption("--write-transcripts"):
             path.write_text(made, encoding="utf-8")
-        assert path.read_text(encoding="utf-8").splitlines() == made.splitlines()
+        changes = difflib.unified_diff(
+            path.read_text(encoding="utf-8").splitlines(), made.splitlines(), path.name, "now",
+            lineterm="", n=1,
+        )  # fmt: skip
+        if told := "\n".join(changes):
+            pytest.fail(told, pytrace=False)
 
     return compare
 
