@@ -101,12 +101,14 @@ def test_words_are_kept_whole_indented_and_visible() -> None:
     assert wrap("a\nb\n\nc", 10) == ["a", "b", "", "c"]
     # A long word is cut.
     assert wrap("x" * 25, 10) == ["x" * 10, "x" * 10, "x" * 5]
+    assert wrap("   中中", 3) == [" 中", " 中"]
+    assert wrap(" 中", 2) == ["中"]
     # Control characters are shown.
     assert wrap("\x1b]0;x\x07", 40) == ["\\x1b]0;x\\x07"]
 
 
 @settings(max_examples=50)
-@given(st.text(max_size=200), st.integers(2, 40))
+@given(st.text(max_size=200) | st.text(" a中\t", max_size=30), st.integers(2, 40))
 def test_no_row_is_wider(text: str, cells: int) -> None:
     for row in wrap(text, cells):
         assert cell_width(row) <= cells

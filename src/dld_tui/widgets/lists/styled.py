@@ -309,7 +309,8 @@ def wrap(text: str, cells: int) -> list[str]:
 def _wrap_line(line: str, cells: int) -> list[str]:
     if len(line) <= cells and cell_width(line) <= cells:
         return [line]
-    indent = line[: len(line) - len(line.lstrip(" "))][: cells // 2]
+    # Behind the indent there is room for the widest character.
+    indent = line[: len(line) - len(line.lstrip(" "))][: max(0, min(cells // 2, cells - 2))]
     rows: list[str] = []
     row = indent
     for word in line.split():
