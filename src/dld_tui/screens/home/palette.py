@@ -25,7 +25,7 @@ from dld_tui.widgets.dialogs.search import SearchDialog
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import LineSource, ListSource, Piece, Rows, wrap
 from dld_tui.widgets.shell.command_dispatch import HasCommands, conditions_of, hint, scopes_of
-from dld_tui.widgets.shell.page import AppServices, Page
+from dld_tui.widgets.shell.page import AppServices, Page, host
 
 if TYPE_CHECKING:
     from textual.app import App
@@ -109,7 +109,9 @@ def commands_of_models(screen: Screen[object]) -> list[PaletteEntry]:
     """Return the commands of an open model, for a screen that has none of them."""
     rows = [row for row in commands.by_id().values() if row.scope == "workspace"]
     rows += conversion_commands()
-    return [PaletteEntry(row, screen, "open a model first") for row in rows if row.palette]
+    has_model = any("workspace" in scopes_of(page) for page in host(screen).pages)
+    why = "only on a model's page" if has_model else "open a model first"
+    return [PaletteEntry(row, screen, why) for row in rows if row.palette]
 
 
 def commands_of_shells(entries: Sequence[PaletteEntry]) -> list[PaletteEntry]:
