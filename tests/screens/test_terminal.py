@@ -99,6 +99,8 @@ class Tty:
         self.pid, self.fd = pty.fork()
         if not self.pid:
             os.environ["COLORTERM"] = "truecolor"
+            for number in (signal.SIGHUP, signal.SIGINT):  # which nohup and a shell's & ignore
+                signal.signal(number, signal.SIG_DFL)
             os.execv(sys.executable, [sys.executable, "-c", code, *arguments])
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
 
