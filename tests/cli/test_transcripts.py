@@ -11,9 +11,16 @@ from tests.support.cli import Dld
 pytest.importorskip("onnxruntime")
 from tests.support import transcripts
 
+_BROAD = ("convert_quantize", "convert_shape", "convert_types")
+"""Further conversions: what the command says is in ``convert``."""
+
 
 @pytest.mark.parametrize(
-    "path", sorted(transcripts.FOLDER.glob("*.txt")), ids=lambda path: path.stem
+    "path",
+    [
+        pytest.param(path, id=path.stem, marks=[pytest.mark.broad] if path.stem in _BROAD else [])
+        for path in sorted(transcripts.FOLDER.glob("*.txt"))
+    ],
 )
 def test_commands_print_what_their_transcript_says(
     path: Path,
