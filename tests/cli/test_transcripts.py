@@ -10,6 +10,7 @@ from tests.support.cli import Dld
 
 pytest.importorskip("onnxruntime")
 from tests.support import transcripts
+from tests.support.recorded import hold
 
 _BROAD = ("convert_quantize", "convert_shape", "convert_types")
 """Further conversions: what the command says is in ``convert``."""
@@ -31,6 +32,4 @@ def test_commands_print_what_their_transcript_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     printed = transcripts.written(path, dld, tmp_path)
-    if pytestconfig.getoption("--write-transcripts"):
-        path.write_text(printed, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == printed
+    hold(path, printed, pytestconfig)

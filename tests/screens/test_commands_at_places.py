@@ -25,6 +25,7 @@ from dld_tui.widgets.parameters.descriptions import ParameterRow
 from dld_tui.widgets.parameters.terminals import Terminal
 from tests.support import models
 from tests.support.desk import Desk
+from tests.support.recorded import hold
 
 _SLOW = {"accuracy.compare", "accuracy.search", "accuracy.tactics", "pane.4"}
 """They import what judges accuracy, or wait for checks."""
@@ -191,6 +192,4 @@ def test_each_command_does_what_the_table_says(tmp_path: Path, pytestconfig: pyt
     """After the first place, only what is done there otherwise is listed."""
     made = table(models.write(tmp_path, MODEL))
     assert ": nothing" not in made, "a command that can do nothing is grey, or says why"
-    if pytestconfig.getoption("--write-transcripts"):
-        FILE.write_text(made, encoding="utf-8")
-    assert FILE.read_text(encoding="utf-8").splitlines() == made.splitlines()
+    hold(FILE, made, pytestconfig)

@@ -17,6 +17,7 @@ from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace import navigation
 from dld_tui.screens.workspace import page as workspace
 from tests.support import screen_transcripts
+from tests.support.recorded import hold
 
 pytestmark = [
     pytest.mark.broad,
@@ -46,6 +47,4 @@ async def test_pages_show_what_their_transcript_says(
     monkeypatch.setattr(store, "datetime", Mock(now=lambda zone: _CREATED))
     monkeypatch.setattr(Notification, "has_expired", False)
     shown = await screen_transcripts.written(path)
-    if pytestconfig.getoption("--write-transcripts"):
-        path.write_text(shown, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == shown
+    hold(path, shown, pytestconfig)

@@ -16,7 +16,7 @@ import pytest
 from dld_tui.core.tables.table import Table
 
 _FIGURE = re.compile(r"-?\d+\.\d{6,}(?:e[+-]\d+)?")
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
+CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 Recorded = Callable[[str, Mapping[str, str]], None]
 """Takes the name of the file and the texts by their titles."""
 
@@ -28,8 +28,21 @@ def settled(text: str, folder: Path | None = None) -> str:
     """
     if folder is not None:
         text = text.replace(str(folder), "FOLDER")
-    text = _CLOCK.sub("TIME", text)
+    text = CLOCK.sub("TIME", text)
     return _FIGURE.sub(lambda match: str(float(f"{float(match[0]):.7g}")), text)
+
+
+def hold(path: Path, made: str, config: pytest.Config) -> None:
+    """Fail with what differs if a text is not that of a file, or write the file if asked to."""
+    if config.getoption("--write-transcripts"):
+        with path.open("w", encoding="utf-8", newline="") as file:
+            file.write(made)
+    with path.open(encoding="utf-8", newline="") as file:
+        known = file.read()
+    if known != made:
+        before, after = known.splitlines(), made.splitlines()
+        changes = difflib.unified_diff(before, after, path.name, "now", lineterm="", n=1)
+        pytest.fail("\n".join(changes) or "only ends of lines differ", pytrace=False)
 
 
 @pytest.fixture
@@ -43,14 +56,7 @@ def recorded(request: pytest.FixtureRequest) -> Recorded:
             for title, text in texts.items()
         )
         made = "\n".join(line.rstrip() for line in made.split("\n"))
-        if request.config.getoption("--write-transcripts"):
-            path.write_text(made, encoding="utf-8")
-        changes = difflib.unified_diff(
-            path.read_text(encoding="utf-8").splitlines(), made.splitlines(), path.name, "now",
-            lineterm="", n=1,
-        )  # fmt: skip
-        if told := "\n".join(changes):
-            pytest.fail(told, pytrace=False)
+        hold(path, made, request.config)
 
     return compare
 

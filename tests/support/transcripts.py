@@ -23,10 +23,10 @@ import pytest
 from dld_tui.cli import output
 from tests.support.cli import Dld
 from tests.support.model_lines import model_text
+from tests.support.recorded import CLOCK
 from tests.support.transcript_files import FILES
 
 FOLDER = Path(__file__).resolve().parents[1] / "transcripts"
-_CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 _VERSION = re.compile("|".join(map(re.escape, (onnxruntime.__version__, "1.31.1"))))
 """The version of ONNX Runtime here, and the one that reports of tests name."""
 _TOOK = re.compile(r"(?<=(?:trials|.tried) in )[\d.]+ m?s")
@@ -50,7 +50,7 @@ def written(path: Path, dld: Dld, folder: Path) -> str:
             printed = (
                 _VERSION.sub(
                     "1.x",
-                    _CLOCK.sub("TIME", _TOOK.sub("TIME", one.replace(str(folder), "FOLDER"))),
+                    CLOCK.sub("TIME", _TOOK.sub("TIME", one.replace(str(folder), "FOLDER"))),
                 )
                 for one in _printed(words, dld)
             )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import model_transcripts
+from tests.support.recorded import hold
 
 
 @pytest.mark.parametrize(
@@ -16,6 +17,4 @@ def test_edits_do_what_their_transcript_says(
     path: Path, tmp_path: Path, pytestconfig: pytest.Config
 ) -> None:
     done = model_transcripts.written(path, tmp_path)
-    if pytestconfig.getoption("--write-transcripts"):
-        path.write_text(done, encoding="utf-8")
-    assert path.read_text(encoding="utf-8") == done
+    hold(path, done, pytestconfig)

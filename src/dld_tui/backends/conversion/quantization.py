@@ -23,6 +23,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.document.locations import bodies, bodies_of, names_used
 from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.model.inputs.shapes import InputSpec
+from dld_tui.core.model.operators.registry import CONTRIB_DOMAIN
 
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile",
             "distribution": "Distribution"}  # fmt: skip
@@ -398,9 +399,6 @@ def _parameters(parameters: Any) -> dict[str, Any]:
     }
 
 
-_CONTRIB = "com.microsoft"
-
-
 def _quantize_weights(source: str, target: str, options: Options) -> None:
     """Store the weights of matrix products in blocks of a few bits."""
     from onnxruntime.quantization import QuantFormat
@@ -441,8 +439,9 @@ def _quantize_weights(source: str, target: str, options: Options) -> None:
         if result.graph.initializer[at].name in unused:
             del result.graph.initializer[at]
     used_domains = {node.domain for _, body in bodies(result) for node in body.node}
-    if _CONTRIB in used_domains - {entry.domain for entry in result.opset_import}:
-        result.opset_import.add(domain=_CONTRIB, version=1)  # the library's k-quant forgets it
+    if CONTRIB_DOMAIN in used_domains - {entry.domain for entry in result.opset_import}:
+        # The library's k-quant forgets it.
+        result.opset_import.add(domain=CONTRIB_DOMAIN, version=1)
     quantizer.model.save_model_to_file(target, is_large(Path(source)))
 
 

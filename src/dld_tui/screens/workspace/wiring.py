@@ -257,7 +257,6 @@ class Wiring(Controller):
     async def replace_uses(self) -> None:
         """Give all users of the value under the cursor another value."""
         from dld_tui.core.model.document.operator_matching import mismatch
-        from dld_tui.core.model.document.traversal import depends_on, outer_node
         from dld_tui.core.model.edits import links
         from dld_tui.widgets.dialogs.wiring import ValuePicker
 
@@ -280,7 +279,7 @@ class Wiring(Controller):
             first=_values_before(first.node),
         )
         by = await self.ask(picker)
-        if by and all(depends_on(outer_node(home, use.node), by) for use in uses):
+        if by and not links.replaceable_uses(home, value, by):
             self.say("That would create a cycle: the value depends on these nodes", 4)
         elif by:
             edit = links.replace_uses(scope=home.path, value=value, by=by)

@@ -13,7 +13,7 @@ from dld_tui.core.model.document.node import Node
 from dld_tui.core.model.document.operator_matching import wanted_type
 from dld_tui.core.model.document.opset_imports import versions_by_domain
 from dld_tui.core.model.document.parts.extraction import typed_record
-from dld_tui.core.model.document.scope import Scope
+from dld_tui.core.model.document.scope import Scope, Use
 from dld_tui.core.model.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.model.document.traversal import depends_on, outer_node, places, sources, upstream
 from dld_tui.core.model.edits.inputs_outputs import add_input
@@ -147,12 +147,7 @@ def replace_uses(
     """
     home = document.scope_at(scope)
     require_visible(home, by)
-    uses = home.users(value)
-    if len(uses) <= _FEW_USES:
-        uses = [use for use in uses if not depends_on(outer_node(home, use.node), by)]
-    else:
-        ancestors = upstream(home, by)
-        uses = [use for use in uses if outer_node(home, use.node) not in ancestors]
+    uses = replaceable_uses(home, value, by)
     users = list(dict.fromkeys(use.node for use in uses))
     for user in users:
         if user.scope is not home and user.scope.resolve(by) != home.resolve(by):
@@ -161,6 +156,15 @@ def replace_uses(
         transaction.do(SetLinks(user.scope, user, "input", inputs))
     move_behind(transaction, users, by)
     return f"use {quoted(by)} instead of {quoted(value)} in {fmt.plural(len(uses), 'place')}"
+
+
+def replaceable_uses(home: Scope, value: str, by: str) -> list[Use]:
+    """Return the uses of a value that another one can take without a cycle."""
+    uses = home.users(value)
+    if len(uses) <= _FEW_USES:
+        return [use for use in uses if not depends_on(outer_node(home, use.node), by)]
+    ancestors = upstream(home, by)
+    return [use for use in uses if outer_node(home, use.node) not in ancestors]
 
 
 @edit
