@@ -12,8 +12,8 @@ pytest.importorskip("onnxruntime")
 from tests.support import transcripts
 from tests.support.recorded import hold
 
-_BROAD = ("convert_quantize", "convert_shape", "convert_types")
-"""Further conversions: what the command says is in ``convert``."""
+_BROAD = ("accuracy_found", "convert_quantize", "convert_shape", "convert_types")
+"""Further examples of the commands of ``accuracy`` and ``convert``."""
 
 
 @pytest.mark.parametrize(
