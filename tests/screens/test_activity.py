@@ -136,39 +136,6 @@ async def test_what_belongs_to_a_model_leaves_with_it(runs: Runs, tmp_path: Path
         assert (values["shape"], values["dim"], values["iterations"]) == ([], ["n=3"], 3)
 
 
-@pytest.mark.broad
-async def test_the_guess_of_shapes_is_told_and_filled_in(runs: Runs, tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 18]>
-        two (int64[batch, seq] ids, int64[batch, seq] mask) => (int64[batch, seq] y)
-        { y = Add(ids, mask) }"""
-    path = models.write(tmp_path, text)
-    app = app_with(runs, State(tmp_path))
-    async with app.run_test(size=(100, 30)) as pilot:
-        app.start_activity(PROFILE, {"model": str(path)})
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        shown = " ".join(screen_text(app).replace("┃", "").split())
-        assert "ids → 1x128 (guessed: batch 1 by its name batch" in shown
-        assert "Enter in Input shapes changes it" in shown
-        form = app.screen.query_one(ParamForm)
-        assert form.values()["shape"] == []
-        form.rows["shape"].field.focus()
-        await pilot.press("enter")
-        assert form.values()["shape"] == ["ids:1x128"]
-        form.set_values({"shape": ["ids:2x9"]})
-        await pilot.pause()
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        assert "mask → 2x9 (follows from what is given)" in screen_text(app)
-        form.set_values({"shape": ["ids:2x9x3"]})
-        await pilot.pause()
-        await app.workers.wait_for_complete()
-        await pilot.pause()
-        assert "does not fit input ids int64[batch, seq]" in " ".join(
-            screen_text(app).replace("┃", "").split()
-        )
-
-
 @pytest.mark.parametrize(
     ("values", "engine"),
     [

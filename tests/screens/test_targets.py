@@ -17,74 +17,24 @@ from dld_tui.core.types import JSON
 from dld_tui.screens import targets as target_jobs
 from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.screens.activity.jobs import JobScreen, ManyJobsScreen
-from dld_tui.screens.base_pages import LABEL, AboutRow
+from dld_tui.screens.base_pages import LABEL
 from dld_tui.screens.results.compare import CompareScreen
 from dld_tui.screens.targets import (
-    TargetFormScreen,
     TargetJobsScreen,
-    TargetsDialog,
     TargetsScreen,
     _step_lines,
 )
 from dld_tui.targets.base import Job
 from dld_tui.targets.ssh.results import JobsStore
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, SecretDialog
-from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models
 from tests.support.pages import running
 from tests.support.report_files import make_report as write_report
 from tests.support.ssh_fixtures import sshd
 from tests.support.ssh_jobs import end_processes_of, script, target_of
 from tests.support.ssh_jobs import until as read_until
-from tests.support.sshd import Sshd, free_port, make_key
+from tests.support.sshd import Sshd, make_key
 from tests.support.tui import HOSTILE, flat_text, screen_text, until
-
-
-@pytest.mark.broad
-async def test_a_target_is_added_changed_and_removed() -> None:
-    async with running() as run:
-        await run.app.run_action("app.targets")
-        await run.pilot.pause()
-        assert "No targets yet" in run.text
-        await run.press("a")
-        run.in_front(TargetFormScreen)
-        await run.press("f5")
-        assert isinstance(run.app.screen, TargetFormScreen), "a name and a host are needed"
-        await run.press(*"orin", "tab", *"10.0.0.7")
-        await run.press("f5")
-        run.in_front(TargetsScreen)
-        assert saved_targets.load() == {"orin": Connection("orin", "10.0.0.7")}
-        assert "not tested" in run.text
-        await run.press("enter")
-        run.app.screen.query_one(ParamForm).set_values({"name": "xavier", "launcher": "sudo -n"})
-        await run.press("f5")
-        assert saved_targets.load() == {
-            "xavier": Connection("xavier", "10.0.0.7", launcher=("sudo", "-n"))
-        }
-        assert "sudo -n" in run.text
-        await run.press("d")
-        run.in_front(ChoiceDialog)
-        await run.press("escape")
-        assert saved_targets.load()
-        await run.press("d")
-        await run.press("r")
-        assert saved_targets.load() == {}
-
-
-@pytest.mark.broad
-async def test_a_name_that_is_taken_is_refused() -> None:
-    saved_targets.save(Connection("orin", "one"))
-    async with running() as run:
-        await run.app.run_action("app.targets")
-        await run.pilot.pause()
-        assert run.app.screen.query_one(AboutRow).outer_size.height == 12
-        await run.pilot.resize_terminal(80, 40)
-        await run.until(lambda: run.app.screen.query_one(AboutRow).outer_size.height == 20)
-        await run.press("a")
-        await run.press(*"orin", "tab", *"two", "f5")
-        run.in_front(ErrorDialog)
-        assert "already" in run.text
-    assert saved_targets.find("orin").host == "one"
 
 
 async def test_a_test_asks_and_says_each_step(
@@ -119,17 +69,6 @@ async def test_a_test_asks_and_says_each_step(
         for name in files:
             assert b"sesame" not in (Path(folder) / name).read_bytes()
     SECRETS.clear()
-
-
-async def test_what_fails_is_said_with_its_remedy(tmp_path: Path) -> None:
-    saved_targets.save(Connection("orin", "127.0.0.1", free_port(), config=False))
-    async with running() as run:
-        await run.app.run_action("app.targets")
-        await run.pilot.pause()
-        await run.press("f5")
-        await run.shows("Check the port")
-        assert "the connection is refused" in run.text
-        await run.shows("connect, just now")
 
 
 async def test_a_broken_file_is_said() -> None:
@@ -375,21 +314,3 @@ async def test_one_of_several_that_fails_is_shown_and_the_others_open(tmp_path: 
         await run.press("enter")
         await run.until(lambda: run.app.screen.SCOPE == "report")  # type: ignore[attr-defined]
         await run.shows("median")
-
-
-async def test_several_targets_are_marked_in_the_form(box: Connection, tmp_path: Path) -> None:
-    model = models.write(tmp_path, models.layered())
-    (tmp_path / "r-box.dldprof").touch()
-    values: dict[str, JSON] = {"model": str(model), "output": str(tmp_path / "r.dldprof")}
-    async with running() as run:
-        form = ActivityScreen("profile_onnxruntime", values)
-        run.app.push_screen(form)
-        await run.pilot.pause()
-        await run.press("f6")
-        await run.front(TargetsDialog)
-        await run.press("down", "space", "enter")
-        await run.until(lambda: run.app.screen is form)
-        assert form.command_line.endswith("--target local --target box")
-        await run.shows("local + box")
-        await run.press("f5")
-        assert "r-box.dldprof exists" in (await run.front(ChoiceDialog)).message

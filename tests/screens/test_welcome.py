@@ -14,7 +14,6 @@ from dld_tui.screens.home.welcome import (
     HereTable,
     PreviewRows,
     RecentList,
-    StartList,
     StartSource,
     WelcomeScreen,
 )
@@ -57,28 +56,6 @@ async def test_files_that_are_gone_take_no_rows(state: State, tmp_path: Path) ->
         assert not any("gone0" in row for row in rows_of(run.app))
 
 
-async def test_a_folder_with_models_only_below_is_listed(tmp_path: Path) -> None:
-    (tmp_path / "deep" / "a").mkdir(parents=True)
-    for name in ("one.onnx", "two.onnx"):
-        models.write(tmp_path / "deep" / "a", models.CHAIN, name)
-    async with running(DldApp([tmp_path / "deep"], state=State()), size=(120, 30)) as run:
-        await run.until(lambda: isinstance(run.app.focused, HereTable))
-        shown = "".join(rows_of(run.app))
-        assert "a/one.onnx" in shown
-        assert "a/two.onnx" in shown
-        await run.press("enter")
-        await run.until(lambda: run.app.page.edited_document)
-        assert run.app.page.path is not None
-        assert run.app.page.path.parent == tmp_path / "deep" / "a"
-
-
-async def test_forgetting_a_file(state: State) -> None:
-    async with running(DldApp(state=state)) as run:
-        await run.press("j", "d")
-        assert [Path(file.path).suffix for file in state.recent()] == [".onnx"]
-        assert "other.dldprof" not in run.text
-
-
 @pytest.mark.broad
 async def test_the_focus_stays_in_the_list_that_files_are_forgotten_from(
     state: State, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -114,14 +91,6 @@ async def test_a_model_at_the_cursor_can_be_measured_and_a_report_not(
     assert asked == [path, {"model": path}]
 
 
-async def test_without_recent_files_the_first_key_is_useful() -> None:
-    async with running() as run:
-        assert isinstance(run.app.focused, StartList)
-        assert "No file has been opened yet" in run.text
-        await run.press("G", "enter")
-        assert "First steps" in run.text or "Help" in run.text
-
-
 async def test_the_demo_models_are_written_and_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[Path] = []
     app = DldApp()
@@ -141,51 +110,6 @@ def test_ages() -> None:
     assert ago(time.time()) == f"{int(time.time() // (86400 * 365))} y ago"
 
 
-@pytest.mark.broad
-async def test_the_files_of_this_folder_are_browsed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    models.write(tmp_path, models.CHAIN, "chain.onnx")
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "bad.onnx").write_bytes(b"<html>")
-    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
-    opened: list[Any] = []
-    app = DldApp()
-    monkeypatch.setattr(app, "open_path", opened.append)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(app.focused, HereTable))
-        await until(pilot, lambda: "below/bad.onnx" in screen_text(app))
-        assert screen_text(app).splitlines()[0].split() == ["dld", str(tmp_path), "2", "models"]
-        app.screen.query_one(HereTable).go_to_key(str(tmp_path / "chain.onnx"))
-        await until(pilot, lambda: "weights" in screen_text(app))
-        await pilot.press("/", *"bad", "enter")
-        await until(pilot, lambda: opened == [str(tmp_path / "below" / "bad.onnx")])
-        await until(pilot, lambda: "HTML" in screen_text(app))
-
-
-@pytest.mark.broad
-async def test_the_path_field_takes_rows_from_the_files_only_while_it_is_used(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = models.write(tmp_path, models.CHAIN, "chain.onnx")
-    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
-    opened: list[Any] = []
-    app = DldApp()
-    monkeypatch.setattr(app, "open_path", opened.append)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until(pilot, lambda: isinstance(app.focused, HereTable))
-        field = app.screen.query_one("#open")
-        await until(pilot, lambda: not field.display)
-        await pilot.press(":", *"chain.onnx")
-        await until(pilot, lambda: field.display)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.focused, HereTable) and not field.display)
-        await pilot.press("colon", "ctrl+u", *str(path), "enter")
-        await until(pilot, lambda: [*map(str, opened)] == [str(path)])
-        await pilot.resize_terminal(80, 50)
-        await until(pilot, lambda: field.display)
-
-
 def test_no_sentence_of_what_to_start_is_cut_in_a_narrow_list() -> None:
     source = StartSource({})
     helps = [help for *_, help in source.rows]
@@ -193,25 +117,6 @@ def test_no_sentence_of_what_to_start_is_cut_in_a_narrow_list() -> None:
         shown = [source.line(index, width)[-1][0] for index in range(len(source))]
         assert shown in (helps, [""] * len(source))
     assert source.line(0, 110)[-1][0]
-
-
-async def test_what_is_under_the_cursor_is_explained_below_where_rows_have_no_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(welcome, "this_folder", lambda: str(tmp_path))
-    async with running() as run:
-        start = run.app.screen.query_one(StartList)
-        helps = [help for *_, help in StartSource({}).rows]
-        await run.until(lambda: start.has_focus)
-        assert helps[0] in run.text
-        await run.press("j")
-        await run.until(lambda: helps[1] in run.text)
-        longest = max(range(len(helps)), key=lambda index: len(helps[index]))
-        await run.press(*"j" * (longest - 1))
-        await run.until(lambda: not start.border_subtitle)  # too long
-        assert helps[0] not in run.text
-        await run.pilot.resize_terminal(200, 50)
-        await run.until(lambda: helps[0] in run.text and not start.border_subtitle)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 ``$ dld PATH`` opens a file (:mod:`tests.support.transcript_files`), ``@ 80x24`` before or after it
 is the size, ``> KEY KEY`` presses keys as Textual names them, and ``> "text"`` types. With the
 mouse, ``click:12,5`` clicks in column 12 of row 5, ``double:…`` twice, ``menu:…`` with the right
-button, ``wheel:…`` turns the wheel down there, and ``drag:12,5-20,8`` moves with the button down.
+button, ``ctrl:…`` with Ctrl down, ``wheel:…`` turns the wheel down there, ``up:…`` up, ``side:…``
+and ``back:…`` the same with Shift down, and ``drag:12,5-20,8`` moves with the button down.
+``paste:1\\t2`` pastes what stands there as a literal of Python.
 Below a step stand the rows of the screen that differ from those of the step before, each with its
 number. Where cells have the same text in another style, such as those of the cursor, ``^`` marks
 them. ``= NAME`` names what has the focus now, instead of its heavier border, and ``as after > KEY``
@@ -15,6 +17,7 @@ be read as a diff.
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import shlex
@@ -25,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import onnxruntime
-from textual.events import MouseScrollDown
+from textual.events import MouseScrollDown, MouseScrollUp, Paste
 from textual.pilot import Pilot
 
 from dld_tui.app import DldApp
@@ -42,6 +45,10 @@ _LIGHT = str.maketrans("┏━┓┃┗┛", "┌─┐│└┘")
 """Borders of the pane with the focus, as of the others."""
 Row = list[tuple[str, str]]
 """The cells of a row: the character and its style."""
+_WHEELS = {
+    "wheel": (MouseScrollDown, False), "up": (MouseScrollUp, False),
+    "side": (MouseScrollDown, True), "back": (MouseScrollUp, True),
+}  # fmt: skip
 
 
 def rows_of(app: DldApp) -> list[Row]:
@@ -138,12 +145,14 @@ async def _point(pilot: Pilot[Any], what: str, places: str) -> None:
         await pilot.mouse_down(offset=at)
         await pilot.hover(offset=other[0])
         await pilot.mouse_up(offset=other[0])
-    elif what == "wheel":
-        await pilot._post_mouse_events([MouseScrollDown], offset=at)
+    elif what in _WHEELS:
+        kind, shift = _WHEELS[what]
+        await pilot._post_mouse_events([kind], offset=at, shift=shift)
     else:
         await pilot.click(
-            offset=at, times=2 if what == "double" else 1, button=3 if what == "menu" else 1
-        )
+            offset=at, times=2 if what == "double" else 1, button=3 if what == "menu" else 1,
+            control=what == "ctrl",
+        )  # fmt: skip
 
 
 async def press(pilot: Pilot[Any], keys: str) -> None:
@@ -152,6 +161,9 @@ async def press(pilot: Pilot[Any], keys: str) -> None:
         what, _, places = word.partition(":")
         if word.startswith('"'):
             await pilot.press(*json.loads(word))
+        elif what == "paste":
+            pilot.app.post_message(Paste(ast.literal_eval(f'"{places}"')))
+            await pilot.pause()
         elif places:
             await _point(pilot, what, places)
         else:

@@ -13,7 +13,6 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.screens.tensors.conversion import TensorPlace
-from dld_tui.screens.tensors.initializers import InitializersScreen
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
 from tests.support.workspace import NARROW, Session, opened
 
@@ -78,16 +77,4 @@ async def editor(
         page = await session.front(TensorScreen)
         await session.until(lambda: page.focused is page.grid)
         await session.pilot.pause()
-        yield session, page
-
-
-@asynccontextmanager
-async def listed(
-    folder: Path, size: tuple[int, int] = NARROW
-) -> AsyncIterator[tuple[Session, InitializersScreen]]:
-    """Open the list of initializers and wait until it is there."""
-    async with opened(write_tensors(folder), size) as session:
-        await session.press("i")
-        page = await session.front(InitializersScreen)
-        await session.until(lambda: page.pane.rows)
         yield session, page

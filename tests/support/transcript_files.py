@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tarfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
@@ -19,7 +21,10 @@ from dld_tui.core.report.generation import GENERATION, GenerationFigures
 from dld_tui.core.report.records import Cost, Layer, NodeLink
 from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.report.sweep import BATCH, THREADS, Sweep, SweepAxis, SweepPoint, sweep_text
+from dld_tui.core.settings import saved_targets
+from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.types import JSON
+from dld_tui.targets.ssh.results import JobsStore, StoredJob, StoredOutput
 from tests.support import decoders, engine_files, models, traces, tuned_results
 from tests.support.conversions import (
     CONVS,
@@ -43,6 +48,7 @@ from tests.support.plans import write_layers, write_profile
 from tests.support.profiles import kernel, run, start_report, write_report
 from tests.support.profiles import write_profile as write_profile_events
 from tests.support.report_files import make_nested_report, make_report
+from tests.support.tensors import write_tensors
 
 HOSTILE = "odd\x1b[2J"
 BROKEN = """<ir_version: 10, opset_import: ["" : 18]>
@@ -93,6 +99,9 @@ sums (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)
     [last] y = Sub(c, a) [over] z = Div(a, d)
 }"""
 """Of operators that each machine computes alike."""
+SEQUENCES = """<ir_version: 10, opset_import: ["" : 18]>
+two (int64[batch, seq] ids, int64[batch, seq] mask, float[M, 4] a, float[K, 3] b, float[a, b] c)
+=> (int64[batch, seq] y) { y = Add(ids, mask) }"""
 _HEAD_OF_ATTRIBUTES = '<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>\n'
 ATTRIBUTES = """g (float[4] x) => (float[4] y)
 <float[2, 2] same = {1, 2, 3, 4}, float[4] w = {1, 2, 3, 4}, int64[3] n = {1, 2, 3}>
@@ -112,6 +121,7 @@ _MODELS = {
     "attributes.onnx": _HEAD_OF_ATTRIBUTES + ATTRIBUTES,
     "attributes2.onnx": _HEAD_OF_ATTRIBUTES + CHANGED,
     "costs.onnx": COSTS,
+    "seq.onnx": SEQUENCES,
     "plain.onnx": PLAIN,
     "renamed.onnx": models.CHAIN.replace("[first]", "[stem]"),
     "old.onnx": OLD,
@@ -154,6 +164,7 @@ _MODELS = {
 }
 _TEXTS = {
     "empty.onnx": "",
+    "chain-box.dldprof": "",
     "zip.onnx": "PK\x03\x04 and so on",
     "page.onnx": "<!DOCTYPE html><html>",
     "cut.onnx": "\x08",
@@ -475,6 +486,31 @@ def _lost_tuning(path: Path) -> None:
     Path(result.report).rename(path)
 
 
+def _shelf(path: Path) -> None:
+    """Make a folder of models, reports and engines, with other ones below it."""
+    names = (
+        "chain.onnx", "net.dldprof", "rich.dldprof", "classifier.onnx", "net.graph.json",
+        "below/page.onnx", "below/deep/attributes.onnx", "below/a.sweep.json", "trtexec.log",
+    )  # fmt: skip
+    for name in names:
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        FILES[Path(name).name](path / name)
+    for age, file in enumerate(sorted(path.rglob("*.*"))):
+        os.utime(file, (1.7e9 - age, 1.7e9 - age))
+
+
+def _targets(path: Path) -> None:
+    """Save two targets that refuse connections, and jobs that were started there."""
+    for port, name in enumerate(("box", "orin"), 1):
+        saved_targets.save(Connection(name, "127.0.0.1", port, "me", config=False))
+    started = time.time()
+    jobs = [("box", "profile_onnxruntime", path), ("gone", "no\x1b", path), ("orin", "gate", "")]
+    for number, (target, activity, output) in enumerate(jobs):
+        outputs = (StoredOutput("out", str(output)),) if output else ()
+        identifier = f"20260102-00000{number}-00000000"
+        JobsStore().put(StoredJob(identifier, target, activity, started, outputs))
+
+
 _DATA = Path(__file__).resolve().parents[1] / "data"
 _HOME = re.compile(rb"/(?:home/[^/]+|work)/(?:[^/\s\"]+/)*(?=[^/\s\"]+\.onnx)")
 """The folders of models on the machines that files are of."""
@@ -579,5 +615,10 @@ FILES: dict[str, Callable[[Path], object]] = {
     "overflows.onnx": partial(_model, OVERFLOWS),
     "m.tune.json": lambda path: tuned_results.found(path.parent),
     "lost.tune.json": _lost_tuning,
+    "sums.npy": lambda path: np.save(path, np.array([[1.5, -2], [0, 4]], np.float32)),
+    "targets": _targets,
+    "shelf": _shelf,
+    "tensors.onnx": lambda path: write_tensors(path.parent),
+    "grouped.onnx": decoders.grouped,
     "types.dldprof": lambda path: make_report(path, layers=25),
 }

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dld_tui.core.model.graph.graph import Graph
-from dld_tui.core.model.graph.layout import boxes_in_row, line_row
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.graph.layout import Link, boxes_in_row, line_row
 from dld_tui.core.text import cell_width
+from dld_tui.core.types import JSON
+from dld_tui.widgets.graph import overlays
+from dld_tui.widgets.graph.canvas import Minimap
 from dld_tui.widgets.graph.drawing import (
     GRID_COLUMNS,
     GRID_ROWS,
-    LINES,
     ZOOMS,
+    Boxes,
     Drawing,
     Says,
     draw,
     drawn_line,
 )
+from dld_tui.widgets.graph.state import GraphModel, GraphNotes, GraphView
+from tests.support import models
+from tests.support.graph_panes import RICH, painted
 from tests.support.graphs import graph_of_links, random_graph
+from tests.support.recorded import Recorded
 
 DIAMOND = [("a", "left"), ("a", "right"), ("left", "join"), ("right", "join")]
 SAYS = Says(lambda at: "op-conv", lambda at: "f32[1,2]", lambda at: ("", ""))
@@ -28,16 +38,6 @@ SAYS = Says(lambda at: "op-conv", lambda at: "f32[1,2]", lambda at: ("", ""))
 def line(drawing: Drawing, y: int, left: int, width: int, cursor: int = -1) -> str:
     pieces = drawn_line(drawing, y, left, width, cursor, frozenset())
     return "".join(text for text, _ in pieces)
-
-
-def whole(drawing: Drawing, cursor: int = -1) -> str:
-    width = drawing.layout.width
-    lines = (line(drawing, y, 0, width, cursor) for y in range(drawing.layout.height))
-    return "\n".join(text.rstrip() for text in lines)
-
-
-def named(graph: Graph, name: str) -> int:
-    return graph.names.index(name)
 
 
 @pytest.mark.parametrize("zoom", range(ZOOMS))
@@ -81,54 +81,6 @@ def test_the_grid_is_in_blank_cells_and_stays_where_it_is_when_scrolled(
     assert dots > 0
 
 
-def test_zooms_say_more_and_more() -> None:
-    graph = graph_of_links(DIAMOND)
-    texts = [whole(draw(graph, zoom, SAYS)) for zoom in range(ZOOMS)]
-    assert "┌" not in texts[0]
-    assert "┌" in texts[1]
-    assert "f32[1,2]" not in texts[1]
-    assert "f32[1,2]" in texts[2]
-
-
-def test_the_cursor_has_a_heavy_border_and_a_mark_is_inside() -> None:
-    graph = graph_of_links(DIAMOND)
-    drawing = draw(graph, 1, SAYS)
-    assert "┏" not in whole(drawing)
-    assert "┏" in whole(drawing, cursor=0)
-    drawing.marks = {named(graph, "left")}
-    drawing.badges = {named(graph, "right"): ("✖", "bad")}
-    assert "│•left" in whole(drawing)
-    assert "right✖│" in whole(drawing)
-
-
-def test_links_of_the_cursor_are_lit() -> None:
-    graph = graph_of_links(DIAMOND)
-    drawing = draw(graph, 1, SAYS)
-    net = next(n for n, net in enumerate(graph.nets) if net.source == named(graph, "left"))
-    styles = [
-        style
-        for y in range(drawing.layout.height)
-        for text, style in drawn_line(drawing, y, 0, 60, -1, frozenset({net}))
-        if "▼" in text
-    ]
-    assert "accent" in styles
-    assert set(styles) - {"accent"} <= {"dim", *LINES}
-
-
-def test_cut_links_are_counted_at_the_label() -> None:
-    graph = graph_of_links([("a", "b")])
-    assert "⋯3› b" in whole(draw(graph, 1, SAYS, [(0, 0), (3, 0)]))
-    assert "a ›2⋯" in whole(draw(graph, 1, SAYS, [(0, 2), (0, 0)]))
-
-
-def test_a_note_is_behind_the_label_in_its_own_style() -> None:
-    says = Says(SAYS.style, SAYS.type, lambda at: ("fp16", "prec-fp16"))
-    drawing = draw(graph_of_links([("a", "b")]), 1, says)
-    pieces = drawn_line(drawing, 1, 0, 40, -1, frozenset())
-    assert any(text.strip() == "fp16" and "prec-fp16" in style for text, style in pieces)
-    assert "a fp16" in whole(drawing)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_each_line_has_the_colour_of_its_tensor_alone(seed: int) -> None:
     """Lines that go straight need none."""
@@ -165,19 +117,57 @@ def test_lines_side_by_side_have_different_colours() -> None:
     assert same < 0.15 * compared
 
 
-def test_inputs_have_their_names_below_their_lines_in_a_large_box() -> None:
-    graph = graph_of_links([("left", "gather"), ("right", "gather")])
-    names = {"left:0": "data", "right:0": "indices"}
-    says = Says(SAYS.style, SAYS.type, SAYS.note, port=lambda at, tensor: names[tensor])
-    drawing = draw(graph, 2, says)
-    assert "data" not in whole(drawing)  # until the schemas are known
-    drawing.name_ports()
-    rows = whole(drawing).splitlines()
-    arrows = next(row for row in reversed(rows) if "▼" in row)
-    below = rows[rows.index(arrows) + 1]
-    columns = [at for at, cell in enumerate(arrows) if cell == "▼"]
-    for at, name in zip(columns, names.values(), strict=True):
-        start = below.index(name[:3])
-        assert start <= at < start + len(name)
-    assert "data" not in whole(draw(graph, 1, says))
-    assert len(below.rstrip()) == len(rows[rows.index(arrows) + 2].rstrip())
+def test_drawings_of_a_graph(tmp_path: Path, recorded: Recorded) -> None:
+    document = Document.open(models.write(tmp_path, RICH))
+    main = document.main
+    document.apply("set_precision", nodes=[[[], "/stem"]], precision="fp16")
+    model, plain = GraphModel(main), overlays.Overlay()
+    model.weigh()
+    notes = GraphNotes(model)
+    named = {node.name: node for node in main.nodes}
+    stem, last = (model.drawn.vertex(named[name]) or 0 for name in ("/stem", "last"))
+    errors = overlays.error_overlay(model, {named["/stem"]: 0.5, named["last"]: 0.001}, "run")
+    assert errors is not None
+    texts = {}
+
+    def paint(title: str, drawing: Drawing, cursor: int = -1, **more: Any) -> None:
+        width, height = drawing.layout.width + 3, drawing.layout.height + 2
+        texts[title] = painted(
+            drawn_line(drawing, y, -2, width, cursor, frozenset({1, 3}), **more)
+            for y in range(height)
+        )
+
+    model.set_view(GraphView.CANVAS)
+    for name in ("folded", "unfolded"):
+        part, boxes = model.canvas_part()
+        for zoom in range(ZOOMS):
+            cuts = [(at % 3, at % 4) for at in range(len(boxes))] if zoom != 1 else ()
+            drawing = Boxes(model, notes, plain, boxes).drawing(part.graph, zoom, cuts)
+            drawing.name_ports()
+            drawing.marks = {1, 2}
+            drawing.badges = {2: ("✖", "bad"), 4: ("▲", "warn")}
+            paint(f"{name}, zoom {zoom}", drawing, cursor=2, grid=zoom == 1)
+        model.overview.reveal(model.drawn.vertex(named["/layers.3/gate"]) or 0)
+    places: dict[str, JSON] = {named["/stem"].ref: [9, 0], named["last"].ref: [-6, 3]}
+    document.apply("set_positions", scope=[], positions=places)
+    part, boxes = model.canvas_part()
+    drawing = Boxes(model, notes, errors, boxes).drawing(part.graph, 1, ())
+    box = drawing.box(1)
+    paint("errors, moved", drawing, ghost=replace(box, x=box.x + 4, y=box.y + 1))
+    drawing.set_link(Link(0, drawing.graph.nets[0].source, drawing.graph.nets[0].targets[0]))
+    paint("a link", drawing, cursor=1)
+    minimap = Minimap(drawing.layout, 9)
+    views = [(0, 0, 20, 9), (30, 20, 60, 40), (0, 0, 999, 999)]
+    texts["map"] = (
+        painted(
+            minimap.line(y, view, cursor)
+            for view, cursor in zip(
+                views,
+                (None, drawing.box(boxes.index(stem)), drawing.box(boxes.index(last))),
+                strict=True,
+            )
+            for y in range(11)
+        )
+        + f"\n{[minimap.target(x, y) for x in (0, 3, 9) for y in (0, 4, 8)]}"
+    )
+    recorded("drawings_of_graphs", texts)
