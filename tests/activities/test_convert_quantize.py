@@ -18,7 +18,7 @@ from onnx import numpy_helper
 from dld_tui.activities.convert import quantize
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.backends.accuracy import precision_trials
-from dld_tui.backends.conversion import quantization, verification
+from dld_tui.backends.conversion import verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.report.report import open_report
@@ -148,21 +148,6 @@ def test_models_that_cannot_be_quantized_say_why(tmp_path: Path) -> None:
     path.write_bytes(model.SerializeToString())
     with pytest.raises(InputError, match=r"weight 'w': External data gone\.bin not found"):
         convert("quantize", path, tmp_path / "o.onnx", dynamic=True)
-
-
-@pytest.mark.parametrize(
-    ("model", "data", "is_large"),
-    [(60, 30, False), (60, 50, True), (10, 100, True), (110, 0, True)],
-)
-def test_a_model_is_large_with_the_data_beside_it(
-    model: int, data: int, is_large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(quantization, "_ONE_FILE", 100)
-    path = tmp_path / "m.onnx"
-    path.write_bytes(bytes(model))
-    path.with_name("m.onnx.data").write_bytes(bytes(data))
-    path.with_name("other.onnx").write_bytes(bytes(200))
-    assert quantization.is_large(path) is is_large
 
 
 def graphs(graph: onnx.GraphProto) -> list[onnx.GraphProto]:
@@ -473,37 +458,6 @@ def test_tensorrt_builds_what_is_made_for_it_and_refuses_the_other(tmp_path: Pat
     assert engine.stat().st_size > 10_000
     with pytest.raises(DldError, match="Non-zero zero point"):
         build(theirs, tmp_path / "f.engine", compute_capability=("8.9",))
-
-
-@pytest.mark.parametrize("lm_head", [False, True])
-def test_products_that_stay_in_floating_point_are_named(tmp_path: Path, lm_head: bool) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 18]>
-    net (int64[N, 4] ids, float[N, 4, 64] z) => (float[N, 4, 100] logits)
-    <float[64, 64] w, float[100, 64] emb, float[2, 64, 64] cube, int64[2] rows = {-1, 64},
-     int64[3] like = {-1, 4, 64}> {
-        e = Gather(emb, ids)
-        [first] a = MatMul(e, w)
-        f = Reshape(z, rows)
-        [dense] g = Gemm <transB = 1> (f, w)
-        t = Transpose <perm = [1, 0]> (emb)
-        [deep] d = MatMul(e, cube)
-        h = Reshape(g, like)
-        b = Add(a, h)
-        c = Add(b, d)
-        [head] logits = MatMul(c, t)
-    }"""
-    path, out = models.write_weighted(tmp_path, text), tmp_path / "o.onnx"
-    settings = {"weights_only": True, "weights": "int4"}
-    result = convert("quantize", path, out, lm_head=lm_head, **settings)
-    named = {node.name: node.op_type for node in onnx.load(out).graph.node}
-    assert "MatMulNBits" in named.values()
-    assert [named[name] for name in ("dense", "deep", "head")] == ["Gemm", "MatMul", "MatMul"]
-    assert [note for note in result["notes"] if "floating point" in note] == [
-        "dense stays in floating point: only MatMul can have blocks (dld rewrite gemm-apart makes"
-        " one of Gemm)",
-        "deep stays in floating point: the weight is not a matrix",
-        "head stays in floating point: the weight comes through Transpose",
-    ]
 
 
 SHARED = """

@@ -1,11 +1,17 @@
+"""Sensors of Jetson boards, and all that a watch tells: board_sensors.txt, board_watch.txt."""
+
 from __future__ import annotations
 
+import itertools
+import json
 import os
+import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 from unittest.mock import Mock
 
 import pytest
@@ -19,16 +25,18 @@ from dld_tui.backends.machine.board_watch import (
     total_rails,
 )
 from dld_tui.backends.machine.jetson import Jetson
+from dld_tui.backends.machine.meters import Energy
 from dld_tui.core.compare.comparison import subject_of
 from dld_tui.core.compare.conditions import doubts, fairness_warnings
-from dld_tui.core.errors import ActivityError
-from dld_tui.core.events import Log, Metric
+from dld_tui.core.errors import ActivityError, UnavailableError
+from dld_tui.core.events import Metric
 from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.store import ReportWriter
 from tests.support import jetson_sysfs, models
 from tests.support.jetson_boards import answers, put
 from tests.support.jetson_sysfs import Files
+from tests.support.profiles import start_report
+from tests.support.recorded import Recorded, settled
 
 Boards: TypeAlias = Callable[..., Jetson]
 
@@ -45,119 +53,172 @@ def board(tmp_path: Path) -> Boards:
     return make
 
 
-def watched(
-    watch: BoardWatch, tmp_path: Path, until: Callable[[], bool]
-) -> tuple[Report, list[Metric | Log]]:
-    writer = ReportWriter.create(
-        tmp_path / "r.dldprof", network="n", backend="b", execution_provider="CPU", device="d",
-        model={}, settings={}, environment=dict(watch.start()),
-    )  # fmt: skip
-    begin, said = time.time_ns(), list[Metric | Log]()
-    for _ in range(500):
-        said += watch.metrics()
-        if until():
-            break
-        time.sleep(0.01)
-    assert until()
-    watch.measured((begin, time.time_ns()), 0.25)
-    watch.close()
-    watch.write(writer, begin)
-    watch.write(writer, begin)
-    return Report.open(writer.finish()), said
+ODD: Files = {
+    # One core; cores that do not follow each other; a cluster that names none.
+    **jetson_sysfs.clusters({"0": "1000000", "10 12 14": "2000000", "2 3 4": "x" * 50}),
+    "sys/devices/system/cpu/cpufreq/policy7/scaling_cur_freq": "3000000",
+    "sys/devices/system/cpu/cpufreq/policy8/related_cpus": "8",
+    **jetson_sysfs.zones({"therm": "1000", "A Very Long Name Of A Zone-therm": "nan",
+                          "\x1b[1m_thermal": "-2000", "pmic": "3", "FAN": "4"}),
+    "sys/class/thermal/thermal_zone10/temp": "5000",
+    **jetson_sysfs.cooling({"": "1", "Tboard_fan": "1", "late": "inf"}),
+    **jetson_sysfs.ina3221(9, {"": (1, 1), "VDD_IN": (5000, 1000), "VDD_A": (5000, 2000)}),
+    # The same sensor on another way is left out.
+    **jetson_sysfs.ina3221(10, {"VDD_IN": (1, 1)}),
+    "sys/class/hwmon/hwmon11/name": "ina238", "sys/class/hwmon/hwmon11/power1_input": "2000000",
+    "sys/class/hwmon/hwmon11/power1_label": "CHIP", "sys/class/hwmon/hwmon11/label": "DEVICE",
+    "sys/class/hwmon/hwmon12/name": "ina238", "sys/class/hwmon/hwmon12/power1_input": "",
+    "sys/class/hwmon/hwmon12/label": "DEVICE", "sys/class/hwmon/hwmon13/name": "ina219",
+    "sys/class/hwmon/hwmon2/name": "other", "sys/class/hwmon/hwmon14/name": "other",
+    "sys/class/hwmon/hwmon14/power1_input": "1",
+    "sys/bus/i2c/drivers/ina3221x/1-0040/iio:device0/rail_name_0": "NC",
+    "sys/bus/i2c/drivers/ina3221x/1-0040/iio:device0/rail_name_1": "",
+    "sys/bus/i2c/drivers/ina3221x/1-0040/iio:device0/rail_name_2": "5V_IN",
+    **jetson_sysfs.over_current(15, 1, 0),
+    "sys/kernel/debug/clk/emc/clk_rate": "1600000000",
+}  # fmt: skip
 
 
-def quick(board: Jetson, **settings: float) -> BoardWatch:
-    return BoardWatch(board, interval_s=0.01, **settings)  # type: ignore[arg-type]
+def test_the_sensors_of_each_board(board: Boards, recorded: Recorded, tmp_path: Path) -> None:
+    found = {}
+    for name, files in (
+        ("Orin Nano", jetson_sysfs.ORIN_NANO), ("AGX Orin", jetson_sysfs.AGX_ORIN),
+        ("AGX Xavier, JetPack 4", jetson_sysfs.XAVIER_JETPACK_4), ("Thor", jetson_sysfs.THOR),
+        ("odd", ODD), ("none", {}),
+    ):  # fmt: skip
+        shutil.rmtree(tmp_path / "board", ignore_errors=True)
+        jetson = board(files)
+        lines = []
+        for one in find_sensors(jetson):
+            try:
+                value = f"{one.read():g}"
+            except NoValueError as error:
+                value = str(error)
+            spec = one.spec
+            lines.append(
+                f"{one.kind} | {one.label} | {spec.title} | {spec.name} | {value} {spec.unit}"
+                f" of {spec.maximum}"
+            )
+        powers = [one.label for one in find_sensors(jetson, gpu=False) if one.kind == "power"]
+        lines.append(f"power of the board: {total_rails(powers)}")
+        found[name] = "\n".join(lines)
+    recorded("board_sensors", found)
 
 
-def rounds(watch: BoardWatch, count: int) -> Callable[[], bool]:
-    """Return whether each track that says something has so many samples."""
-    return lambda: (
-        min(filter(None, (len(one.samples) for one in watch._tracks)), default=0) >= count
-    )
+class Lock:
+    """Clocks that are held; the release may have a problem."""
+
+    problem: str | None = None
+    done: ClassVar[list[str]] = []
+
+    def __init__(self, device: str) -> None:
+        self.done.append(device)
+
+    def release(self) -> None:
+        self.done.append("released")
 
 
-def test_tracks_energy_mode_and_what_is_silent(board: Boards, tmp_path: Path) -> None:
-    watch = quick(board(jetson_sysfs.ORIN_NANO))
-    report, said = watched(watch, tmp_path, rounds(watch, 3))
-    with report:
-        tracks = {one.title: one for one in report.counters}
-        assert tracks["VDD_IN"].samples >= 3
-        assert tracks["VDD_IN"].highest == pytest.approx(7.0)
-        assert tracks["VDD_IN"].unit == "W"
-        assert tracks["cv0 temp"].absent == "it says nothing"
-        environment = report.environment
-        assert environment["jetson_power_mode"] == "15W"
-        assert environment["jetson_throttling"] == "none"  # two events were before the run
-        assert environment["jetson_CPU_0_3_mhz"] == 1344.0
-        assert environment["jetson_VDD_IN_power_w"] == pytest.approx(7.0)
-        assert not report.notes
-        assert report.properties["board_power_w"] == pytest.approx(7.0)
-        assert report.properties["energy_per_inference_j"] == pytest.approx(7.0 * 0.25)
-        assert report.properties["energy_rails"] == "VDD_IN"
-        facts = {one.name: one for one in measured_figures(report)}
-        assert "7 W of VDD_IN" in facts["energy"].text
-        assert (facts["power mode"].text, facts["power mode"].is_doubtful) == ("15W", False)
-    metrics = {one.name: one.value for one in said if isinstance(one, Metric)}
-    assert metrics["power"] == pytest.approx(7.0)
-    assert metrics["hottest"] == 48.281
-    assert metrics["CPU"] == 1344.0
-
-
-def test_what_slows_the_board_down_is_told_at_once_and_in_the_report(
-    board: Boards, tmp_path: Path
+def test_all_that_a_watch_tells(
+    board: Boards, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Rounds are made one by one, a second after another."""
+    clock = itertools.count(10**15, 10**9)
+    monkeypatch.setattr(BoardWatch, "_ask_on", lambda self: self._round(self._generation))
+    monkeypatch.setattr("dld_tui.backends.machine.board_watch.ClockLock", Lock)
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+    found: dict[str, str] = {}
+
+    def watched(
+        name: str, jetson: Jetson, *changes: Mapping[str, str | None], measured: bool = True,
+        known: bool = True, **settings: bool,
+    ) -> None:  # fmt: skip
+        """Make a round after each change of files, of which the second half is measured."""
+        watch = BoardWatch(jetson, **settings)  # type: ignore[arg-type]
+        begin = next(clock)
+        machine = watch.start()
+        lines = [f"start {machine}"]
+        for number, change in enumerate(changes):
+            for file, text in change.items():
+                (jetson.root / file).unlink(missing_ok=True)
+                if text is not None:
+                    put(jetson.root, file, text)
+            if number == len(changes) // 2:
+                begin = next(clock)
+            watch._round(0)
+            lines += [f"{one}" for one in watch.metrics()]
+        if measured:
+            watch.measured((begin, next(clock)), 0.25)
+        watch.close()
+        watch.close()
+        lines.append(f"{watch.throttling()} {watch.energy()}")
+        writer = start_report(tmp_path / "r.dldprof", environment=machine)
+        watch.write(writer, begin if known else None)
+        watch.write(writer, begin if known else None)
+        with Report.open(writer.finish()) as report:
+            lines += [f"{one.kind}: {one.text}" for one in report.notes]
+            lines += [f"{one.name}: {one.text} {one.is_doubtful}" for one in
+                      measured_figures(report)]  # fmt: skip
+            lines += doubts([subject_of(report)])
+            lines.append(json.dumps(dict(report.environment), indent=1))
+            lines += [f"{one.name}: {report.properties.get(one.name)}" for one in fields(Energy)]
+            lines += [
+                f"{one.title} | {one.name} | {one.source} | {one.absent or one.samples} |"
+                f" {one.highest} {one.unit} of {one.maximum} | {one.first_us:g} to {one.last_us:g}"
+                for one in report.counters
+            ]
+        (tmp_path / "r.dldprof").unlink()
+        lines.append(f"clocks {Lock.done}")
+        Lock.done.clear()
+        found[name] = settled("\n".join(lines), tmp_path)
+
+    zone, chip = "sys/class/thermal/thermal_zone3/temp", "sys/class/hwmon/hwmon1/"
+    throttle = "sys/class/thermal/cooling_device1/cur_state"
+    events = "sys/class/hwmon/hwmon3/oc3_event_cnt"
+    rounds: tuple[Mapping[str, str | None], ...] = (
+        {}, {zone: "nan", throttle: "1"}, {events: "5", chip + "curr1_input": "2800"},
+        {throttle: "0", zone: "46500", chip + "curr2_input": None, events: "6"},
+    )  # fmt: skip
+    watched("an Orin Nano that slows down", board(jetson_sysfs.ORIN_NANO), *rounds)
+    shutil.rmtree(tmp_path / "board")
+    quiet: tuple[Mapping[str, str | None], ...] = ({}, {chip + "curr1_input": "700"})
+    orin = board(jetson_sysfs.ORIN_NANO)
+    watched("without its GPU, its clocks held", orin, *quiet, gpu=False, lock_clocks=True)
+    monkeypatch.setattr(Lock, "problem", "the clocks may still be locked")
+    watched("nothing measured", orin, {}, measured=False, known=False, lock_clocks=True)
+
+    def refuse(device: str) -> Lock:
+        raise UnavailableError("the clocks could not be locked: no rights")
+
+    monkeypatch.setattr("dld_tui.backends.machine.board_watch.ClockLock", refuse)
+    shutil.rmtree(tmp_path / "board")
+    watched("several rails", board(jetson_sysfs.AGX_ORIN, "odd"), {}, {}, known=False,
+            lock_clocks=True)  # fmt: skip
+    shutil.rmtree(tmp_path / "board")
+    container = board({})
+    container.tool = answers()
+    watched("a container without sysfs", container, lock_clocks=True)
+    watched("another machine", Jetson(tmp_path / "nothing", answers()), lock_clocks=True)
+    recorded("board_watch", found)
+
+
+def test_a_sensor_that_does_not_answer_is_given_up(board: Boards) -> None:
     jetson = board(jetson_sysfs.ORIN_NANO)
-    watch = quick(jetson)
-
-    def hot() -> bool:
-        if rounds(watch, 1)():
-            put(jetson.root, "sys/class/thermal/cooling_device1/cur_state", "1\n")
-            put(jetson.root, "sys/class/hwmon/hwmon3/oc3_event_cnt", "5\n")
-        return (watch.throttling() or []) == ["over-current oc3 (3 times)", "cpu-throttle-alert"]
-
-    report, said = watched(watch, tmp_path, hot)
-    told = [one.text for one in said if isinstance(one, Log)]
-    assert set(told) <= {
-        "The board slows down: cpu-throttle-alert",
-        "The board slows down: over-current oc3 (3 times)",
-    }
-    with report:
-        (note,) = [one for one in report.notes if one.kind == "warning"]
-        assert note.text.endswith("over-current oc3 (3 times), cpu-throttle-alert.")
-        assert any("clocks were held back" in line for line in doubts([subject_of(report)]))
-        facts = {one.name: one for one in measured_figures(report)}
-        assert facts["power mode"].text.startswith("15W, slowed down by over-current oc3")
-        assert facts["power mode"].is_doubtful
-
-
-def test_sensors_that_vanish_say_nan_or_block(board: Boards, tmp_path: Path) -> None:
-    jetson = board(jetson_sysfs.ORIN_NANO)
-    put(jetson.root, "sys/class/thermal/thermal_zone3/temp", "nan\n")
     blocked = jetson.root / "sys/class/thermal/thermal_zone1/temp"
     blocked.unlink()
     os.mkfifo(blocked)  # opening it waits for a writer
-    gone = jetson.root / "sys/class/hwmon/hwmon1/curr1_input"
-    watch = quick(jetson, patience_s=0.05)
-
-    def over() -> bool:
-        if rounds(watch, 2)() and gone.exists():
-            gone.unlink()
-        tracks = {one.sensor.spec.title: one for one in watch._tracks}
-        ended, lasting = tracks["VDD_IN"], tracks["VDD_SOC"]
-        goes_on = len(lasting.samples) > len(ended.samples)
-        return ended.problem != "" and tracks["gpu temp"].problem != "" and goes_on
-
-    report, _ = watched(watch, tmp_path, over)
-    with report:
-        assert [note.text for note in report.notes] == ["Sensor VDD_IN stopped: it is not there."]
-        tracks = {one.title: one for one in report.counters}
-        assert tracks["VDD_SOC"].samples > tracks["VDD_IN"].samples > 0
-        assert {one.title: one.absent for one in tracks.values() if one.absent} == {
-            "gpu temp": "it does not answer",
-            "soc0 temp": "it says nan",
-            "cv0 temp": "it says nothing",
-        }
+    watch = BoardWatch(jetson, interval_s=0.01, patience_s=0.05)
+    watch.start()
+    tracks = {one.sensor.spec.title: one for one in watch._tracks}
+    for _ in range(500):
+        list(watch.metrics())
+        if tracks["gpu temp"].problem and len(tracks["VDD_SOC"].samples) > 2:
+            break
+        time.sleep(0.01)
+    watch.close()
+    assert {title: one.problem for title, one in tracks.items() if one.problem} == {
+        "gpu temp": "it does not answer", "cv0 temp": "it says nothing"
+    }  # fmt: skip
+    assert len(tracks["VDD_SOC"].samples) > 2
     for thread in threading.enumerate():  # the one that is left to the sensor
         if thread.name == "board-watch":
             os.close(os.open(blocked, os.O_RDWR | os.O_NONBLOCK))
@@ -239,59 +300,6 @@ def test_a_sensor_that_answers_while_the_meter_is_read(board: Boards) -> None:
     clock.samples += later
     assert Metric("GPU", 624.75, "MHz") in list(said)
     watch.close()
-
-
-def test_what_an_orin_nano_tells(board: Boards) -> None:
-    found = find_sensors(board(jetson_sysfs.ORIN_NANO))
-    assert {
-        one.spec.title: one.read()
-        for one in found
-        if one.kind not in ("events", "state") and "cv0" not in one.label
-    } == {
-        "GPU load": 45.6, "GPU clock": 624.75, "EMC clock": 2133.0,
-        "CPU 0-3": 1344.0, "CPU 4,5": 729.6,
-        "cpu temp": 48.281, "gpu temp": 47.343, "soc0 temp": 46.0, "tj temp": 48.281,
-        "VDD_IN": 7.0, "VDD_CPU_GPU_CV": 2.0, "VDD_SOC": 1.5,
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("files", "power", "total", "temperatures"),
-    [
-        (jetson_sysfs.AGX_ORIN, {"VDD_GPU_SOC": 6.0, "VDD_CPU_CV": 2.0, "VIN_SYS_5V0": 4.0,
-                                 "VDDQ_VDD2_1V8AO": 1.0}, 12.0, []),
-        # A constant and a mean are no temperatures.
-        (jetson_sysfs.XAVIER_JETPACK_4, {"GPU": 1.5, "SYS5V": 2.0}, 3.5, ["AO"]),
-        (jetson_sysfs.THOR, {"VIN": 31.0, "VDD_GPU": 6.0, "VDD_CPU_SOC_MSS": 8.4}, 31.0, []),
-    ],
-)  # fmt: skip
-def test_rails_of_other_boards(
-    board: Boards, files: Files, power: dict[str, float], total: float, temperatures: list[str]
-) -> None:
-    sensors = find_sensors(board(files))
-    found = {one.label: one.read() for one in sensors if one.kind == "power"}
-    assert found == pytest.approx(power)
-    assert sum(found[name] for name in total_rails(list(found))) == pytest.approx(total)
-    assert [one.label for one in sensors if one.kind == "temperature"] == temperatures
-
-
-def test_a_container_without_sysfs_is_two_lines_and_another_machine_none(
-    board: Boards, tmp_path: Path
-) -> None:
-    for root, notes in (
-        (board({}).root, [
-            "No sensor of the board is visible: its sysfs is missing, as in a container.",
-            "The power mode is not known: nvpmodel does not report it.",
-        ]),
-        (tmp_path / "nothing", []),
-    ):  # fmt: skip
-        report, said = watched(BoardWatch(Jetson(root, answers())), tmp_path, lambda: True)
-        with report:
-            assert [note.text for note in report.notes] == notes
-            assert not report.counters
-            assert notes or report.environment == {}
-        assert said == []
-        (tmp_path / "r.dldprof").unlink()
 
 
 @pytest.mark.parametrize(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from dld_tui.backends.machine import clock_guard
 from dld_tui.backends.machine.clock_guard import BOARD, ClockLock
+from dld_tui.backends.machine.jetson import ABSENT, FAILED, NO_RIGHTS, ToolAnswer
 from dld_tui.core.errors import UnavailableError
 from tests.support import fake_pynvml
 from tests.support.jobs import is_running, wait_until
@@ -47,12 +52,97 @@ def test_locked_until_released(log: Path) -> None:
     assert changes(log)[1:] == ["Reset"]
 
 
-def test_a_release_that_fails_is_told(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAKE_NVML_REFUSES", "Reset")
-    lock = ClockLock(ADDRESS)
-    lock.release()
+@pytest.mark.parametrize(
+    ("answer", "status", "said"),
+    [
+        ('{"locked": true, "mhz": 7}', 0, (7, None)),
+        ('{"locked": true, "mhz": "x"}', 1, (None, "the clocks may still be locked: BY HAND")),
+        ('{"locked": true}', None, (None, "the driver does not answer; BY HAND")),
+        ('{"locked": false, "reason": "no rights"}', 0, "no rights"),
+        ('{"locked": 0}', 0, "the process that holds them did not answer"),
+        ("[1]", 0, "the process that holds them did not answer"),
+        ("", None, "the process that holds them did not answer"),
+    ],
+)
+@pytest.mark.parametrize("device", [ADDRESS, BOARD])
+def test_what_the_process_that_holds_them_answers(
+    monkeypatch: pytest.MonkeyPatch, device: str, answer: str, status: int | None, said: object
+) -> None:
+    by_hand = "run nvidia-smi -rgc" if device == ADDRESS else "run sudo jetson_clocks --restore s"
 
-    assert "nvidia-smi -rgc" in str(lock.problem)
+    class Guard:
+        def __init__(self, command: list[str], **_: object) -> None:
+            module = "dld_tui.backends.machine.clock_guard"
+            assert command == [sys.executable, "-m", module, device, "s"]
+            self.stdin: Any = io.StringIO()
+            self.stdout, self.ended = io.StringIO(f"{answer}\n"), 0
+            self.kill = self.poll = lambda: status
+
+        def wait(self, limit_s: float) -> int:
+            assert limit_s == 20
+            self.ended += 1
+            if status is None:
+                raise subprocess.TimeoutExpired("guard", limit_s)
+            return status
+
+    monkeypatch.setattr(clock_guard, "Child", Guard)
+    if isinstance(said, str):
+        with pytest.raises(UnavailableError, match=f"^the clocks could not be locked: {said}$"):
+            ClockLock(device, Path("s"))
+        return
+    lock: Any = ClockLock(device, Path("s"))
+    stdin = lock._guard.stdin
+    lock.release()
+    told = (lock.mhz, lock.problem and lock.problem.replace(by_hand, "BY HAND"))
+    assert (told, lock._guard.ended, stdin.closed) == (said, 1, True)
+    assert lock._guard.stdout.closed == (status is not None)
+
+
+@pytest.mark.parametrize(
+    ("refused", "default", "expected"),
+    [
+        ({}, 1590, (0, {"locked": True, "mhz": 1590}, [(BASE, BASE), "reset"])),
+        ({BASE: "Not Supported"}, 1590,
+         (0, {"locked": True, "mhz": 1590}, [(1590, 1590), "reset"])),
+        ({BASE: "Not Supported"}, None, (0, {"locked": False, "reason": "Not Supported"}, [])),
+        ({BASE: "Not Supported", 1590: "GPU is lost"}, 1590,
+         (0, {"locked": False, "reason": "GPU is lost"}, [])),
+        ({BASE: "Insufficient Permissions"}, 1590,
+         (0, {"locked": False, "reason": "Insufficient Permissions, which needs root"}, [])),
+        ({"reset": "GPU is lost"}, 1590, (1, {"locked": True, "mhz": 1590}, [(BASE, BASE)])),
+        ({"init": "Not Found"}, 1590, (0, {"locked": False, "reason": "NVML: Not Found"}, [])),
+    ],
+)  # fmt: skip
+def test_how_the_clocks_of_a_gpu_are_held(
+    monkeypatch: pytest.MonkeyPatch, refused: dict[object, str], default: int | None,
+    expected: tuple[object, ...],
+) -> None:  # fmt: skip
+    done, said, ignored = list[object](), list[bytes](), list[object]()
+
+    def did(what: object, *_: object) -> None:
+        key = what[0] if isinstance(what, tuple) else what
+        if key in refused:
+            raise fake_pynvml.NVMLError(refused[key])
+        done.append(what)
+
+    set_clocks, reset = "nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"
+    monkeypatch.setattr(fake_pynvml, "nvmlInit", lambda: did("init"))
+    monkeypatch.setattr(fake_pynvml, set_clocks, lambda handle, low, high: did((low, high)))
+    monkeypatch.setattr(fake_pynvml, reset, lambda handle: did("reset"))
+    name = "nvmlDeviceGetDefaultApplicationsClock"
+    monkeypatch.setattr(fake_pynvml, name, lambda *_: default)
+    answers = iter((b"x", b"", b"never read"))
+    monkeypatch.setattr(os, "read", lambda fd, size: next(answers) if fd == 0 else b"")
+    monkeypatch.setattr(os, "write", lambda fd, text: said.append(text) if fd == 1 else None)
+    monkeypatch.setattr(signal, "signal", lambda *what: ignored.append(what))
+    status = clock_guard.main(ADDRESS, module=fake_pynvml)
+    monkeypatch.undo()
+    (line,) = said
+    assert line.endswith(b"\n")
+    changes = [one for one in done if one != "init"]
+    assert (status, json.loads(line), changes) == expected
+    held = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    assert ignored == [(one, signal.SIG_IGN) for one in held]
 
 
 BOARD_TOOL = """#!/bin/sh
@@ -61,8 +151,7 @@ case "$1" in
   --store) [ ! -e "$2" ] || { echo "File $2 already exists. Can I overwrite it?"; exit 1; }
     cp "$FAKE_BOARD/clocks" "$2";;
   --restore) cp "$2" "$FAKE_BOARD/clocks";;
-  "") [ ! -e "$FAKE_BOARD/refuses" ] || { echo "Error: Please run as root user"; exit 1; }
-    echo highest > "$FAKE_BOARD/clocks";;
+  "") echo highest > "$FAKE_BOARD/clocks";;
 esac
 """
 
@@ -102,30 +191,50 @@ def test_what_a_killed_guard_left_is_restored_before_clocks_are_locked_again(
     assert clocks.read_text() == "by the governor\n"
 
 
-def test_a_board_without_rights_or_tool_is_left_as_it_is(
-    clocks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "refuses").touch()
-    with pytest.raises(UnavailableError, match="needs root: run dld with sudo"):
-        ClockLock(BOARD, tmp_path / "stored")
-    assert clocks.read_text() == "by the governor\n"
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(UnavailableError, match="jetson_clocks is not installed"):
-        ClockLock(BOARD, tmp_path / "stored")
-
-
 @pytest.mark.parametrize(
-    ("refused", "said"),
-    [("Set", "could not be locked: .*which needs root"),
-     ("Init", "could not be locked: NVML: Not Supported")],
+    ("left", "problems", "expected"),
+    [
+        (False, {}, (0, True, "", ["--store", "", "--restore"], False)),
+        (True, {}, (0, True, "", ["--restore", "--store", "", "--restore"], False)),
+        (True, {"--restore": ToolAnswer(problem=FAILED, why="broken")},
+         (0, False, "jetson_clocks: broken", ["--restore"], True)),
+        (False, {"--store": ToolAnswer(problem=ABSENT)},
+         (0, False, "jetson_clocks is not installed", ["--store"], False)),
+        (False, {"": ToolAnswer(problem=NO_RIGHTS, why="no")},
+         (0, False, "jetson_clocks needs root: run dld with sudo", ["--store", "", "--restore"],
+          False)),
+        (False, {"--restore": ToolAnswer(problem=NO_RIGHTS)},
+         (1, True, "", ["--store", "", "--restore"], True)),
+    ],
 )  # fmt: skip
-def test_what_is_refused_changes_nothing(
-    log: Path, monkeypatch: pytest.MonkeyPatch, refused: str, said: str
-) -> None:
-    monkeypatch.setenv("FAKE_NVML_REFUSES", refused)
-    with pytest.raises(UnavailableError, match=said):
-        ClockLock(ADDRESS)
-    assert changes(log) == []
+def test_how_the_clocks_of_a_board_are_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: bool,
+    problems: dict[str, ToolAnswer], expected: tuple[object, ...],
+) -> None:  # fmt: skip
+    stored, done, said = tmp_path / "stored", list[str](), list[Any]()
+
+    def tool(command: list[str]) -> ToolAnswer:
+        name, *arguments = command
+        assert (name, arguments[1:]) == ("jetson_clocks", [str(stored)][: len(arguments)])
+        done.append("".join(arguments[:1]))
+        if done[-1] == "--store":
+            assert not stored.exists(), "it would ask"
+            if not problems.get("--store"):
+                stored.touch()
+        return problems.get(done[-1], ToolAnswer())
+
+    if left:
+        stored.touch()
+    answers = iter((b"x", b"", b"never read"))
+    monkeypatch.setattr(clock_guard, "ask_tool", tool)
+    monkeypatch.setattr(os, "read", lambda fd, size: next(answers) if fd == 0 else b"")
+    monkeypatch.setattr(clock_guard, "_say", lambda **answer: said.append(answer))
+    monkeypatch.setattr(signal, "signal", lambda *what: None)
+    status = clock_guard.main(BOARD, str(stored))
+    monkeypatch.undo()
+    (answer,) = said
+    found = (status, answer["locked"], answer["reason"], done, stored.exists())
+    assert found == expected
 
 
 def killed_holder(lock: str) -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
-import sys
+import ctypes
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -10,6 +12,7 @@ from dld_tui.backends.machine import nvml
 from dld_tui.backends.machine.capture import PollingSampler, during_passes, gpm_meter, nvml_meter
 from dld_tui.backends.machine.nvml import Nvml
 from dld_tui.core.errors import UnavailableError
+from dld_tui.core.process.installation import install_hint
 from dld_tui.core.types import JSON
 from tests.support import fake_pynvml
 
@@ -30,45 +33,147 @@ def refuse(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
         monkeypatch.setattr(fake_pynvml, name, refused)
 
 
-def test_what_is_not_supported_is_left_out(gpu: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    refuse(
-        monkeypatch,
-        "nvmlDeviceGetPowerUsage",
-        "nvmlDeviceGetTemperature",
-        "nvmlDeviceGetCurrentClocksEventReasons",
-        "nvmlDeviceGetMemoryInfo",
+def told(gpu: Nvml) -> list[Any]:
+    return [gpu.environment(), gpu.state(), gpu.throttling(), gpu.used_memory(),
+            gpu.device_memory(), gpu.energy_mj(), gpu.base_mhz(), gpu.utilisation()]  # fmt: skip
+
+
+ENVIRONMENT = {
+    "gpu": "NVIDIA Fake", "gpu_driver": "580.1", "gpu_cuda_driver": "13.1",
+    "gpu_bus": "00000000:01:00.0", "gpu_memory_bytes": 1 << 34, "gpu_sm_mhz_max": 1980,
+    "gpu_memory_mhz_max": 3201, "gpu_power_limit_w": 700.0,
+}  # fmt: skip
+STATE = {
+    "gpu_sm_mhz": 1590, "gpu_memory_mhz": 3201, "gpu_temperature_c": 41, "gpu_power_w": 123.456,
+    "gpu_performance_state": "P0", "gpu_throttling": "power limit, temperature (software)",
+}  # fmt: skip
+
+
+def test_what_the_driver_tells(gpu: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = ["power limit", "temperature (software)"]
+    busy = {"gpu": 77.0, "memory": 12.0}
+    assert told(gpu) == [ENVIRONMENT, STATE, reasons, 5 << 20, 1 << 30, None, 1590, busy]
+    for name, value in (
+        ("PersistenceMode", 0), ("TotalEnergyConsumption", 7.0),
+        ("CurrentClocksEventReasons", 0x1), ("ComputeRunningProcesses", []),
+        ("DefaultApplicationsClock", 0),
+    ):  # fmt: skip
+        monkeypatch.setattr(
+            fake_pynvml, f"nvmlDeviceGet{name}", lambda *_, value=value: value, raising=False
+        )
+    fixed, state = {**ENVIRONMENT, "gpu_persistence": False}, {**STATE, "gpu_throttling": "none"}
+    assert told(gpu) == [fixed, state, [], None, 1 << 30, 7, None, busy]
+    refuse(monkeypatch, "nvmlDeviceGetCurrentClocksEventReasons")
+    older = lambda handle: 0x1F8  # noqa: E731
+    monkeypatch.setattr(
+        fake_pynvml, "nvmlDeviceGetCurrentClocksThrottleReasons", older, raising=False
     )
-    assert gpu.state().keys() == {"gpu_sm_mhz", "gpu_memory_mhz", "gpu_performance_state"}
-    assert "gpu_memory_bytes" not in gpu.environment()
-    assert gpu.throttling() is None
-    assert gpu.device_memory() is None
+    assert gpu.throttling() == [
+        "hardware slowdown", "synchronised with other GPUs", "temperature (software)",
+        "temperature (hardware)", "power brake", "display clocks",
+    ]  # fmt: skip
+    every = [name for name in dir(fake_pynvml) if name.startswith(("nvmlDevice", "nvmlSystem"))]
+    refuse(monkeypatch, *every)
+    bus = {"gpu_bus": "00000000:01:00.0"}
+    assert told(gpu) == [bus, {}, None, None, None, None, None, {}]
+    for name in every:
+        monkeypatch.delattr(fake_pynvml, name)
+    assert told(gpu) == [bus, {}, None, None, None, None, None, {}]
 
 
-def test_numbers_of_cuda_are_not_taken_for_those_of_the_driver(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_which_gpu_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(device: int | str, address: str | None = None) -> tuple[Any, str | None, list[str]]:
+        monkeypatch.setattr(nvml, "_bus_id", lambda number: address and f"{address}.{number}")
+        fake_pynvml.CALLS.clear()
+        gpu = Nvml(device, fake_pynvml)
+        gpu.close()
+        gpu.close()
+        return gpu.handle, gpu.bus_id, [*fake_pynvml.CALLS]
+
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert opened(2) == ("GPU 2", "00000000:01:00.0", ["Init", "Handle", "Shutdown"])
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
-    monkeypatch.setattr(nvml, "_bus_id", lambda device: None)
+    at = "GPU at 00000000:02:00.0"
+    assert opened("00000000:02:00.0") == (at, "00000000:02:00.0", ["Init", "Shutdown"])
+    assert opened(0, "00000000:02:00") == (at, "00000000:02:00.0", ["Init", "Shutdown"])
+    # Numbers of CUDA are not those of the driver.
     with pytest.raises(UnavailableError, match="CUDA_VISIBLE_DEVICES"):
-        Nvml(0, fake_pynvml)
+        opened(0)
+    assert fake_pynvml.CALLS == ["Init", "Shutdown"]
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    refuse(monkeypatch, "nvmlDeviceGetHandleByIndex")
+    with pytest.raises(UnavailableError, match="NVML: Not Supported"):
+        opened(0)
+    assert fake_pynvml.CALLS == ["Init", "Shutdown"]
+    refuse(monkeypatch, "nvmlInit")
+    with pytest.raises(UnavailableError, match="NVML: Not Supported"):
+        opened(0)
+    assert fake_pynvml.CALLS == []
 
 
-def test_without_the_library_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    nvml.load.cache_clear()
-    try:
-        with pytest.raises(UnavailableError, match=r"nvidia-ml-py>="):
-            Nvml(0)
-    finally:
-        nvml.load.cache_clear()
+@pytest.mark.parametrize("fails", ["", "cuInit", "cuDeviceGet", "cuDeviceGetPCIBusId", "no name"])
+def test_the_address_is_that_of_the_cuda_driver(
+    monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    class Cuda:
+        def __init__(self, name: str) -> None:
+            assert name == "libcuda.so.1"
+
+        def cuInit(self, flags: int) -> int:
+            assert flags == 0
+            return int(fails == "cuInit")
+
+        def cuDeviceGet(self, handle: Any, number: int) -> int:
+            handle._obj.value = 10 + number
+            return int(fails == "cuDeviceGet")
+
+        def cuDeviceGetPCIBusId(self, text: Any, size: int, handle: Any) -> int:
+            assert size == len(text) >= 13
+            text.value = b"" if fails == "no name" else b"0000:%d" % handle.value
+            return int(fails == "cuDeviceGetPCIBusId")
+
+    monkeypatch.setattr(ctypes, "CDLL", Cuda)
+    assert nvml._bus_id(3) == (None if fails else "0000:13")
+    monkeypatch.setattr(ctypes, "CDLL", Mock(side_effect=OSError))
+    assert nvml._bus_id(3) is None
 
 
-def test_gpm_leaves_out_what_is_no_number(gpu: Nvml) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ModuleNotFoundError(name="pynvml"), "nvidia-ml-py is not installed"),
+        (ModuleNotFoundError("none", name="other"), "nvidia-ml-py cannot be loaded: none"),
+        (ImportError("no symbol", name="pynvml"), "nvidia-ml-py cannot be loaded: no symbol"),
+    ],
+)
+def test_without_the_library_it_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, error: ImportError, said: str
+) -> None:
+    monkeypatch.setattr("importlib.import_module", Mock(side_effect=error))
+    with pytest.raises(UnavailableError) as caught:
+        nvml.load.__wrapped__()
+    assert (caught.value.message, caught.value.hint) == (said, install_hint("gpu"))
+
+
+def test_gpm_leaves_out_what_is_no_number(gpu: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_pynvml.CALLS.clear()
     gpm = gpu.gpm()
-
-    assert gpm.read() == {"sm": 81.0, "tensor": 40.0, "dram": 30.0, "pcie": 100.0 * (1 << 20)}
+    for _ in range(2):
+        assert gpm.read() == {"sm": 81.0, "tensor": 40.0, "dram": 30.0, "pcie": 100.0 * (1 << 20)}
     gpm.close()
     assert gpm.read() == {}
+    assert fake_pynvml.CALLS == ["Alloc", "Alloc", "Sample", "Sample", "Sample", "Free", "Free"]
+    refuse(monkeypatch, "nvmlGpmSampleGet")
+    with pytest.raises(UnavailableError, match="GPM does not work here: Not Supported"):
+        gpu.gpm()
+    assert fake_pynvml.CALLS[7:] == ["Alloc", "Alloc", "Free", "Free"]
+    for answer, said in ((0, "needs a Hopper GPU or a later one"), (None, "does not work here")):
+        support = answer if answer is None else SimpleNamespace(isSupportedDevice=answer)
+        monkeypatch.setattr(
+            fake_pynvml, "nvmlGpmQueryDeviceSupport", lambda handle, support=support: support
+        )
+        with pytest.raises(UnavailableError, match=said):
+            gpu.gpm()
 
 
 def test_polling_makes_rows_of_a_meter(gpu: Nvml) -> None:
@@ -104,30 +209,3 @@ def test_what_varied_during_the_passes_is_told_with_its_range() -> None:
         "sm_mhz": 1600, "sm_mhz_lowest": 1500, "sm_mhz_highest": 1700, "mem_mhz": 900,
         "power_w": 5, "limit": "heat, power", "mode": "A", "on": "True", "idle": "none",
     }  # fmt: skip
-
-
-def test_what_is_fixed_and_what_varies(gpu: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert gpu.environment() == {
-        "gpu": "NVIDIA Fake", "gpu_driver": "580.1", "gpu_cuda_driver": "13.1",
-        "gpu_bus": "00000000:01:00.0", "gpu_memory_bytes": 1 << 34, "gpu_sm_mhz_max": 1980,
-        "gpu_memory_mhz_max": 3201, "gpu_power_limit_w": 700.0,
-    }  # fmt: skip
-    assert gpu.state() == {
-        "gpu_sm_mhz": 1590, "gpu_memory_mhz": 3201, "gpu_temperature_c": 41,
-        "gpu_power_w": 123.456, "gpu_performance_state": "P0",
-        "gpu_throttling": "power limit, temperature (software)",
-    }  # fmt: skip
-    assert gpu.used_memory() == 5 << 20
-    monkeypatch.setattr(fake_pynvml, "nvmlDeviceGetComputeRunningProcesses", lambda handle: [])
-    assert gpu.used_memory() is None
-    assert Nvml("00000000:02:00.0", fake_pynvml).handle == "GPU at 00000000:02:00.0"
-
-
-def test_a_missing_driver_and_an_older_gpu_say_so(
-    gpu: Nvml, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refuse(monkeypatch, "nvmlInit", "nvmlGpmQueryDeviceSupport")
-    with pytest.raises(UnavailableError, match="NVML: Not Supported"):
-        Nvml(0, fake_pynvml)
-    with pytest.raises(UnavailableError, match="GPM does not work here: Not Supported"):
-        gpu.gpm()

@@ -6,6 +6,7 @@ line for each change of the clocks, and ``FAKE_NVML_REFUSES`` names the calls th
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +22,9 @@ NVML_GPM_METRIC_ANY_TENSOR_UTIL = 5
 NVML_GPM_METRIC_DRAM_BW_UTIL = 10
 NVML_GPM_METRIC_PCIE_TX_PER_SEC = 20
 NVML_GPM_METRIC_PCIE_RX_PER_SEC = 21
+CALLS: list[str] = []
+"""What was done, in this process."""
+_READ = itertools.count()
 GPM = {2: 81.0, 5: 40.0, 10: 30.0, 20: 100.0, 21: float("nan")}
 
 
@@ -31,6 +35,7 @@ class NVMLError(Exception):
 def _did(what: str) -> None:
     if what.split()[0] in os.environ.get("FAKE_NVML_REFUSES", "").split(","):
         raise NVMLError("Insufficient Permissions" if "Set" in what else "Not Supported")
+    CALLS.append(what)
     if path := os.environ.get("FAKE_NVML_LOG"):
         with Path(path).open("a") as file:
             file.write(f"{what}\n")
@@ -128,15 +133,18 @@ def nvmlGpmQueryDeviceSupport(handle: Any) -> Any:
 
 
 def nvmlGpmSampleAlloc() -> list[int]:
+    _did("Alloc")
     return []
 
 
 def nvmlGpmSampleFree(sample: list[int]) -> None:
     assert sample is not None
+    _did("Free")
 
 
 def nvmlGpmSampleGet(handle: Any, sample: list[int]) -> None:
-    sample.append(1)
+    _did("Sample")
+    sample[:] = [next(_READ)]
 
 
 class c_nvmlGpmMetricsGet_t:
@@ -144,10 +152,11 @@ class c_nvmlGpmMetricsGet_t:
         self.metrics = [SimpleNamespace(metricId=0, nvmlReturn=0, value=0.0) for _ in range(8)]
         self.sample1: Any = None
         self.sample2: Any = None
-        self.numMetrics = 0
+        self.numMetrics = self.version = 0
 
 
 def nvmlGpmMetricsGet(query: c_nvmlGpmMetricsGet_t) -> None:
-    assert query.sample1 is not query.sample2
+    assert query.sample1 < query.sample2
+    assert query.version == NVML_GPM_METRICS_GET_VERSION
     for metric in query.metrics[: query.numMetrics]:
         metric.value = GPM[metric.metricId]

@@ -30,9 +30,6 @@ class Board:
     """Of ``nvpmodel -q``."""
     clocks: str
     """Of ``jetson_clocks --show`` for root."""
-    fastest: tuple[int, str]
-    jetpack: int
-    is_fixed: bool = False
     files: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -46,8 +43,6 @@ BOARDS: Mapping[str, Board] = {
         clocks="SOC family:tegra234\n" + CPU * 6
         + "GPU MinFreq=306000000 MaxFreq=918000000 CurrentFreq=306000000\nActive GPU TPCs: 4\n"
         "EMC MinFreq=204000000 MaxFreq=3199000000 CurrentFreq=2133000000 FreqOverride=0\n",
-        fastest=(2, "MAXN_SUPER"),
-        jetpack=6,
     ),
     "Orin Nano": Board(
         source="published outputs of R39.2",
@@ -56,8 +51,6 @@ BOARDS: Mapping[str, Board] = {
         conf=modes("15W", "7W"),
         printed="NV Power Mode: 15W\n0\n",
         clocks=CPU * 6 + "GPU MinFreq=306000000 MaxFreq=624750000 CurrentFreq=306000000\n",
-        fastest=(0, "15W"),
-        jetpack=7,
     ),
     "Orin NX Super": Board(
         source="modes: NVIDIA's guide of R36.4.3, Supported Modes; MAXN_SUPER is mode 0 there;"
@@ -68,8 +61,6 @@ BOARDS: Mapping[str, Board] = {
         printed="NV Power Mode: 40W\n4\n",
         clocks=CPU * 8 + "GPU MinFreq=306000000 MaxFreq=918000000 CurrentFreq=306000000\n"
         "DLA0_CORE:   Online=1 MinFreq=0 MaxFreq=614400000 CurrentFreq=614400000\n",
-        fastest=(0, "MAXN_SUPER"),
-        jetpack=6,
     ),
     "AGX Orin, JetPack 5": Board(
         source="published outputs of R35.4.1",
@@ -78,8 +69,6 @@ BOARDS: Mapping[str, Board] = {
         conf=modes("MAXN", "MODE_15W", "MODE_30W", "MODE_50W"),
         printed="NVPM WARN: fan mode is not set!\nNV Power Mode: MODE_30W\n2\n",
         clocks=CPU * 12 + "GPU MinFreq=306000000 MaxFreq=624750000 CurrentFreq=306000000\n",
-        fastest=(0, "MAXN"),
-        jetpack=5,
     ),
     "AGX Orin": Board(
         source="a published output of R39.2 with 'Active GPU TPCs: 8', after jetson_clocks",
@@ -89,9 +78,6 @@ BOARDS: Mapping[str, Board] = {
         printed="NV Power Mode: MAXN\n0\n",
         clocks=CPU * 12 + "GPU MinFreq=1300500000 MaxFreq=1300500000 CurrentFreq=1300500000\n"
         "Active GPU TPCs: 8\n",
-        fastest=(0, "MAXN"),
-        jetpack=7,
-        is_fixed=True,
     ),
     "AGX Thor": Board(
         source="published outputs of R38.2; modes of a T5000: MAXN, 120W, 90W, 70W",
@@ -101,8 +87,6 @@ BOARDS: Mapping[str, Board] = {
         printed="NV Power Mode: 120W\n1\n",
         clocks=CPU * 14 + "gpu-gpc-0 MinFreq=315000000 MaxFreq=1575000000 CurrentFreq=315000000\n"
         "gpu-nvd-0 MinFreq=1692000000 MaxFreq=1692000000 CurrentFreq=1692000000\n",
-        fastest=(0, "MAXN"),
-        jetpack=7,
     ),
     "Xavier NX": Board(
         source="'nvpmodel -p --verbose' of R35.1 as published; numbers of modes 6 to 8 as in"
@@ -132,8 +116,6 @@ BOARDS: Mapping[str, Board] = {
         + "< PM_CONFIG DEFAULT=2 >\n",
         printed="NV Power Mode: MODE_15W_6CORE\n2\n",
         clocks=CPU * 6 + "GPU MinFreq=114750000 MaxFreq=1109250000 CurrentFreq=114750000\n",
-        fastest=(8, "MODE_20W_6CORE"),
-        jetpack=5,
     ),
     "AGX Xavier": Board(
         source="modes: jetsonhacks.com/2018/10/07/nvpmodel-nvidia-jetson-agx-xavier-developer-kit;"
@@ -146,8 +128,6 @@ BOARDS: Mapping[str, Board] = {
         ),
         printed="NV Power Mode: MODE_30W_ALL\n3\n",
         clocks=CPU * 8 + "GPU MinFreq=318750000 MaxFreq=905250000 CurrentFreq=318750000\n",
-        fastest=(0, "MAXN"),
-        jetpack=4,
     ),
     "TX2": Board(
         source="modes: jetsonhacks.com/2017/03/25/nvpmodel-nvidia-jetson-tx2-development-kit and"
@@ -171,9 +151,6 @@ BOARDS: Mapping[str, Board] = {
         clocks=CPU + "GPU MinFreq=1300500000 MaxFreq=1300500000 CurrentFreq=1300500000\n"
         "EMC MinFreq=40800000 MaxFreq=1866000000 CurrentFreq=1866000000 FreqOverride=1\n"
         "Can't access Fan!\nNV Power Mode: MAXN\n",
-        fastest=(0, "MAXN"),
-        jetpack=4,
-        is_fixed=True,
     ),
     "Nano": Board(
         source="NVIDIA's guide of R32.7.1, power_management_nano.html; clocks: a published output,"
@@ -185,8 +162,6 @@ BOARDS: Mapping[str, Board] = {
         printed="NV Power Mode: 5W\n1\n",
         clocks="SOC family:tegra210  Machine:NVIDIA Jetson Nano Developer Kit\nOnline CPUs: 0-1\n"
         "GPU MinFreq=76800000 MaxFreq=614400000 CurrentFreq=460800000\n",
-        fastest=(0, "MAXN"),
-        jetpack=4,
     ),
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ read as a diff.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +33,7 @@ import onnx
 from dld_tui.core import fmt
 from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
+from dld_tui.core.checks.findings import Finding, repair_steps
 from dld_tui.core.checks.providers import TableReader
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.model.document import Document, Node
@@ -47,6 +49,7 @@ from dld_tui.core.model.document.packed_weights import misfits, weights_of, why_
 from dld_tui.core.model.document.parts.fragment import fragment_of
 from dld_tui.core.model.document.parts.merging import merge
 from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.model.edits.repairs import repair_of
 from dld_tui.core.model.edits.rewriting import preview
 from dld_tui.core.model.operators.provider_tables import Support, tables
 from dld_tui.core.model.rewrite.matcher import find_hits
@@ -104,6 +107,17 @@ def written(path: Path, folder: Path) -> str:
     return "\n".join(printed).strip() + "\n"
 
 
+def models_of(name: str) -> Iterator[str]:
+    """Yield the models of a transcript, as text."""
+    for part in re.split(r"(?m)^model\b", (FOLDER / f"{name}.txt").read_text("utf-8"))[1:]:
+        first, *lines = part.splitlines()
+        if named := first.strip():
+            yield _text_of(named)
+        else:
+            text = (line.removeprefix(_TEXT) for line in lines if line.startswith(_TEXT))
+            yield "\n".join(text)
+
+
 def _done(document: Document, name: str, arguments: dict[str, Any]) -> Iterator[str]:
     try:
         yield from (
@@ -149,19 +163,34 @@ def _checked(document: Document) -> Iterator[str]:
     """Yield the findings on a model, and what the fix of each does to it."""
     with suppress(DldError):
         store_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
-    fixes: list[Edit] = []
-    for finding in check(document):
+    told, fixes = check(document), list[Edit]()
+    for finding in told:
         place = [] if finding.scope is None else [*finding.scope.path] or ["main"]
         at = [finding.node.ref] if finding.node is not None else []
         about = [f"({finding.value})"] if finding.value is not None else []
         where = " ".join([" › ".join([*place, *at]), *about])
         yield f"{finding.level} {finding.rule} at {where}: {finding.message}"
-        fix = finding.fix
+        fix, repair = finding.fix, finding.repair is not None
+        assert finding.is_fixable == (fix is not None)
+        assert bool(repair_steps([finding])) == (finding.is_fixable and repair)
         if fix is not None and fix not in fixes:
             fixes.append(fix)
             yield f"    {fix.name} {json.dumps(fix.arguments)}"
             yield from ("    " + line for line in _edited(document, fix.name, fix.arguments))
+            left = [*map(_known_as, check(document))]
+            assert not repair or _known_as(finding) not in left, finding.message
             document.undo()
+    for rule in dict.fromkeys(finding.rule for finding in told if finding.repair is not None):
+        mended = [one for one in told if one.rule == rule and one.is_fixable and one.repair]
+        if steps := repair_steps(mended):
+            document.apply(repair_of(steps))
+            left = [*map(_known_as, check(document))]
+            assert not any(_known_as(one) in left for one in mended), rule
+            document.undo()
+
+
+def _known_as(finding: Finding) -> tuple[object, ...]:
+    return (finding.rule, finding.scope, finding.node, finding.value, finding.message)
 
 
 def _typed(document: Document) -> Iterator[str]:

@@ -214,7 +214,8 @@ class Quantizer:
         if settings.dynamic and settings.per_channel:
             self._refused += (node.name for node in without_channels(prepared))
         self._per_channel = settings.per_channel
-        if settings.per_channel and not _has_axes(self.prepared) and not settings.dynamic:
+        is_static = not (settings.dynamic or settings.weights_only)
+        if settings.per_channel and is_static and not _has_axes(self.prepared):
             self._per_channel = False
             self.notes.append(
                 "a scale for each tensor, as DequantizeLinear has one for each channel from opset"
