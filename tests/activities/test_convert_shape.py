@@ -9,8 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.core.errors import ActivityError, DldError, UsageError
+from dld_tui.core.errors import ActivityError, UsageError
 from tests.support import conversions, models
+from tests.support.recorded import Recorded
 from tests.support.runtime import session_of
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]> g'
@@ -37,16 +38,6 @@ def sizes(model: onnx.ModelProto) -> list[list[int | str]]:
     return [dims_of(info.type) for info in (*model.graph.input, *model.graph.output)]
 
 
-def test_a_batch_becomes_dynamic_and_its_items_are_compared(tmp_path: Path) -> None:
-    result, made = convert(tmp_path, FIXED, "batch=N")
-    assert sizes(made) == [["N", 3, 4], [4], ["N", 12], [4]]
-    assert result["values"]["is_good"]
-    assert result["values"]["outputs"]["y"]["max_abs"] == 0
-    assert any("items at batch 4" in note for note in result["notes"])
-    assert result["changed"] == ["Reshape flat: [2, 12] became [0, 12]"]
-    assert [tensor.name for tensor in made.graph.initializer] == ["size_dld"]
-
-
 DYNAMIC = (
     FIXED.replace("[2, ", "[batch, ").replace("{2, 12}", "{-1, 12}")
     .replace("float[batch, 12] y", "float[rows, columns] y")
@@ -61,37 +52,6 @@ SEQUENCES = f"""{HEAD} (float[1, 4] x)
    r = Reshape(t, shape) o = Optional(r) y = Concat<axis = 1>(r, a) }}"""
 
 
-@pytest.mark.parametrize(
-    ("text", "dims", "made", "note"),
-    [
-        *((FIXED, [f"x:0={size}"], [[size, 3, 4], [4], [size, 12], [4]], "") for size in (1, 2, 5)),
-        (DYNAMIC, ["batch=4"], [[4, 3, 4], [4], [4, 12], [4]], ""),
-        (FIXED, ["x:1=rows"], [[2, "rows", 4]], "it runs with x:1 6"),
-        (TWO, ["batch=N", "x:1=T"], [["N", "T", 4]] * 2, "it runs with batch 4 and x:1 6 together"),
-        (f"{HEAD} (float[None, None] x) => (float[None, None] y) {{ y = Neg (x) }}",
-         ["batch=2"], [[2, 2], [2, 2]], ""),
-        ('<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 3]> g (float[3, 2] x)'
-         " => (seq(map(int64, float)) y)"
-         " { y = ai.onnx.ml.ZipMap <classlabels_int64s = [4, 5]> (x) }",
-         ["batch=N"], [["N", 2]], ""),
-        (f"{HEAD} (bfloat16[1, 5] x) => (bfloat16[1, 5] y) {{ y = Identity (x) }}",
-         ["batch=N"], [["N", 5], ["N", 5]], "it runs with batch 2"),
-        (SEQUENCES, ["batch=N"], [["N", 4], ["N", 4], ["N", 4], ["N", 8]], ""),
-        (SEQUENCES, ["batch=2"], [[2, 4], [2, 4], [2, 4], [2, 8]], ""),
-    ],
-    ids=["size 1", "size 2", "size 5", "dynamic to fixed", "no batch", "two at once",
-         "axes of one name", "an entry for each item", "a type that NumPy lacks",
-         "sequences and optionals", "of another size"],
-)  # fmt: skip
-def test_sizes_are_declared_and_values_compared(
-    tmp_path: Path, text: str, dims: list[str], made: list[list[int | str]], note: str
-) -> None:
-    result, model = convert(tmp_path, text, *dims)
-    assert sizes(model)[: len(made)] == made
-    assert result["values"]["is_good"]
-    assert any(note in one for one in result["notes"]) or not note
-
-
 def test_items_of_sequences_are_compared(tmp_path: Path) -> None:
     result, model = convert(tmp_path, SEQUENCES, "batch=N")
     assert {"s[0]", "s[1]", "o", "y"} <= result["values"]["outputs"].keys()
@@ -99,38 +59,6 @@ def test_items_of_sequences_are_compared(tmp_path: Path) -> None:
     found = session_of(model).run(None, {"x": x})
     np.testing.assert_array_equal(found[0][1], -x)
     assert found[2].shape == (3, 8)
-
-
-def test_items_that_depend_on_each_other_are_wrong_values(tmp_path: Path) -> None:
-    text = f"""{HEAD} (float[1, 3] x) => (float[1, 3] y) <int64 zero = {{0}}>
-    {{ y = CumSum (x, zero) }}"""
-    values = convert(tmp_path, text, "batch=N", keep_wrong=True)[0]["values"]
-    assert not values["is_good"]
-    problem = values["outputs"]["y"]["problem"]
-    assert problem.startswith("at batch 2, items are not what each is alone")
-
-
-@pytest.mark.usefixtures("replaces_all")
-def test_what_two_sizes_change_together_is_a_wrong_value(tmp_path: Path) -> None:
-    text = f"""{HEAD} (float[1, 3] x) => (float[1, 3] y) <int64[2] own = {{1, 3}}> {{
-      sizes = Shape (x) more = Sub (sizes, own) both = ReduceProd <keepdims = 0> (more)
-      factor = Cast <to = 1> (both) change = Mul (x, factor) y = Add (x, change) }}"""
-    for dims, is_good in ((["batch=N"], True), (["x:1=T"], True), (["batch=N", "x:1=T"], False)):
-        values = convert(tmp_path, text, *dims, keep_wrong=True)[0]["values"]
-        assert values["is_good"] is is_good, dims
-
-
-@pytest.mark.usefixtures("replaces_all")
-def test_what_is_not_compared_is_not_called_good(tmp_path: Path) -> None:
-    for size in ("N", "4"):
-        result, _ = convert(tmp_path, FIXED, f"batch={size}", verify=False)
-        assert result["values"] == {"skipped": "it is switched off"}
-    huge = 1 << 62
-    text = f"""<ir_version: 8, opset_import: ["" : 17]>
-    g (float[{huge}, {huge}, 4] x) => (float[a, b, c] y) {{ y = Relu (x) }}"""
-    result, model = convert(tmp_path, text, "batch=N")
-    assert result["values"] == {"skipped": "the original cannot be run"}
-    assert sizes(model)[0] == ["N", huge, 4]
 
 
 LOOP = "(int64 i, bool go, float[4, 6] s) => (bool on, float[4, 6] t)"
@@ -161,57 +89,74 @@ SPLIT = f"""{HEAD} (float[2, 8] x) => (float[2, 4] y) <int64[2] sizes = {{4, 4}}
 {{ [split] a, b = Split <axis = 1> (x, sizes) y = Sub (a, b) }}"""
 
 
-@pytest.mark.parametrize(
-    ("text", "dim", "changed", "note"),
-    [
-        (RESHAPES_IN_LOOP, "batch=N",
-         ["Reshape apart: [4, 2, 3] became [0, 2, 3]", "Reshape flat: [4, 6] became [0, 6]"],
-         "8 were compared"),
-        (STATE_BEGINS_WITH_ZEROS, "batch=N", ["Loop loop: z is repeated"], "8 were compared"),
-        (BATCH_IN_SCAN, "x:1=N",
-         ["Scan scan: z is repeated", "Reshape flat: [2, 2] became [0, 2]"], "it runs with x:1 4"),
-        (SCAN_ALONG_SECOND, "x:0=N",
-         ["Scan scan: z is repeated", "Reshape flat: [2, 2] became [0, 2]"], "4"),
-        (IN_CALLS, "batch=N", ["Reshape flat: [2, 12] became [0, 12]"],
-         "calls of local functions are replaced by their nodes"),
-        (LENGTH_OF_SCAN, "x:0=T", [], "it runs with x:0 10; values were compared with 5"),
-        *((SPLIT.replace(": 18", f": {opset}"), "x:1=W",
-           ["Split split: split [4, 4] became equal parts"],
-           "it runs with x:1 16; values were compared with 8") for opset in (13, 18)),
-    ],
-    ids=["loop", "first state", "scan", "scan along the second axis", "calls", "length of a scan",
-         "split 13", "split 18"],
-)  # fmt: skip
-def test_nodes_and_bodies_follow_the_dimension(
-    tmp_path: Path, text: str, dim: str, changed: list[str], note: str
-) -> None:
-    result, made = convert(tmp_path, text, dim)
-    assert result["changed"] == changed
-    assert result["values"]["is_good"]
-    onnx.checker.check_model(made, full_check=True)
-    assert any(note in one for one in result["notes"])
+SUM = f"""{HEAD} (float[1, 3] x) => (float[1, 3] y) <int64 zero = {{0}}>
+{{ y = CumSum (x, zero) }}"""
+TOGETHER = f"""{HEAD} (float[1, 3] x) => (float[1, 3] y) <int64[2] own = {{1, 3}}> {{
+  sizes = Shape (x) more = Sub (sizes, own) both = ReduceProd <keepdims = 0> (more)
+  factor = Cast <to = 1> (both) change = Mul (x, factor) y = Add (x, change) }}"""
+SIDES = f"""{HEAD} (float[2, 3] x, float[3, 2] z) => (float[2, 3] y, float[2, 2] p)
+{{ y = Neg (x) p = MatMul (x, z) }}"""
+HUGE = f"""{HEAD} (float[{1 << 62}, {1 << 62}, 4] x) => (float[a, b, c] y) {{ y = Relu (x) }}"""
+CASES: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
+    "a batch": (FIXED, ("batch=N",), {}),
+    "size 1": (FIXED, ("x:0=1",), {}),
+    "size 2": (FIXED, ("x:0=2",), {}),
+    "size 5": (FIXED, ("x:0=5",), {}),
+    "size 5, not verified": (FIXED, ("x:0=5",), {"verify": False}),
+    "size 5, not compared": (FIXED, ("x:0=5",), {"values": "never"}),
+    "a name, not verified": (FIXED, ("batch=N",), {"verify": False}),
+    "a tolerance": (FIXED, ("batch=N",), {"tolerance": ("atol=1",)}),
+    "no batch": (FIXED, ("x:1=rows",), {}),
+    "a size that is no batch": (FIXED, ("x:1=5",), {}),
+    "dynamic to fixed": (DYNAMIC, ("batch=4",), {}),
+    "dynamic to another name": (DYNAMIC, ("batch=items",), {}),
+    "two": (TWO, ("batch=N", "x:1=T"), {}),
+    "two of which one gets a size": (TWO, ("batch=N", "x:1=6"), {}),
+    "two that are no batch": (SIDES, ("x:1=K", "z:0=K", "z:1=L"), {}),
+    "axes of one name": (f"{HEAD} (float[None, None] x) => (float[None, None] y)"
+                         " { y = Neg (x) }", ("batch=2",), {}),
+    "an entry for each item": (
+        '<ir_version: 10, opset_import: ["" : 18, "ai.onnx.ml" : 3]> g (float[3, 2] x)'
+        " => (seq(map(int64, float)) y)"
+        " { y = ai.onnx.ml.ZipMap <classlabels_int64s = [4, 5]> (x) }", ("batch=N",), {}),
+    "a type that NumPy lacks": (f"{HEAD} (bfloat16[1, 5] x) => (bfloat16[1, 5] y)"
+                                " { y = Identity (x) }", ("batch=N",), {}),
+    "sequences and optionals": (SEQUENCES, ("batch=N",), {}),
+    "sequences of another size": (SEQUENCES, ("batch=2",), {}),
+    "items that depend on each other": (SUM, ("batch=N",), {"keep_wrong": True}),
+    "one of two": (TOGETHER, ("batch=N",), {"keep_wrong": True}),
+    "the other of two": (TOGETHER, ("x:1=T",), {"keep_wrong": True}),
+    "both together": (TOGETHER, ("batch=N", "x:1=T"), {"keep_wrong": True}),
+    "what cannot be run": (HUGE, ("batch=N",), {}),
+    "quantized at run time": (f"""{HEAD} (float[2, 4] x) => (uint8[2, 4] y)
+        {{ y, scale, zero = DynamicQuantizeLinear (x) }}""", ("batch=N",), {}),
+    "loop": (RESHAPES_IN_LOOP, ("batch=N",), {}),
+    "first state": (STATE_BEGINS_WITH_ZEROS, ("batch=N",), {}),
+    "scan": (BATCH_IN_SCAN, ("x:1=N",), {}),
+    "scan along the second axis": (SCAN_ALONG_SECOND, ("x:0=N",), {}),
+    "calls": (IN_CALLS, ("batch=N",), {}),
+    "length of a scan": (LENGTH_OF_SCAN, ("x:0=T",), {}),
+    "split 13": (SPLIT.replace(": 18", ": 13"), ("x:1=W",), {}),
+    "split 18": (SPLIT, ("x:1=W",), {}),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "dims", "kind", "why"),
-    [
-        (FIXED, [], UsageError, "--dim: batch=N"),
-        (SPLIT.replace("{4, 4}", "{2, 6}").replace("float[2, 4] y", "float y")
-         .replace("y = Sub (a, b)", "y = ReduceSum <keepdims = 0> (b)"), ["x:1=W"], ActivityError,
-         "Split split: it splits the dimension into [2, 6]: which of these grow"),
-        (SPLIT.replace("axis = 1", "axis = 0").replace("float[2, 8] x", "float[8, 2] x"),
-         ["batch=N"], ActivityError, "Split split: it splits the dimension into [4, 4]"),
-        (f"""{HEAD} (float[2, 3] x) => (float[2, 3] y) <int64 count = {{2}}> {{
-        y = Loop <body = b (int64 i, bool c, float[2, 3] v) => (bool d, float[2, 3] w)
-        <float[2, 3] k = {{1, 2, 3, 4, 5, 6}}> {{ d = Identity (c) w = Add (v, k) }}> (count, , x)
-        }}""", ["batch=N"], ActivityError, "'k', an input of Add w, has 2 items"),
-    ],
-    ids=["nothing asked for", "unequal parts", "parts of a batch", "a loop that holds the size"],
-)  # fmt: skip
-def test_what_cannot_follow_is_named_and_nothing_written(
-    tmp_path: Path, text: str, dims: list[str], kind: type[DldError], why: str
-) -> None:
-    with pytest.raises(kind) as caught:
-        convert(tmp_path, text, *dims)
-    assert why in caught.value.message
+@pytest.mark.broad
+@pytest.mark.usefixtures("replaces_all")
+def test_all_that_is_told(recorded: Recorded, tmp_path: Path) -> None:
+    found = {}
+    for name, (text, dims, settings) in CASES.items():
+        result, made = convert(tmp_path, text, *dims, **settings)
+        onnx.checker.check_model(made, full_check="ZipMap" not in text and "bfloat" not in text)
+        found[name] = "\n".join([f"{' '.join(dims)}: {sizes(made)}", *conversions.told(result)])
+    recorded("convert_shape", found)
+
+
+def test_what_cannot_follow_is_named_and_nothing_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="--dim: batch=N"):
+        convert(tmp_path, FIXED)
+    with pytest.raises(ActivityError, match=r"Split split: it splits the dimension into \[4, 4\]"):
+        convert(
+            tmp_path, SPLIT.replace("axis = 1", "axis = 0").replace("[2, 8]", "[8, 2]"), "batch=N"
+        )
     assert not (tmp_path / "out.onnx").exists()

@@ -133,7 +133,7 @@ def test_all_that_a_watch_tells(
         known: bool = True, **settings: bool,
     ) -> None:  # fmt: skip
         """Make a round after each change of files, of which the second half is measured."""
-        watch = BoardWatch(jetson, **settings)  # type: ignore[arg-type]
+        watch = BoardWatch(jetson, **settings)
         begin = next(clock)
         machine = watch.start()
         lines = [f"start {machine}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +16,6 @@ from onnx import numpy_helper
 from dld_tui.activities.convert import bf16, fp16, opset
 from dld_tui.activities.convert.fp16 import Request, run
 from dld_tui.backends.conversion import verification
-from dld_tui.backends.conversion.routing import comparable_routes, routers_of
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.accuracy_criteria import (
     FLOAT16,
@@ -31,6 +31,7 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.trials import Answer
 from tests.support import decoders, models
 from tests.support.conversions import OVERFLOWS, model_file
+from tests.support.recorded import Recorded, settled
 
 pytest.importorskip("onnxruntime")
 
@@ -43,24 +44,6 @@ def convert(path: Path, **settings: Any) -> Any:
     *_, last = run(Request(path, path.with_name("out.onnx"), **settings))
     assert isinstance(last, Finished)
     return encode(last.result)
-
-
-@pytest.mark.broad
-def test_good_values_need_no_repair_and_some_models_are_not_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    found = convert(path, repair=True)["values"]
-    assert (found["is_good"], found["repaired"], found["first"]) == (True, [], None)
-    assert convert(path, values="never")["values"] == {"skipped": "it is switched off"}
-    assert not convert(path, tolerance=("atol=0,rtol=0",))["values"]["is_good"]
-    with pytest.raises(UsageError, match="tolerance"):
-        convert(path, tolerance=("nonsense",))
-    monkeypatch.setattr("dld_tui.backends.conversion.verification.MANY_BYTES", 8)
-    assert "--values always" in convert(path)["values"]["skipped"]
-    assert convert(path, values="always")["values"]["is_good"]
-    assert verification.too_many_weights(8, 8) == ""
-    assert "more than 8 B of weights" in verification.too_many_weights(9, 8)
 
 
 def test_a_packed_cache_is_compared_by_its_nibbles() -> None:
@@ -168,22 +151,6 @@ def head(opset: int = 18, more: str = "") -> str:
     return f'<ir_version: 10, opset_import: ["" : {opset}{more}]> '
 
 
-@pytest.mark.broad
-def test_overflow_is_told_with_its_node_and_repaired(tmp_path: Path) -> None:
-    path, data = models.write(tmp_path, OVERFLOWS), tmp_path / "data"
-    data.mkdir()
-    np.save(data / "x.npy", np.array([[0.5, 1, 2, 3]], np.float32))
-    found = convert(path, inputs=data)["values"]
-    assert not found["is_good"]
-    assert (found["first"]["node"], found["first"]["op_type"]) == ("bigger", "Mul")
-    assert "in the original it is up to 2.7e+05" in found["first"]["reason"]
-    mended = convert(path, inputs=data, repair=True)
-    assert mended["values"]["is_good"]
-    assert [one["node"] for one in mended["values"]["repaired"]] == ["bigger", "down"]
-    assert mended["nodes"] == 4
-    assert mended["kept"] == {"Mul: its values do not fit float16": 2}
-
-
 LOOP = """(float[2, 4] x) => (float[2, 4] y)
 <int64 n = {3}, bool c = {1}, float big = {90000}, float top = {200000}, float small = {0.00001}> {
     y = Loop (n, c, x) <body = b (int64 i, bool go, float[2, 4] s) => (bool on, float[2, 4] t) {
@@ -227,46 +194,52 @@ REPAIRED = {
           [all] y = Add(n, e) }""",
         {"square", "variance"},
     ),
+    "an overflow": (OVERFLOWS, {"bigger", "down"}),
+    "weights and outputs out of range": (
+        head() + """g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)
+        <float big = {1000}, float[4] w = {1000000, 2000000, 1000000, 2000000}>
+        { [up] a = Mul(x, big) [square] y = Mul(a, a)
+          [first] r = Relu(x) [scale] b = Mul(r, w) [last] z = Log(b) }""",
+        {"scale", "square", "last"},
+    ),
+    "nothing to repair": (models.CHAIN, set()),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("text", "nodes"),
-    [pytest.param(*case, id=name, marks=[pytest.mark.broad] if name != "loop" else [])
-     for name, case in REPAIRED.items()],
-)  # fmt: skip
+@pytest.mark.parametrize("which", ["one", pytest.param("others", marks=pytest.mark.broad)])
 def test_the_fewest_nodes_are_left_in_bodies_branches_and_functions(
-    tmp_path: Path, text: str, nodes: set[str]
+    tmp_path: Path, recorded: Recorded, which: str
 ) -> None:
-    path = models.write(tmp_path, text)
-    assert not convert(path)["values"]["is_good"]
-    result = convert(path, repair=True)
-    assert result["values"]["is_good"]
-    assert {one["node"] for one in result["values"]["repaired"]} == nodes
-    assert result["nodes"] > 0
-    assert result["inlined"] == ("domain" in text)
+    found = {}
+    for name, (text, nodes) in REPAIRED.items():
+        if (name == "loop") is not (which == "one"):
+            continue
+        path, lines = models.write(tmp_path, text), list[str]()
+        for settings in ({}, {"repair": True}, {"tolerance": ("atol=1e30",)}):
+            result = convert(path, **settings)
+            values = result["values"]
+            lines.append(f"{settings}")
+            lines += [f"  {one}: {row['problem'] or 'good'}"
+                      for one, row in values["outputs"].items()]  # fmt: skip
+            kept = ("is_good", "first", "repaired", "advice", "sets", "guess")
+            lines += [f"  {key}: {json.dumps(values[key])}" for key in kept]
+            left_out = ("values", "before", "after", "latency_ms", "output")
+            lines += [f"  {key}: {json.dumps(value)}" for key, value in result.items()
+                      if key not in left_out]  # fmt: skip
+            if values["is_good"]:
+                made = onnx.load(path.with_name("out.onnx")).graph.output
+                lines.append(f"  of {[one.type.tensor_type.elem_type for one in made]}")
+            if settings == {"repair": True}:
+                assert {one["node"] for one in values["repaired"]} == nodes
+        found[name] = settled("\n".join(lines), tmp_path)
+    recorded(f"fp16_repaired_{which}", found)
 
 
-@pytest.mark.broad
-def test_weights_and_outputs_out_of_range_stay_float32(tmp_path: Path) -> None:
-    text = (
-        head()
-        + """g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)
-    <float big = {1000}, float[4] w = {1000000, 2000000, 1000000, 2000000}>
-    { [up] a = Mul(x, big) [square] y = Mul(a, a)
-      [first] r = Relu(x) [scale] b = Mul(r, w) [last] z = Log(b) }"""
+def test_values_of_many_weights_are_not_compared() -> None:
+    assert verification.too_many_weights(8, 8) == ""
+    assert (
+        verification.too_many_weights(9, 8) == "it has more than 8 B of weights (--values always)"
     )
-    path = models.write(tmp_path, text)
-    assert not convert(path)["values"]["is_good"]
-    result = convert(path, repair=True)
-    assert result["values"]["is_good"]
-    assert result["losses"] == []
-    types = {one.name: one.type.tensor_type.elem_type for one in
-             onnx.load(path.with_name("out.onnx")).graph.output}  # fmt: skip
-    assert types == {"y": onnx.TensorProto.FLOAT, "z": onnx.TensorProto.FLOAT16}
-    assert any("y stays float32: its values, up to" in note for note in result["notes"])
-    reasons = {one["node"]: one["reason"] for one in result["values"]["repaired"]}
-    assert "its weight 'w' reaches 2e+06" in reasons["scale"]
 
 
 def test_where_a_library_fails_the_own_converter_is_tried(
@@ -339,25 +312,20 @@ def test_what_sequences_hold_is_compared_and_what_is_random_is_not(tmp_path: Pat
     assert found["kept"] == {kept: 1}
 
 
-SAME_AS_X = head() + "g (float[1] x) => (float[1] y) { y = Identity(x) }"
-
-
-def test_a_rewritten_model_keeps_the_types_of_outputs(tmp_path: Path) -> None:
-    wider = SAME_AS_X.replace("float[1] y", "double[1] y").replace("Identity(x)", "Cast<to=11>(x)")
-    assert problems(tmp_path, SAME_AS_X, wider, SAME) == {"y": "it is float64 and not float32"}
+IDENTITY = head() + "g (float[1] x) => (float[1] y) { y = Identity(x) }"
 
 
 def test_noise_that_one_set_of_inputs_hides_is_found(tmp_path: Path) -> None:
     """The result is right for the first inputs alone: the second ones have other values."""
     with (
-        closing(Document.open(models.write(tmp_path, SAME_AS_X))) as one,
+        closing(Document.open(models.write(tmp_path, IDENTITY))) as one,
         closing(ValueCheck(one, Question(), QUANTIZED)) as check,
     ):
         first = float(check.feeds.sets[0]["x"][0])
         assert len(check.feeds.sets) == 3
-    constant = SAME_AS_X.replace("{ y = Identity(x)", f"<float[1] k = {{{first}}}> {{ y = Neg(k)")
+    constant = IDENTITY.replace("{ y = Identity(x)", f"<float[1] k = {{{first}}}> {{ y = Neg(k)")
     constant = constant.replace("Neg(k)", "Identity(k)")
-    assert problems(tmp_path, SAME_AS_X, constant, QUANTIZED)["y"]
+    assert problems(tmp_path, IDENTITY, constant, QUANTIZED)["y"]
 
 
 CODES = (
@@ -458,25 +426,6 @@ def test_what_is_loaded_and_run_is_verified(tmp_path: Path) -> None:
     with closing(Document.open(models.write(tmp_path, text))) as document:
         (note,) = notes_of(document, document, output)
     assert note.startswith("not verified, as the original cannot be run either")
-
-
-def test_tokens_are_compared_before_the_first_that_goes_elsewhere(tmp_path: Path) -> None:
-    """The scores of one router are not known: the others tell, too."""
-    with closing(Document.open(mixture(tmp_path / "m.onnx", 0))) as document:
-        unknown, router = routers_of(document)
-        scores = np.tile(np.array([1] * router.count + [0.9999], np.float32), (2, 8, 1))
-        swapped = scores.copy()
-        swapped[1, 5, -1] = 1.0001
-
-        def found(result: np.ndarray[Any, Any]) -> list[int] | None:
-            original, other = {router.scores: scores}, {router.scores: result}
-            made = comparable_routes(document, [unknown, router], (2, 8), original, other, 20)
-            return None if made is None else made.first
-
-        assert found(scores) is None
-        assert found(swapped) == [8, 5]
-        swapped[1, 5, -1] = 50  # no near tie
-        assert found(swapped) is None
 
 
 def test_one_of_several_results_is_near_enough_wrong_or_unknown(tmp_path: Path) -> None:

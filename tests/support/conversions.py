@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -245,6 +247,24 @@ def convert(name: str, model: Path, output: Path | None, **settings: Any) -> dic
         settings = {"measure": False, **settings}
     result: dict[str, Any] = encode(finished(module.run(module.Request(model, output, **settings))))
     return result
+
+
+def told(result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield all that a result says, but for the models and the file; of errors three digits."""
+    for key, value in result.items():
+        if key in ("before", "after", "path"):
+            continue
+        if key != "values" or "outputs" not in value:
+            yield f"{key}: {json.dumps(value, ensure_ascii=False)}"
+            continue
+        for name, row in value["outputs"].items():
+            shown = ", ".join(
+                "-" if row[one] is None else f"{row[one]:.3g}"
+                for one in ("max_abs", "largest", "snr_db")
+            )
+            yield f"  {name} {row['shape']}: {shown} {row['mismatch']} | {row['problem'] or 'good'}"
+        known = {key: one for key, one in value.items() if one and key != "outputs"}
+        yield f"  {json.dumps(known, ensure_ascii=False)}"
 
 
 def with_matrix(folder: Path, text: str, *dims: int) -> Path:

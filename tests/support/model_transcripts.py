@@ -10,9 +10,9 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 and ``> ask`` look for nodes and their values; ``> check`` lists findings and what their fixes do,
 ``> types`` what inference tells, ``> sizes`` and ``> follow`` what follows from sizes,
 ``> fitting`` where they do not fit, and ``> weights`` weights in few bits; ``> accept`` what inputs
-take, ``> suggest`` shapes of new weights; ``> functions``, ``> inline`` and ``> merge`` are about
-models of several parts; ``> paste`` pastes nodes,
-``> providers`` tells what they do not take.
+take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
+``> functions``, ``> inline`` and ``> merge`` are about models of several parts; ``> paste`` pastes
+nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.checks.findings import Finding, repair_steps
 from dld_tui.core.checks.providers import TableReader
+from dld_tui.core.conversion.changed_dimensions import change_dimensions
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.model.document import Document, Node
 from dld_tui.core.model.document.inlining import inline_local_functions
@@ -121,7 +122,7 @@ def models_of(name: str) -> Iterator[str]:
 def _done(document: Document, name: str, arguments: dict[str, Any]) -> Iterator[str]:
     try:
         yield from (
-            _LOOKS[name](document, **arguments)
+            _LOOKS[name](document, *arguments.pop("", ()), **arguments)
             if name in _LOOKS
             else _edited(document, name, arguments)
         )
@@ -356,6 +357,22 @@ def _accepting(document: Document, types: list[str]) -> Iterator[str]:
             yield from (f"  {text}: {w}" for text, w in zip(types, why, strict=True) if w)
 
 
+def _resized(document: Document, *dims: str, **shapes: list[int]) -> Iterator[str]:
+    """Yield which dimensions are meant, and what of the model follows them."""
+    kinds = {name: document.main.value_type(name) for name in document.main.inputs}
+    given: dict[str, Sequence[int]] = {
+        name: [dim if isinstance(dim, int) else 2 for dim in kind.dims or ()]
+        for name, kind in kinds.items()
+        if kind is not None
+    }
+    made = change_dimensions(document, dims, lambda: {**given, **shapes})
+    for one in made.asked:
+        batch = ", a batch" if one.is_batch else ""
+        yield f"{one.key}: {one.name or one.size} of {dict(one.axes)} becomes {one.to}{batch}"
+    yield from (*made.notes, *made.nodes)
+    yield from changes(onnx.ModelProto.FromString(bytes_of(document)), made.model)
+
+
 def _suggested(document: Document, calls: list[Any]) -> Iterator[str]:
     """Yield the dimensions of a new weight for an operator, a place, sizes and attributes."""
     for op_type, at, sizes, settings in calls:
@@ -410,8 +427,8 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "accept": _accepting, "ask": _asked, "check": _checked, "find": _found, "fitting": _fitting,
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
-    "library": _by_library, "merge": _merged, "paste": _pasted, "preview": _previewed,
-    "providers": _provided, "sizes": _sized, "suggest": _suggested, "types": _typed,
-    "weights": _weighed,
+    "dimensions": _resized, "library": _by_library, "merge": _merged, "paste": _pasted,
+    "preview": _previewed, "providers": _provided, "sizes": _sized, "suggest": _suggested,
+    "types": _typed, "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""

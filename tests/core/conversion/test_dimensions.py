@@ -1,4 +1,7 @@
-"""Dimensions made dynamic, by operator: the result computes for each item what it is alone."""
+"""Dimensions made dynamic: the result computes for each item what it is alone.
+
+What is changed, named and refused is in ``tests/core/model/transcripts/dimensions.txt``.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.conversion.dimensions import (
-    find_dimension,
-    find_dimensions,
-    set_dimension,
-)
-from dld_tui.core.conversion.freed_dimensions import declare_outputs, free_dimensions
+from dld_tui.core.conversion.freed_dimensions import free_dimensions
 from dld_tui.core.conversion.regrouping import Factor, regrouped
-from dld_tui.core.errors import ActivityError, UsageError
 from dld_tui.core.model.shapes.size import Size, product, symbol
 from tests.support import models
 from tests.support.runtime import session_of
@@ -123,22 +120,6 @@ def test_items_of_any_batch_are_what_they_are_alone(name: str, size: int) -> Non
     assert sizes_of(model.graph.output[0])[axis] == "N"
 
 
-@pytest.mark.parametrize(
-    ("inputs", "rows"),
-    [("float[2, 4] a, float[3, 4] b", 5), ("float[2, 4] a, float[M, 4] b", 0),
-     ("float[0, 4] a, float[3, 4] b", 0), ("float[2, 4] a, float b", 0)],
-)  # fmt: skip
-def test_sizes_of_outputs_follow_where_those_of_all_inputs_are_fixed(
-    inputs: str, rows: int
-) -> None:
-    text = f"{HEAD} g ({inputs}) => (float[P, 4] y) {{ y = Concat <axis = 0> (a, b) }}"
-    model = models.parse(text)
-    if inputs.endswith("float b"):
-        model.graph.input[1].type.tensor_type.ClearField("shape")
-    declare_outputs(model, model)
-    assert model.graph.output[0].type.tensor_type.shape.dim[0].dim_value == rows
-
-
 @pytest.mark.parametrize("is_equal", [False, True], ids=["one", "as many"])
 @pytest.mark.parametrize("joined", [0, 1, 2, -1])
 @pytest.mark.parametrize("axis", [0, 1, 2])
@@ -157,23 +138,6 @@ def test_a_fixed_tensor_is_joined_along_any_axis(axis: int, joined: int, is_equa
         x = np.random.default_rng(0).normal(size=sizes).astype(np.float32)
         wanted = np.concatenate([np.full(beside, 2, np.float32), x], joined)
         np.testing.assert_array_equal(run(model, x=x), wanted)
-
-
-@pytest.mark.parametrize(
-    ("nodes", "output", "why"),
-    [
-        ("i = Constant <value_int = 0> () y = Gather (x, i)", "[3]", "Gather y: .*away"),
-        ("y = ReduceSum <keepdims = 0> (x)", "", "ReduceSum y: .*away"),
-        ("y = Softmax <axis = 0> (x)", "[2, 3]", "Softmax y: it computes along"),
-        ("a = Ints [0] e = Ints [1] y = Slice (x, a, e, a)", "[1, 3]",
-         "Slice y: it takes 1 of the 2"),
-        ("w = Constant <value = float[2, 3] {1, 2, 3, 4, 5, 6}> () y = Add (x, w)", "[2, 3]",
-         "'w', an input of Add y, has 2 items"),
-    ],
-)  # fmt: skip
-def test_what_stands_in_the_way_is_named(nodes: str, output: str, why: str) -> None:
-    with pytest.raises(ActivityError, match=why):
-        freed(model_of("[2, 3] x", f"{output} y", nodes), {("x", 0): "N"})
 
 
 def recurrent(operator: str, inputs: str, given: str, **more: tuple[int, ...]) -> onnx.ModelProto:
@@ -284,13 +248,6 @@ def test_shapes_are_computed_of_the_sizes_that_are_free(name: str, free: str) ->
         np.testing.assert_array_equal(run(model, x=x), expected)
 
 
-def test_other_dimensions_may_be_computed_along() -> None:
-    nodes = "a = Softmax <axis = 2> (x) s = Ints [1, 8] y = Reshape (a, s)"
-    model = model_of("[1, 2, 4] x", "[1, 8] y", nodes)
-    freed(model, {("x", 2): "N"}, "")
-    assert run(model, x=np.ones((1, 2, 7), np.float32)).shape == (1, 14)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "target", "expected"),
     [
@@ -318,42 +275,3 @@ def test_dimensions_that_were_merged_come_apart_as_they_went_in() -> None:
     assert regrouped(merged, (4, 6, 8)) == [[Factor(4, N)], [Factor(6, T)], [Factor(8, 8)]]
     assert regrouped(merged, (6, 4, 8)) is None
     assert regrouped([[Factor(4, N)], [Factor(6, 6)]], (3, 8)) is None, "N is mixed into both"
-
-
-TWO = """
-<ir_version: 10, opset_import: ["" : 18]>
-g (float[batch, 4, S] x, float[2, batch] state, float[1] z) => (float[batch, 4, S] y)
-<float[batch, 4, S] a>
-{ a = Relu (x) y = Relu (a) }
-"""
-
-
-def test_how_dimensions_are_called() -> None:
-    graph = models.parse(TWO).graph
-    assert dict(find_dimension(graph, "batch=4").axes) == {"x": 0, "state": 1}
-    assert find_dimension(graph, "x:1=L").size == 4
-    assert find_dimension(graph, "x:-1=8").name == "S"
-    (both,) = find_dimensions(models.parse(TWO.replace("batch", "3")).graph,
-                              ["batch=N", "state:1=N"])  # fmt: skip
-    assert dict(both.axes) == {"x": 0, "state": 1}
-    assert both.is_batch
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["batch", "nothing=4", "batch=0", "batch=-1", "x:3=4", "x:S=4", "=4", "batch=", "batch=\udcff"],
-)
-def test_dimensions_that_make_no_sense_are_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="dimension"):
-        find_dimension(models.parse(TWO).graph, text)
-
-
-def test_one_dimension_gets_one_size_declared_everywhere() -> None:
-    model = models.parse(TWO)
-    with pytest.raises(UsageError, match="same axis as batch=4"):
-        find_dimensions(model.graph, ["batch=4", "x:0=5"])
-    one = find_dimension(model.graph, "batch=4")
-    set_dimension(model, one.axes, one.name, 4)
-    told = [*model.graph.input, *model.graph.output, *model.graph.value_info]
-    assert "batch" not in {size for info in told for size in sizes_of(info)}
-    assert sizes_of(model.graph.value_info[0])[0] == 4

@@ -17,6 +17,7 @@ from dld_tui.backends.conversion.value_check import elements_of, session_of
 from dld_tui.backends.conversion.verification import (
     VerificationSummary,
     same_arithmetic,
+    told_tolerance,
     too_many_weights,
 )
 from dld_tui.backends.onnxruntime.limits import limit_trials, with_node
@@ -240,7 +241,8 @@ def _compared(
                 return VerificationSummary(NotCompared(why), None)
     outputs = {name: row for found in rows.values() for name, row in found.items()}
     compared_values = ComparedValues(
-        outputs, not _is_wrong(outputs), guess=remarks, tolerance=criteria.tolerance.text,
+        outputs, not _is_wrong(outputs), guess=remarks,
+        tolerance=told_tolerance(request, criteria),
         inputs="random" if request.inputs is None else "files",
     )  # fmt: skip
     return VerificationSummary(compared_values, None)

@@ -541,7 +541,7 @@ class Verifier:
             "random" if self._folder is None else "files",
             len(check.feeds.sets) if check is not None else 0,
             [] if check is None else [*check.remarks],
-            tolerance=self._criteria.tolerance.text,
+            tolerance=told_tolerance(self._asked, self._criteria),
         )  # fmt: skip
         return VerificationSummary(values, latency)
 
@@ -727,6 +727,11 @@ def _alternating(
             run()
             durations.append((perf_counter() - begin) * 1e3)
     return [statistics.quantiles(durations, n=4, method="inclusive") for durations in times]
+
+
+def told_tolerance(asked: ValueVerification, criteria: AccuracyCriteria) -> str:
+    """Return what to say of the tolerance of elements: what was asked for counts, if anything."""
+    return visible(", ".join(asked.tolerance)) or criteria.tolerance.text
 
 
 def same_arithmetic(document: Document) -> AccuracyCriteria:
