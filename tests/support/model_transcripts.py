@@ -8,11 +8,11 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 
 ``> library`` rewrites by rules of the library, ``> preview`` tells what rules would do; ``> find``
 and ``> ask`` look for nodes and their values; ``> check`` lists findings and what their fixes do,
-``> types`` what inference tells, ``> sizes`` and ``> follow`` what follows from sizes,
-``> fitting`` where they do not fit, and ``> weights`` weights in few bits; ``> accept`` what inputs
-take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
-``> functions``, ``> inline`` and ``> merge`` are about models of several parts; ``> paste`` pastes
-nodes, ``> providers`` tells what they do not take.
+``> speed`` those about speed, ``> types`` what inference tells, ``> sizes`` and ``> follow`` what
+follows from sizes, ``> fitting`` where they do not fit, and ``> weights`` weights in few bits;
+``> accept`` what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs
+other sizes; ``> functions``, ``> inline`` and ``> merge`` are about models of several parts;
+``> paste`` pastes nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -35,6 +35,7 @@ from dld_tui.core.checks import check
 from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.checks.findings import Finding, repair_steps
 from dld_tui.core.checks.providers import TableReader
+from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.conversion.changed_dimensions import change_dimensions
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.model.document import Document, Node
@@ -160,17 +161,21 @@ def _is_valid(model: onnx.ModelProto) -> bool:
     return True
 
 
-def _checked(document: Document) -> Iterator[str]:
+def _checked(
+    document: Document, find: Callable[[Document], list[Finding]] = check
+) -> Iterator[str]:
     """Yield the findings on a model, and what the fix of each does to it."""
     with suppress(DldError):
         store_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
-    told, fixes = check(document), list[Edit]()
+    told, fixes = find(document), list[Edit]()
     for finding in told:
         place = [] if finding.scope is None else [*finding.scope.path] or ["main"]
         at = [finding.node.ref] if finding.node is not None else []
         about = [f"({finding.value})"] if finding.value is not None else []
         where = " ".join([" › ".join([*place, *at]), *about])
         yield f"{finding.level} {finding.rule} at {where}: {finding.message}"
+        if finding.command:
+            yield f"    {finding.command}"
         fix, repair = finding.fix, finding.repair is not None
         assert finding.is_fixable == (fix is not None)
         assert bool(repair_steps([finding])) == (finding.is_fixable and repair)
@@ -178,16 +183,21 @@ def _checked(document: Document) -> Iterator[str]:
             fixes.append(fix)
             yield f"    {fix.name} {json.dumps(fix.arguments)}"
             yield from ("    " + line for line in _edited(document, fix.name, fix.arguments))
-            left = [*map(_known_as, check(document))]
+            left = [*map(_known_as, find(document))]
             assert not repair or _known_as(finding) not in left, finding.message
             document.undo()
     for rule in dict.fromkeys(finding.rule for finding in told if finding.repair is not None):
         mended = [one for one in told if one.rule == rule and one.is_fixable and one.repair]
         if steps := repair_steps(mended):
             document.apply(repair_of(steps))
-            left = [*map(_known_as, check(document))]
+            left = [*map(_known_as, find(document))]
             assert not any(_known_as(one) in left for one in mended), rule
             document.undo()
+
+
+def _slow(document: Document) -> Iterator[str]:
+    """Yield what costs speed, as findings of a check."""
+    return _checked(document, speed_findings)
 
 
 def _known_as(finding: Finding) -> tuple[object, ...]:
@@ -428,7 +438,7 @@ _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "accept": _accepting, "ask": _asked, "check": _checked, "find": _found, "fitting": _fitting,
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
     "dimensions": _resized, "library": _by_library, "merge": _merged, "paste": _pasted,
-    "preview": _previewed, "providers": _provided, "sizes": _sized, "suggest": _suggested,
-    "types": _typed, "weights": _weighed,
+    "preview": _previewed, "providers": _provided, "sizes": _sized, "speed": _slow,
+    "suggest": _suggested, "types": _typed, "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""

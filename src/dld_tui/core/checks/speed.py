@@ -250,6 +250,7 @@ def _transposes(node: Node) -> Iterator[Finding]:
     if inner is None or outer is None or len(inner) != len(outer):
         return
     together = [inner[at] for at in outer]
+    rules = rules_at(node, "transposes")
     if together != sorted(together):
         message = f"it follows {name_of(before.ref)}, a Transpose too: one could do both"
         yield speed_finding(
@@ -257,7 +258,7 @@ def _transposes(node: Node) -> Iterator[Finding]:
             message,
             node,
             repairs.MERGE_TRANSPOSES,
-            ("transposes",),
+            rules,
         )
         return
     yield speed_finding(
@@ -265,7 +266,7 @@ def _transposes(node: Node) -> Iterator[Finding]:
         f"it undoes {name_of(before.ref)}, the Transpose before it",
         node,
         _bypass(node, before.inputs[0]),
-        ("transposes",),
+        rules,
     )
 
 
