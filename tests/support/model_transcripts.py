@@ -1,18 +1,20 @@
 """Transcripts of what is done to models: ``tests/core/model/transcripts/*.txt``.
 
 ``model NAME`` or ``model`` with ONNX text below says what the next lines are about: NAME is a text
-of :mod:`tests.support.models` or :mod:`tests.support.body_models`. ``> NAME {ARGUMENTS}`` makes an
+of :mod:`tests.support.models` or :mod:`tests.support.body_models`. Lines behind ``+`` add to it, as
+text of protobuf, what ONNX text cannot say. ``> NAME {ARGUMENTS}`` makes an
 edit of that model, ``>> …`` one of the model as the line before left it. Below stands its title,
 then the lines of the model that it took away and added (:mod:`tests.support.model_lines`), behind
 ``! `` why it is refused, behind ``? `` that onnx's checker takes the model no more.
 
 ``> library`` rewrites by rules of the library, ``> preview`` tells what rules would do; ``> find``
-and ``> ask`` look for nodes and their values; ``> check`` lists findings and what their fixes do,
-``> speed`` those about speed, ``> types`` what inference tells, ``> sizes`` and ``> follow`` what
-follows from sizes, ``> fitting`` where they do not fit, and ``> weights`` weights in few bits;
-``> accept`` what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs
-other sizes; ``> functions``, ``> inline`` and ``> merge`` are about models of several parts;
-``> paste`` pastes nodes, ``> providers`` tells what they do not take.
+and ``> ask`` look for nodes and their values, ``> pattern`` writes that of nodes; ``> check`` lists
+findings and what their fixes do, ``> speed`` those about speed, ``> types`` what inference tells,
+``> sizes`` and ``> follow`` what follows from sizes, ``> fitting`` where they do not fit,
+``> costs`` what nodes cost and a run needs, and ``> weights`` weights in few bits; ``> accept``
+what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
+``> functions``, ``> inline`` and ``> merge`` are about models of several parts; ``> paste`` pastes
+nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -29,6 +31,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+from google.protobuf import text_format
 
 from dld_tui.core import fmt
 from dld_tui.core.checks import check
@@ -38,6 +41,8 @@ from dld_tui.core.checks.providers import TableReader
 from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.conversion.changed_dimensions import change_dimensions
 from dld_tui.core.errors import DldError, UsageError
+from dld_tui.core.model.cost.memory import memory_lines, memory_plan, plan_json
+from dld_tui.core.model.cost.nodes import ModelCosts, cost_json, cost_lines
 from dld_tui.core.model.document import Document, Node
 from dld_tui.core.model.document.inlining import inline_local_functions
 from dld_tui.core.model.document.local_functions import function_rows
@@ -50,11 +55,14 @@ from dld_tui.core.model.document.operator_matching import (
 from dld_tui.core.model.document.packed_weights import misfits, weights_of, why_unread
 from dld_tui.core.model.document.parts.fragment import fragment_of
 from dld_tui.core.model.document.parts.merging import merge
+from dld_tui.core.model.document.summary import summarise
 from dld_tui.core.model.document.transactions import Edit
+from dld_tui.core.model.edits.inputs_outputs import declare_inputs
 from dld_tui.core.model.edits.repairs import repair_of
+from dld_tui.core.model.edits.restore import inverse_arguments
 from dld_tui.core.model.edits.rewriting import preview
 from dld_tui.core.model.operators.provider_tables import Support, tables
-from dld_tui.core.model.rewrite.matcher import find_hits
+from dld_tui.core.model.rewrite.matcher import find_hits, pattern_of
 from dld_tui.core.model.rewrite.pattern import parse_pattern
 from dld_tui.core.model.rewrite.query import parse_columns, parse_query, shown_value
 from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
@@ -73,7 +81,7 @@ from tests.support.sessions import bytes_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "core" / "model" / "transcripts"
 _SPOILT = "? onnx's checker does not take it any more"
-_MODEL, _TEXT, _FRESH, _MORE, _ABOUT = "model", "  | ", "> ", ">> ", "## "
+_MODEL, _TEXT, _ADDED, _FRESH, _MORE, _ABOUT = "model", "  | ", "  + ", "> ", ">> ", "## "
 
 
 def written(path: Path, folder: Path) -> str:
@@ -83,23 +91,28 @@ def written(path: Path, folder: Path) -> str:
         path: The transcript.
         folder: An empty folder, for the files of the models.
     """
-    given, printed, text, file = path.read_text("utf-8").splitlines(), [], "", folder / "m.onnx"
+    given, printed, file = path.read_text("utf-8").splitlines(), [], folder / "m.onnx"
+    text = added = ""
     document = None
     for line in given:
         if line.startswith(_ABOUT):
             printed += ["", line]
         elif line.split(" ")[0] == _MODEL:
             name = line[len(_MODEL) + 1 :]
-            text = _text_of(name) if name else ""
+            text, added = _text_of(name) if name else "", ""
             printed += ["", line]
         elif line.startswith(_TEXT):
             text += line.removeprefix(_TEXT) + "\n"
+            printed.append(line)
+        elif line.startswith(_ADDED):
+            added += line.removeprefix(_ADDED) + "\n"
             printed.append(line)
         elif line.startswith((_FRESH, _MORE)):
             if document is None or line.startswith(_FRESH):
                 if document is not None:
                     document.close()
-                file.write_bytes(models.parse(text).SerializeToString())
+                model = text_format.Merge(added, models.parse(text))
+                file.write_bytes(model.SerializeToString())
                 document = Document.open(file)
             printed += ["", line]
             name, _, arguments = line.split(" ", 1)[1].partition(" ")
@@ -143,6 +156,12 @@ def _edited(document: Document, name: str, arguments: dict[str, Any]) -> list[st
         raise
     after = bytes_of(document)
     if done.primitives:
+        inverse = inverse_arguments(document, done)
+        for primitive in done.primitives:
+            primitive.do()
+        document.apply("restore", **json.loads(json.dumps(inverse)))
+        assert bytes_of(document) == before, "what the journal has gives other bytes"
+        document.undo()
         document.undo()
         assert bytes_of(document) == before, "undo gives other bytes"
         document.redo()
@@ -320,6 +339,36 @@ def _weighed(document: Document) -> Iterator[str]:
             yield f"  not read: {why}"
 
 
+def _costed(document: Document, **shapes: list[int]) -> Iterator[str]:
+    """Yield what nodes cost and a run needs, of given shapes of inputs or with names."""
+    given = {name: tuple(dims) for name, dims in shapes.items()}
+    sizes = declare_inputs(document, given)
+    with suppress(DldError):
+        store_types(document, infer(onnx.ModelProto.FromString(bytes_of(document))).model)
+    branches: dict[Node, str] = {}
+    if given:
+        sizes |= follow_shapes(document, given, branches)
+    costs = ModelCosts(document, sizes, branches)
+    facts = cost_json(costs, summarise(document))
+    del facts["nodes"]
+    yield from (*cost_lines(costs), json.dumps(facts))
+    for scope in document.scopes():
+        yield " › ".join(scope.path) or "main"
+        for node in scope.nodes:
+            cost = costs.of(node)
+            moved = f"reads {cost.read}, writes {cost.written}, {cost.parameters} parameters"
+            yield f"  {node.ref}: {cost.macs} MACs, {cost.flops} FLOPs, {moved}"
+            made = [f"{name} {costs.elements_of(scope, name)} in {costs.bytes_of(scope, name)} B"
+                    for name in node.outputs if name]  # fmt: skip
+            yield f"    {', '.join(made)}"
+    plan = memory_plan(costs)
+    yield from memory_lines(plan)
+    yield json.dumps(plan_json(plan))
+    for outputs, keeps in ((False, False), (True, True)):
+        other = memory_plan(costs, outputs=outputs, keeps_constants=keeps)
+        yield f"outputs {outputs}, constants {keeps}: {other.weights} {other.peak} at {other.at}"
+
+
 def _asked(document: Document, node: str, of: list[str]) -> Iterator[str]:
     """Yield the values of expressions at a node."""
     target = document.main.find(node)
@@ -343,6 +392,14 @@ def _found(document: Document, query: str = "", pattern: str = "") -> Iterator[s
     for hit in find_hits(document, parse_pattern(pattern)):
         about = {**hit.values, **hit.attributes}
         yield f"{', '.join(node.ref for node in hit.nodes)}: {about} {hit.problem}".rstrip()
+
+
+def _patterned(document: Document, nodes: list[str], at: list[str] | None = None) -> Iterator[str]:
+    """Yield the pattern of some nodes, and what it finds."""
+    found = [document.scope_at(at or []).find(node) for node in nodes]
+    pattern = pattern_of([node for node in found if node is not None])
+    yield pattern
+    yield from _found(document, pattern=pattern)
 
 
 def _previewed(document: Document, rules: str) -> Iterator[str]:
@@ -435,10 +492,11 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 
 
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
-    "accept": _accepting, "ask": _asked, "check": _checked, "find": _found, "fitting": _fitting,
+    "accept": _accepting, "ask": _asked, "check": _checked, "costs": _costed, "find": _found,
+    "fitting": _fitting,
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
     "dimensions": _resized, "library": _by_library, "merge": _merged, "paste": _pasted,
-    "preview": _previewed, "providers": _provided, "sizes": _sized, "speed": _slow,
-    "suggest": _suggested, "types": _typed, "weights": _weighed,
+    "pattern": _patterned, "preview": _previewed, "providers": _provided, "sizes": _sized,
+    "speed": _slow, "suggest": _suggested, "types": _typed, "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""

@@ -41,25 +41,6 @@ net (float[N, 4] x) => (float[N, 8] y)
 }
 """  # noqa: E501
 
-BODIES = """
-<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-net (float[2, 4] x, float[4, 4] w, bool choice) => (float[2, 4] y, float[3, 2, 4] l)
-<int64 trips = {3}, bool go = {1}>
-{
-    [choose] a = If (choice) <
-        then_branch = t () => (float[2, 4] p) { p = MatMul (x, w) },
-        else_branch = e () => (float[2, 4] q) { q = Relu (x) }
-    >
-    [call] y = local.twice (a)
-    [loop] l = Loop (trips, go) <
-        body = b (int64 i, bool c) => (bool d, float[2, 4] z)
-        { d = Identity (c)  z = MatMul (x, w) }
-    >
-}
-<domain: "local", opset_import: ["" : 18]>
-twice (u) => (v) { h = Neg (u)  v = Abs (h) }
-"""
-
 
 def costs_of(text: str, tmp_path: Path, **shapes: tuple[int, ...]) -> ModelCosts:
     onnx.save(parse(text), tmp_path / "m.onnx")
@@ -74,89 +55,6 @@ def costs_of(text: str, tmp_path: Path, **shapes: tuple[int, ...]) -> ModelCosts
 
 def by_name(costs: ModelCosts) -> dict[str, Cost]:
     return {node.name or node.op_type: cost for node, cost in costs.nodes.items()}
-
-
-def test_symbolic_and_with_numbers(tmp_path: Path) -> None:
-    costs = costs_of(CHAIN, tmp_path)
-    found = by_name(costs)
-    assert [str(count) for count in found["dense"]] == ["32·N", "64·N", "16·N + 128", "32·N", "32"]
-    assert [str(count) for count in found["act"]] == ["0", "8·N", "32·N", "32·N", "0"]
-    assert found["view"] == Cost()
-    assert str(costs.total.flops) == "80·N"
-    found = by_name(costs_of(CHAIN, tmp_path, x=(5, 4)))
-    # 5 x 8 elements of 4 bytes; what is added to itself is read once.
-    assert found["sum"] == Cost(0, 40, 160, 160, 0)
-    assert found["dense"] == Cost(160, 320, 5 * 16 + 128, 160, 32)
-
-
-def test_bodies_functions_and_loops(tmp_path: Path) -> None:
-    found = by_name(costs_of(BODIES, tmp_path))
-    product = Cost(2 * 4 * 4, 2 * 2 * 4 * 4, 32 + 64, 32)
-    assert found["choose"] == product  # the costlier branch
-    assert found["loop"] == Cost(3 * 32, 3 * 64, 3 * 96, 3 * 32)
-    assert found["call"] == Cost(0, 16, 64, 64)
-    known = BODIES.replace(", bool choice)", ")").replace("<int64", "<bool choice = {0}, int64")
-    taken = by_name(costs_of(known, tmp_path, x=(2, 4), w=(4, 4)))
-    assert taken == found | {"choose": Cost(0, 8, 32, 32), "MatMul": taken["MatMul"]}
-
-
-PACKED = (
-    "net (float[1, 3, 64] x, uint8[32, 2, BLOCK] w, float[64] s) => (y) { [it] y ="
-    " com.microsoft.MatMulNBits <N = 32, K = 64, bits = BITS, block_size = 32> (x, w, s) }"
-)
-SCAN = (
-    "net (float[2] s, float[7, 2] x) => (float[2] e, float[7, 2] y) { [it] e, y = Scan"
-    " <num_scan_inputs = 1, body = b (float[2] i, float[2] one) => (float[2] o, float[2] r)"
-    " { o = Add (i, one)  r = Identity (o) }> (s, x) }"
-)
-OLD_SCAN = (  # once a sequence of a batch
-    "net (float[3, 2] h, float[3, 5, 2] x, float[2, 2] w) => (float[3, 2] hn, float[3, 5, 2] y)"
-    " { [it] hn, y = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] i)"
-    " => (float[2] o, float[2] c) { o = MatMul (w, a)  c = Add (o, i) }> (, h, x) }"
-)
-GATHER = "net (int64[N] ids, float[M, 8] t) => (float[N, 8] y) { [it] y = Gather (t, ids) }"
-NEVER = (
-    "net (float[2, 2] x) => (float[k, 2, 2] l) <int64 trips = {3}, bool go = {0}>"
-    " { [it] l = Loop (trips, go) <body = b (int64 i, bool c) => (bool d, float[2, 2] z)"
-    " { d = Identity (c)  z = Neg (x) }> }"
-)
-MAP = (
-    "net (seq(float[2, 2]) s) => (seq(float[2, 2]) m) { [it] m = SequenceMap (s)"
-    " <body = f (float[2, 2] e) => (float[2, 2] g) { g = Neg (e) }> }"
-)
-FLEX = (
-    "net (float[1, 2, 3, 4] q, float[1, 2, 5, 4] k, float[1, 2, 5, 6] v) => (float[1, 2, 3, 6] y)"
-    " { [it] y = ai.onnx.preview.FlexAttention (q, k, v)"
-    " <score_mod = g (float[1, 2, 3, 5] s) => (float[1, 2, 3, 5] t) { t = Tanh (s) }> }"
-)
-
-
-@pytest.mark.parametrize(
-    ("opset", "text", "expected"),
-    [
-        (18, SCAN, {"flops": 14, "read": 7 * 16, "written": 7 * 8}),
-        (8, OLD_SCAN, {"macs": 3 * 5 * 2 * 2}),
-        # Of a table, what is selected is read; of a small one, no more than there is.
-        (18, GATHER.replace("N", "3").replace("M", "1000"),
-         {"flops": 0, "read": 3 * 8 * 4 + 24, "written": 96}),
-        (18, GATHER.replace("N", "100").replace("M", "4"), {"read": 4 * 8 * 4 + 800}),
-        *((18, PACKED.replace("BLOCK", str(bits * 4)).replace("BITS", str(bits)),
-           {"macs": 3 * 64 * 32, "read": 3 * 64 * 4 + 64 * 4 + 64 * bits * 4, "written": 384})
-          for bits in (4, 8)),
-        (18, NEVER, {"flops": 0}),
-        (18, MAP, {"flops": "4·(trips of it)"}),
-        (25, FLEX, {"macs": 300, "flops": 2 * 300 + 30 * 6 + 30}),
-    ],
-)  # fmt: skip
-def test_a_node_costs_what_it_reads_computes_and_makes(
-    opset: int, text: str, expected: dict[str, Any], tmp_path: Path
-) -> None:
-    imports = f'"" : {opset}, "com.microsoft" : 1, "ai.onnx.preview" : 1'
-    cost = by_name(costs_of(f"<ir_version: 10, opset_import: [{imports}]>{text}", tmp_path))["it"]
-    found = {name: getattr(cost, name) for name in expected}
-    assert {name: str(value) for name, value in found.items()} == {
-        name: str(value) for name, value in expected.items()
-    }
 
 
 CALLS = """
@@ -261,49 +159,6 @@ def test_more_kinds_of_calls_than_are_followed_are_not_known(tmp_path: Path) -> 
     assert sorted({node.op_type for node in many.unknown}) == ["Abs", "Neg"]
 
 
-def test_a_function_that_calls_itself_ends(tmp_path: Path) -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-    net (float[2] x) => (y, z) { y = local.a (x)  z = Neg (x) }
-    <domain: "local", opset_import: ["" : 18, "local" : 1]>
-    a (u) => (v) { w = local.a (u)  v = local.a (w) }
-    """
-    costs = ModelCosts(Document(parse(text)))
-    assert (costs.total.flops, costs.known.flops) == (None, 2)
-
-
-def test_what_is_known_in_part_of_a_call_or_a_branch_counts(tmp_path: Path) -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 18, "local" : 1, "own" : 1]>
-    net (float[4, 4] x, bool c) => (float[4, 4] y)
-    {
-        a = local.mixed (x)
-        y = If (c) <then_branch = t () => (float[4, 4] p) { p = MatMul (x, a) },
-                    else_branch = e () => (float[4, 4] q) { q = own.Magic (x) }>
-    }
-    <domain: "local", opset_import: ["" : 18, "own" : 1]>
-    mixed (u) => (v) { w = MatMul (u, u)  v = own.Magic (w) }
-    """
-    costs = costs_of(text, tmp_path)
-    assert costs.total.macs is None
-    assert costs.known.macs == 2 * 64, "one in the call, one in a branch"
-    assert [node.op_type for node in costs.unknown] == ["Magic", "Magic"]
-    assert cost_json(costs, summarise(costs.document))["at_least"] == [
-        "macs", "flops", "read_bytes", "written_bytes", "activation_bytes",
-    ]  # fmt: skip
-
-
-def test_a_function_that_nothing_calls_is_not_missing_in_the_sum(tmp_path: Path) -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-    net (float[4] x) => (float[4] y) { y = Neg (x) }
-    <domain: "local", opset_import: ["" : 18]>
-    unused (u) => (v) { v = Abs (u) }
-    """
-    costs = costs_of(text, tmp_path)
-    assert (costs.total, costs.unknown) == (Cost(0, 4, 16, 16), [])
-
-
 def test_sizes_that_only_inference_knows_are_taken_for_outputs(tmp_path: Path) -> None:
     text = """
     <ir_version: 10, opset_import: ["" : 18]>
@@ -338,19 +193,6 @@ def test_bytes_of_unknown_size_are_said(tmp_path: Path) -> None:
     assert (facts["unknown_nodes"], facts["unsized_nodes"]) == (0, 1)
     assert facts["at_least"] == ["read_bytes", "written_bytes", "activation_bytes"]
     assert ModelCosts(Document(model)).total.flops == 6, "of the second input without inference"
-
-
-def test_unknown_operators_are_said(tmp_path: Path) -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 18, "own" : 1]>
-    net (float[2] x) => (float[2] y) { a = Relu (x)  y = own.Magic (x) }
-    """
-    costs = costs_of(text, tmp_path)
-    assert cost_lines(costs) == [
-        "MACs       not known", "FLOPs      at least 2", "moved      32 B",
-        "unknown    FLOPs of 1 node: own.Magic",
-    ]  # fmt: skip
-    assert cost_json(costs, summarise(costs.document))["unknown_nodes"] == 1
 
 
 def test_the_table_is_one_for_text_and_csv(tmp_path: Path) -> None:
@@ -463,28 +305,6 @@ def test_pads_that_an_exporter_computes_are_known(tmp_path: Path) -> None:
     # The pads of the last axis come first there: they are turned as rows of a matrix.
     costs = by_name(costs_of(PADS, tmp_path, x=(1, 10), w=(2, 1, 3)))
     assert costs["conv"].macs == 2 * (10 + 1 + 2 - 2) * 3
-
-
-BY_SHAPE = """
-<ir_version: 10, opset_import: ["" : 18]>
-net (float[T, 4] x, float[4, 4] w) => (float[T, 4] y)
-<int64 none = {0}, int64 few = {3}>
-{
-    shape = Shape (x)
-    rows = Gather (shape, none)
-    is_small = Less (rows, few)
-    [choose] y = If (is_small) <
-        then_branch = t () => (float[T, 4] p) { p = Sin (x) },
-        else_branch = e () => (float[T, 4] q) { q = MatMul (x, w) }
-    >
-}
-"""
-
-
-@pytest.mark.parametrize(("rows", "macs"), [(2, 0), (5, 80)])
-def test_the_branch_that_shapes_decide_on_counts(rows: int, macs: int, tmp_path: Path) -> None:
-    costs = by_name(costs_of(BY_SHAPE, tmp_path, x=(rows, 4), w=(4, 4)))
-    assert costs["choose"].macs == macs
 
 
 def body_of(op_type: str) -> Any:

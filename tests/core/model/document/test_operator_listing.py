@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dld_tui.core.errors import UsageError
@@ -19,10 +20,14 @@ from dld_tui.core.model.document.operator_listing import (
     operator_palette,
     used_operators,
 )
-from dld_tui.core.model.operators.categories import CATEGORIES
-from dld_tui.core.model.operators.registry import schema_for
-from dld_tui.core.model.operators.schema import Formal, OperatorSchema
+from dld_tui.core.model.operators.schema import (
+    AttributeSchema,
+    Formal,
+    OperatorSchema,
+    TypeConstraint,
+)
 from tests.support import models
+from tests.support.recorded import Recorded, table_text
 
 
 def signature(name: str, domain: str) -> OperatorSchema:
@@ -36,6 +41,7 @@ def palette() -> OperatorPalette:
         functions=[signature("Twice", "local")],
         custom=[signature("Plugin", "own"), signature("Relu6", "")],
         uses={("", "ConvTranspose"): 3, ("own", "Plugin"): 1},
+        invents=True,
     )
 
 
@@ -43,35 +49,58 @@ def names(palette: OperatorPalette, text: str) -> list[str]:
     return [item.name for item in palette.search(text)]
 
 
-def test_it_has_every_kind_of_operator(palette: OperatorPalette) -> None:
-    conv = palette.operator("Conv")
-    assert conv is not None
-    assert (conv.category, conv.available, conv.uses) == ("layer", True, 0)
-    assert conv.schema.since_version == 11
-    twice = palette.operator("Twice", "local")
-    assert twice is not None
-    assert (twice.origin, twice.category, twice.summary) == (
-        Origin.FUNCTION, "custom", "Local function.",
-    )  # fmt: skip
-    plugin = palette.operator("Plugin", "own")
-    assert plugin is not None
-    assert (plugin.origin, plugin.available, plugin.uses) == (Origin.CUSTOM, True, 1)
-    assert palette.operator("Scaler", "ai.onnx.ml") is not None
+CHOSEN = (
+    ("Abs", ""), ("Conv", ""), ("ConvTranspose", ""), ("Gelu", ""), ("Gelu", "com.microsoft"),
+    ("LayerNormalization", ""), ("Plugin", "own"), ("Relu6", ""), ("Scaler", "ai.onnx.ml"),
+    ("Twice", "local"), ("Upsample", ""),
+)  # fmt: skip
+ASKED = (
+    "trt.EfficientNMS_TRT",
+    "own.New",
+    "New",
+    "NewThing",
+    "Conv",
+    "own.Plugin",
+    "a b.C",
+    "x.2y",
+)
 
 
-def test_what_needs_an_import_or_a_newer_opset_is_told(palette: OperatorPalette) -> None:
-    gelu = palette.operator("Gelu")
-    assert gelu is not None
-    assert (gelu.too_new, gelu.available) == (20, False)
-    contrib = palette.operator("Gelu", "com.microsoft")
-    assert contrib is not None
-    assert (contrib.imported, contrib.too_new, contrib.available) == (False, None, False)
-
-
-def test_deprecated_ones_are_there_and_say_so(palette: OperatorPalette) -> None:
-    upsample = palette.operator("Upsample")
-    assert upsample is not None
-    assert upsample.deprecated
+def test_the_palette(palette: OperatorPalette, recorded: Recorded) -> None:
+    found = []
+    for name, domain in CHOSEN:
+        item = palette.operator(name, domain)
+        assert item is not None
+        found.append(item)
+    assert palette.operators == sorted(
+        palette.operators, key=lambda item: (item.name.lower(), item.domain)
+    )
+    lines = [
+        f"{item.key} {item.origin.value} {item.place!r} imported {item.imported} newer"
+        f" {item.too_new} uses {item.uses} deprecated {item.deprecated} available {item.available}"
+        f" {'' if item.origin is Origin.SCHEMA else item.summary}"
+        for item in found
+    ]
+    groups = []
+    for grouping in Grouping:
+        groups.append(f"{grouping.value}, then {grouping.following.value}")
+        for title, items in palette.grouped(grouping, found):
+            groups.append(f"  {title}: {', '.join(item.name for item in items)}")
+    assert sum(len(items) for _, items in palette.grouped(Grouping.NAME)) == len(palette.operators)
+    invented = [
+        f"{text}: {item.imported} {item.origin.value} {item.schema}"
+        for text in ASKED
+        for item in palette.search(text)
+        if item not in palette.operators
+    ]
+    recorded(
+        "palette",
+        {
+            "operators": "\n".join(lines),
+            "groups": "\n".join(groups),
+            "invented": "\n".join(invented),
+        },
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,11 +113,11 @@ def test_deprecated_ones_are_there_and_say_so(palette: OperatorPalette) -> None:
         ("normalization batch", ["BatchNormalization"]),
         ("onnx.ml scaler", ["Scaler"]),
         ("plug own", ["Plugin"]),
-        ("qqq", []),
+        ("qqq", ["qqq"]),  # a new one
     ],
 )
 def test_search(palette: OperatorPalette, text: str, first: list[str]) -> None:
-    assert names(palette, text)[: max(1, len(first))] == first
+    assert names(palette, text)[: len(first)] == first
 
 
 def test_what_can_be_added_comes_first(palette: OperatorPalette) -> None:
@@ -98,30 +127,6 @@ def test_what_can_be_added_comes_first(palette: OperatorPalette) -> None:
     )
     assert found[-1].too_new == 20
     assert len(palette.search("")) == len(palette.operators)
-
-
-def test_groups(palette: OperatorPalette) -> None:
-    by_category = dict(palette.grouped(Grouping.CATEGORY))
-    available = [title for title in by_category if title in CATEGORIES]
-    assert available == [title for title in CATEGORIES if title in available]
-    assert [item.name for item in by_category["custom"]] == ["Plugin", "Relu6", "Twice"]
-    by_domain = [title for title, _ in palette.grouped(Grouping.COLLECTION)]
-    assert by_domain[0] == "ai.onnx"
-    assert {"local functions", "own", "newer opset of ai.onnx"} < set(by_domain)
-    assert "not imported: com.microsoft" in by_domain
-    by_name = palette.grouped(Grouping.NAME)
-    assert by_name[0][0] == ""
-    assert sum(len(items) for _, items in by_name) == len(palette.operators)
-    by_version = [title for title, _ in palette.grouped(Grouping.VERSION)]
-    assert by_version[:2] == ["ai.onnx 18", "ai.onnx 17"]
-    found = palette.search("scaler")
-    assert dict(palette.grouped(Grouping.COLLECTION, found))["ai.onnx.ml"] == found[:1]
-
-
-def test_the_groupings_follow_each_other() -> None:
-    assert [grouping.following for grouping in Grouping] == [
-        Grouping.COLLECTION, Grouping.CATEGORY, Grouping.VERSION, Grouping.NAME
-    ]  # fmt: skip
 
 
 def test_without_a_model_everything_is_there() -> None:
@@ -149,11 +154,12 @@ mixed (float[N] x) => (float[N] y)
     y = local.blend<weight = 2.0>(e, x)
 }
 <domain: "local", opset_import: ["" : 13]>
-blend <weight, bias: float = 0.5> (first, second) => (r)
+blend <bias: float = 0.5, weight> (first, second) => (r)
 {
     r = Add(first, second)
 }
 """
+LOCAL = ("local", "own")
 
 
 def opened(folder: Path, text: str = MIXED) -> Document:
@@ -166,36 +172,19 @@ def test_uses_are_counted_in_all_scopes(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_functions_have_their_signature(tmp_path: Path) -> None:
-    blend = operator_palette(opened(tmp_path).main).operator("blend", "local")
-    assert blend is not None
-    assert (blend.origin, blend.uses) == (Origin.FUNCTION, 1)
-    assert [formal.name for formal in blend.schema.inputs] == ["first", "second"]
-    assert [formal.name for formal in blend.schema.outputs] == ["r"]
-    assert [(item.name, item.kind, item.required) for item in blend.schema.attributes] == [
-        ("weight", "undefined", True), ("bias", "float", False)
-    ]  # fmt: skip
-
-
-def test_custom_operators_are_as_wide_as_they_were_seen(tmp_path: Path) -> None:
-    plugin = operator_palette(opened(tmp_path).main).operator("Plugin", "own")
-    assert plugin is not None
-    assert (plugin.origin, plugin.uses) == (Origin.CUSTOM, 2)
-    assert (len(plugin.schema.inputs), len(plugin.schema.outputs)) == (3, 2)
-    assert [(item.name, item.kind) for item in plugin.schema.attributes] == [
-        ("alpha", "float"), ("mode", "string")
-    ]  # fmt: skip
-
-
-def test_a_function_takes_what_it_imports_itself(tmp_path: Path) -> None:
+def test_signatures_are_those_of_functions_and_nodes(tmp_path: Path, recorded: Recorded) -> None:
     document = opened(tmp_path)
-    inside = operator_palette(document.functions[0])
-    resize = inside.operator("GroupNormalization")
-    assert resize is not None
-    assert resize.too_new == 18
+    found = operator_palette(document.main)
+    assert [item.key for item in found.operators if item.origin is not Origin.SCHEMA] == [
+        ("local", "blend"), ("own", "Plugin"),
+    ]  # fmt: skip
+    lines = [f"{one.schema}\n{one.uses}" for one in found.operators if one.key[0] in LOCAL]
+    inside = operator_palette(document.functions[0]).operator("GroupNormalization")
     known = operator_palette(document.main, {("", "Relu"): 7}).operator("Relu")
+    assert inside is not None
     assert known is not None
-    assert known.uses == 7
+    assert (inside.too_new, known.uses) == (18, 7)
+    recorded("signatures", {"": "\n".join(lines)})
 
 
 def test_every_operator_has_a_row_cells_and_a_document() -> None:
@@ -242,22 +231,46 @@ def test_what_is_not_there_is_told(arguments: tuple[str, ...], reason: str) -> N
         operator_listing.find(*arguments)  # type: ignore[arg-type]
 
 
-def schema(name: str, domain: str = "", version: int | None = None) -> OperatorSchema:
-    found = schema_for(name, domain, version)
-    assert found is not None
-    return found
+FLOATS = ("tensor(float)", "tensor(float16)", "tensor(int8)")
+HOSTILE = "x\x1b[31m"
+RICH = OperatorSchema(
+    "Upsample", "", 9, True,
+    (
+        Formal("X", "The *input*.\n\n    code(x)\n", FLOATS, "T"),
+        Formal("scales", "", ("tensor(int64)",), "tensor(int64)", "optional"),
+        Formal(HOSTILE, HOSTILE, (), "", "variadic"),
+    ),
+    (Formal("Y", "", FLOATS, "T"), Formal("Z", "", FLOATS, "U", "optional")),
+    (
+        AttributeSchema("mode", "string", True, None, "One of many words that do not fit a line."),
+        AttributeSchema("axis", "int", False, -1, ""),
+        AttributeSchema("dtype", "int", False, 10, ""),
+        AttributeSchema("limit", "float", False, 0.5, ""),
+        AttributeSchema("pads", "ints", False, [1, 2], ""),
+        AttributeSchema("texts", "strings", False, [b"a", b"\xff"], ""),
+        AttributeSchema("name", "string", False, b"long " * 20, ""),
+        AttributeSchema("table", "tensor", False, np.arange(3), HOSTILE),
+    ),
+    (
+        TypeConstraint("T", FLOATS, "What is taken."),
+        TypeConstraint("U", tuple(f"tensor({name})" for name in ("uint8", "bool", "int4")), ""),
+    ),
+    "Makes it larger. See [there](https://example.org/a).\n\n    y = f(x)\n",
+)  # fmt: skip
+PLAIN = OperatorSchema(HOSTILE, HOSTILE, 1, False, (), (), (), (), HOSTILE)
 
 
-def test_a_page_has_all_parts_in_order() -> None:
-    lines = operator_page(schema("Gemm", version=13), 60)
-    assert lines[0] == ("title", "Gemm")
-    assert lines[1] == ("note", "ai.onnx · since version 13 · layer")
-    assert [text for role, text in lines if role == "head"] == [
-        "Inputs", "Outputs", "Attributes", "Types", "Versions"
-    ]  # fmt: skip
-    terms = [text.strip() for role, text in lines if role == "term"]
-    assert {"A  T", "C  T, optional", "alpha  float, default 1.0", "13  (this one)"} <= set(terms)
-    assert max(len(text) for _, text in lines) <= 60
+def test_a_page_a_row_and_a_document(recorded: Recorded) -> None:
+    made = {
+        "table": table_text(operator_listing.operator_table([RICH, signature("Plugin", "own")]))
+    }
+    for title, item in (("rich", RICH), ("plain", PLAIN)):
+        for width in (60, 10):
+            lines = [f"{role:8}{text}" for role, text in operator_page(item, width)]
+            made[f"{title} {width}"] = "\n".join(lines)
+            assert operator_listing.text(item, width) == [line[8:] for line in lines]
+        made[f"{title} document"] = json.dumps(operator_listing.document(item), indent=1)
+    recorded("operator_pages", made)
 
 
 def test_every_page_can_be_made_and_has_no_markup() -> None:
@@ -265,12 +278,3 @@ def test_every_page_can_be_made_and_has_no_markup() -> None:
         lines = operator_page(item.schema, 76)
         assert lines[0][1] == item.name
         assert all("</" not in text for role, text in lines if role == "head")
-
-
-def test_a_deprecated_operator_and_a_hostile_one() -> None:
-    assert "warning" in {role for role, _ in operator_page(schema("Upsample", version=18), 76)}
-    name = "x\x1b[31m"
-    hostile = OperatorSchema(
-        name, name, 1, False, (Formal(name, name, (), ""),), (), (), (), name
-    )  # fmt: skip
-    assert all("\x1b" not in text for _, text in operator_page(hostile, 76))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import onnx
 from onnx import numpy_helper
 
 from dld_tui.core.model.document.document import Document
-from dld_tui.core.model.document.summary import ConstantWeights, summarise
+from dld_tui.core.model.document.summary import opset_imports, summarise
 from tests.support import models
+from tests.support.recorded import Recorded
 
 NESTED = """
 <ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1], producer_name: "maker">
@@ -19,7 +21,7 @@ nested (float[N, 3, M] x, bool c) => (float[] y, odd)
 {
     y = If (c) <
         then_branch = a () => (t) <int64[4] inner = {1, 2, 3, 4}> { t = Identity(x) },
-        else_branch = b () => (e) { e = com.microsoft.Gelu(x) }
+        else_branch = b () => (e) { g = com.microsoft.Gelu(x) e = own.Plugin(g) }
     >
     odd = Identity(w)
 }
@@ -32,16 +34,8 @@ ARRAYS: list[np.ndarray[Any, Any]] = [
 ]
 
 
-def test_counts_of_all_scopes() -> None:
-    found = summarise(Document(models.parse(NESTED)))
-    assert (found.nodes, found.nodes_total, found.subgraphs) == (2, 4, 2)
-    assert found.op_types == {"Identity": 2, "Gelu": 1, "If": 1}
-    assert list(found.op_types) == ["Identity", "Gelu", "If"]
-    assert (found.initializers, found.parameters, found.initializer_bytes) == (2, 10, 24 + 32)
-    assert (found.opsets, found.producer) == ({"": 18, "com.microsoft": 1}, "maker")
-
-
-def test_weights_in_constant_nodes_count() -> None:
+def constants() -> onnx.ModelProto:
+    """Return weights in Constant nodes of the main graph and of both branches."""
     nodes = [
         onnx.helper.make_node("Constant", [], [f"c{at}"], value=numpy_helper.from_array(array))
         for at, array in enumerate(ARRAYS)
@@ -50,84 +44,76 @@ def test_weights_in_constant_nodes_count() -> None:
     inner = onnx.helper.make_graph(nodes[1:], "inner", [], [onnx.ValueInfoProto(name="c1")])
     condition = onnx.helper.make_node("If", ["c"], ["y"], then_branch=inner, else_branch=inner)
     graph = onnx.helper.make_graph([nodes[0], condition], "g", [], [])
-    model = onnx.helper.make_model(graph)
-    arrays = [ARRAYS[0], *ARRAYS[1:], *ARRAYS[1:]]  # both branches
-    size = sum(array.nbytes for array in arrays)
-    found = summarise(Document(model))
-    assert found.constants == ConstantWeights(5, sum(array.size for array in arrays), size)
-    assert (found.initializer_bytes, found.weight_bytes) == (0, size)
-    without = summarise(Document(model), constants=False)
-    assert (without.constants, without.weight_bytes) == (None, 0)
+    return onnx.helper.make_model(graph, ir_version=8, opset_imports=[OPSET])
 
 
-def test_weights_of_unknown_size_are_told() -> None:
+def unsized(*others: onnx.TensorProto) -> onnx.ModelProto:
     names = onnx.TensorProto(
         name="s", data_type=onnx.TensorProto.STRING, dims=[2], string_data=[b"a", b"bc"]
     )
-    floats = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [2], [1.0, 2.0])
-    graph = onnx.helper.make_graph([], "g", [], [], [names, floats])
-    model = onnx.helper.make_model(graph)
-    found = summarise(Document(model))
-    assert (found.initializer_bytes, found.unsized, found.weights_text) == (8, 1, "at least 8 B")
-    del graph.initializer[1]
-    model = onnx.helper.make_model(graph)
-    assert summarise(Document(model)).weights_text == "size not known"
+    graph = onnx.helper.make_graph([], "g", [], [], [names, *others])
+    return onnx.helper.make_model(graph, ir_version=8, opset_imports=[OPSET])
 
 
-def test_functions_count_once() -> None:
-    found = summarise(Document(models.parse(models.FUNCTIONS)))
-    assert [(f.domain, f.name, f.nodes) for f in found.functions] == [("local", "twice", 1)]
-    assert (found.nodes, found.nodes_total) == (1, 2)
-
-
-def test_json_has_the_fields_of_the_contract() -> None:
-    data = summarise(Document(models.parse(models.CHAIN))).to_json()
-    assert set(data) >= {
-        "path", "ir_version", "opsets", "inputs", "outputs", "nodes", "nodes_total", "op_types",
-        "initializers", "subgraphs", "functions", "external_data",
-    }  # fmt: skip
-    assert data["inputs"] == [
-        {
-            "name": "x",
-            "dtype": "float32",
-            "shape": ["N", 4],
-            "type": "float32[N, 4]",
-            "has_default": False,
-        }
-    ]
-    assert data["initializers"] == {"count": 2, "bytes": 24, "parameters": 6, "unsized": 0}
-    assert data["external_data"] == {"files": 0, "bytes": 0, "locations": [], "unused": 0}
-
-
-def test_unknown_dimension_is_null_and_unknown_rank_too() -> None:
+def half_known() -> onnx.ModelProto:
+    """Return a model with unknown dimensions and ranks, and an input with a default."""
     model = models.parse(models.CHAIN)
-    shape = model.graph.input[0].type.tensor_type.shape
-    shape.dim[0].Clear()
+    model.graph.input[0].type.tensor_type.shape.dim[0].Clear()
     model.graph.output[0].type.tensor_type.ClearField("shape")
-    found = summarise(Document(model))
-    assert found.inputs[0].to_json()["shape"] == [None, 4]
-    assert found.outputs[0].to_json()["shape"] is None
+    model.graph.input.append(onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [4]))
+    model.producer_version = "1.2"
+    return model
 
 
-def test_input_with_an_initializer_has_a_default() -> None:
+def external() -> onnx.ModelProto:
+    """Return a model with data files that are not there, one of them used twice."""
     model = models.parse(models.CHAIN)
-    value = onnx.helper.make_tensor_value_info("w", onnx.TensorProto.FLOAT, [4])
-    model.graph.input.append(value)
-    assert [(t.name, t.has_default) for t in summarise(Document(model)).inputs] == [
-        ("x", False),
-        ("w", True),
-    ]
-
-
-def test_external_data_is_counted_without_being_there() -> None:
-    model = models.parse(models.CHAIN)
-    for tensor, location in zip(model.graph.initializer, ("a.bin", "../secret"), strict=True):
+    model.graph.initializer.add().CopyFrom(model.graph.initializer[0])
+    model.graph.initializer[2].name = "third"
+    locations = ("a.bin", "../secret", "a.bin")
+    for tensor, location in zip(model.graph.initializer, locations, strict=True):
         tensor.ClearField("float_data")
         tensor.data_location = onnx.TensorProto.EXTERNAL
         tensor.external_data.add(key="location", value=location)
-    found = summarise(Document(model))
-    assert found.external_files == ["../secret", "a.bin"]
-    assert found.external_bytes == 24
+    return model
+
+
+OPSET = onnx.helper.make_opsetid("", 17)
+FLOATS = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [2], [1.0, 2.0])
+MODELS = {
+    "nested": lambda: models.parse(NESTED),
+    "constants": constants,
+    "functions": lambda: models.parse(models.FUNCTIONS),
+    "unsized": unsized,
+    "partly unsized": lambda: unsized(FLOATS),
+    "half known": half_known,
+    "external": external,
+    "empty": onnx.ModelProto,
+}
+
+
+def test_what_is_told_of_models(recorded: Recorded) -> None:
+    made = {}
+    for title, model in MODELS.items():
+        document = Document(model())
+        told = summarise(document)
+        assert summarise(document, told.op_types) == told
+        quick = summarise(document, constants=False)
+        assert (quick.constants, quick.weight_bytes) == (None, told.initializer_bytes)
+        assert quick.weight_parameters == told.parameters
+        imports = [
+            f"{one.domain!r} {one.version} of {'more' if one.newest else one.newest},"
+            f" used by {one.used_by}"
+            for one in opset_imports(document)
+        ]
+        texts = [
+            f"{told.parameters_text} ({told.weight_parameters}); {told.weights_text}"
+            f" ({told.weight_bytes}); {quick.parameters_text}",
+            told.constants.text if told.constants else "",
+        ]
+        values = (f"{name}: {json.dumps(value)}" for name, value in told.to_json().items())
+        made[title] = "\n".join([*texts, *imports, *values])
+    recorded("summaries", made)
 
 
 def test_absurd_sizes_are_exact() -> None:

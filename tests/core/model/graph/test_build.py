@@ -1,9 +1,13 @@
+"""Graphs of scopes, whole, compared with the file beside."""
+
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import onnx.parser
+import onnx
 import pytest
 
 from dld_tui.core.model.document import Document, Node
@@ -15,59 +19,9 @@ from dld_tui.core.model.graph.build import (
     weight_text,
     work_text,
 )
-from dld_tui.core.model.graph.graph import Graph, Kind
 from dld_tui.core.model.graph.rails import demand_order, lay_rails
 from tests.support import models
-from tests.support.sessions import node_in
-
-
-def opened(text: str) -> Document:
-    model = onnx.parser.parse_model(text)
-    document = Document.new({"": 18})
-    path_free = Document(model)
-    document.close()
-    return path_free
-
-
-def kinds(drawn: ScopeGraph) -> dict[str, str]:
-    graph = drawn.graph
-    return {graph.names[v] or graph.labels[v]: graph.kinds[v] for v in range(len(graph))}
-
-
-def links(graph: Graph) -> set[tuple[str, str, str]]:
-    def name(vertex: int) -> str:
-        return graph.names[vertex] or graph.labels[vertex]
-
-    return {
-        (name(net.source), net.name, name(target)) for net in graph.nets for target in net.targets
-    }
-
-
-def test_nodes_inputs_and_outputs_but_not_weights() -> None:
-    drawn = graph_of(opened(models.CHAIN).main)
-    assert kinds(drawn) == {
-        "x": Kind.INPUT, "first": Kind.NODE, "second": Kind.NODE, "third": Kind.NODE,
-        "last": Kind.NODE, "y": Kind.OUTPUT,
-    }  # fmt: skip
-    assert links(drawn.graph) == {
-        ("x", "x", "first"), ("first", "a", "second"), ("second", "b", "third"),
-        ("third", "c", "last"), ("last", "y", "y"),
-    }  # fmt: skip
-    assert drawn.graph.classes[drawn.graph.names.index("first")] == "activation"
-
-
-def test_a_holder_takes_what_its_bodies_capture() -> None:
-    drawn = graph_of(opened(models.BRANCHES).main)
-    assert kinds(drawn)["choose"] == Kind.CONTROL_FLOW
-    assert ("pre", "a", "choose") in links(drawn.graph)
-
-
-def test_outer_values_of_a_body_are_drawn() -> None:
-    drawn = graph_of(opened(models.BRANCHES).scope_at(["choose:then_branch"]))
-    assert kinds(drawn)["a"] == Kind.OUTER
-    assert ("a", "a", "inner") in links(drawn.graph)
-    assert kinds(drawn)["t"] == Kind.OUTPUT
-
+from tests.support.recorded import Recorded
 
 CONSTANTS = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -83,45 +37,6 @@ constants (float[N, 4] x) => (float[N, 4] y, float[4] fixed)
     [sum2] y = Add(t, n)
 }
 """
-
-
-def test_what_is_computed_from_constants_is_a_parameter() -> None:
-    document = opened(CONSTANTS)
-    drawn = graph_of(document.main)
-    assert {"shape", "reshaped", "fold"}.isdisjoint(drawn.graph.names)
-    # An output needs its producer, and noise differs from run to run.
-    assert {"fixing", "noise"} <= set(drawn.graph.names)
-    whole = graph_of(document.main, constants=True)
-    assert {"shape", "reshaped", "fold"} <= set(whole.graph.names)
-
-
-def test_some_constants_are_drawn_or_hidden_for_themselves() -> None:
-    scope = opened(CONSTANTS).main
-    named = {node.name: node for node in scope.nodes}
-    feeding = constants_of(named["sum"])
-    assert [node.name for node in feeding] == ["shape", "reshaped", "fold"]
-    assert constants_of(named["reshaped"]) == [named["shape"], named["reshaped"]]
-    assert constants_of(named["shape"]) == [named["shape"]]
-    assert constants_of(named["sum2"]) == constants_of(named["fixing"]) == []
-    everything = set(graph_of(scope, constants=True).graph.names)
-    usual = set(graph_of(scope).graph.names)
-    alone = graph_of(scope, exceptions=frozenset([named["fold"], named["sum"]]))
-    assert set(alone.graph.names) == usual | {"fold"}
-    assert ("fold", "f", "sum") in links(alone.graph)
-    hidden = graph_of(scope, constants=True, exceptions=frozenset([named["fold"], named["sum"]]))
-    assert set(hidden.graph.names) == everything - {"fold"}
-    fed = graph_of(scope, exceptions=frozenset(feeding))
-    assert set(fed.graph.names) == everything
-
-
-def test_a_function_call_and_a_function_body() -> None:
-    document = opened(models.FUNCTIONS)
-    assert Kind.CALL in graph_of(document.main).graph.kinds
-    body = graph_of(document.functions[0])
-    assert Kind.INPUT in body.graph.kinds
-    assert Kind.OUTPUT in body.graph.kinds
-
-
 BROKEN = """
 <ir_version: 10, opset_import: ["" : 18]>
 broken (float[4] x) => (float[4] y, float[4] nowhere)
@@ -132,25 +47,47 @@ broken (float[4] x) => (float[4] y, float[4] nowhere)
     [late] y = Abs(a)
 }
 """
-
-
-def test_broken_graphs_are_drawn_as_far_as_they_go() -> None:
-    drawn = graph_of(opened(BROKEN).main)
-    assert len([kind for kind in drawn.graph.kinds if kind == Kind.NODE]) == 4
-    assert ("loop", "b", "loop") in links(drawn.graph)
-    assert drawn.vertex("nowhere") is not None
-
-
-@pytest.mark.parametrize("what", ["first", "second"])
-def test_vertices_and_nodes_find_each_other(what: str) -> None:
-    document = opened(models.CHAIN)
-    drawn = graph_of(document.main)
-    node = node_in(document, what)
-    vertex = drawn.vertex(node)
-    assert vertex is not None
-    assert drawn.subjects[vertex] is node
-
-
+HIDDEN = """
+<ir_version: 10, opset_import: ["" : 18]>
+hidden (float[N, 4] x) => (float[N, 4] y)
+<int8[4] q = {1, 2, 3, 4}, float[1] scale = {1}, float[4] shared = {1, 2, 3, 4}>
+{
+    [widen] f = Cast<to = 1>(q)
+    [scaled] w = Mul(f, scale)
+    [shift] c = Constant<value = float[2] {1, 2}>()
+    [first] a = Mul(x, w)
+    [second] b = Add(a, c)
+    [third] d = Add(b, shared)
+    [fourth] e = Mul(d, shared)
+    [empty] g = Constant<value_int = 1>()
+    [words] h = Constant<value = string[1] {"a"}>()
+    [joined] i = Concat(f, w, g, c)
+    [fifth] y = Sum(e, i, h, )
+}
+"""
+BODIES = """
+<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
+bodies (float[3] x, bool c) => (float[3] y)
+<float[3] outer = {1, 2, 3}, float[3] later = {1, 2, 3}, float[3] x = {0, 0, 0}>
+{
+    [pre] a = Add(x, outer)
+    [hidden] h = Neg(later)
+    [choose] t = If (c) <
+        then_branch = yes () => (p) <float[2] own = {1, 2}, string[1] word = {"a"}> {
+            [k] k = Constant<value = float[3] {1, 2, 3}>()
+            [inner] i = Sum(a, k, outer, h)
+            [deep] p = If (c) <
+                then_branch = more () => (q) { [q] q = Mul(i, later) },
+                else_branch = less () => (r) { [r] r = Identity(own) }
+            >
+        },
+        else_branch = no () => (s) { [s] s = Neg(a) }
+    >
+    [call] y = local.twice(t)
+}
+<domain: "local", opset_import: ["" : 18]>
+twice (u) => (v) { [two] w = Constant<value_float = 2.0>() [mul] v = Mul(u, w) }
+"""
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 CONV = """
 main (float[1,8,9,9] x) => (float y)
@@ -162,13 +99,22 @@ main (float[1,8,9,9] x) => (float y)
   s = Softmax<axis=-1>(x)
   h = Cast<to=10>(x)
   r = Relu(x)
+  u = Unsqueeze<axes=[0, 2]>(r)
+  k = Other<kernel_shape=[2,2], strides=[3,3], dilations=[2,2], to=1, perm=[1,0]>(x, w)
+  l = Other<to=1>(x)
+  m = Cast<saturate=1>(x)
+  n = Conv(x)
+  o = Conv(x, unknown)
+  q = Conv<kernel_shape=[100,200,300], strides=[100,200,300], group=1>(x, w)
+  v = Concat<axis=0, perm=[1]>(x)
+  z = Reduce<perm=[2147483647,2147483647,214]>(x)
   y = Sum(c, d)
 }
 """
 STORED = """
 main (float[1,2] x) => (float[1,2] y)
 <int8[2,2] q = {1,2,3,4}, float scale = {0.5}, int8 zero = {0}, float[2] bias = {1,2},
- float16[2,2] half = {1,2,3,4}, float[2,2] w> {
+ float16[2,2] half = {1,2,3,4}, float[2,2] w, int8[1,2] tiny = {1,2}> {
   w = DequantizeLinear(q, scale, zero)
   v = Cast<to=1>(half)
   a = MatMul(x, w)
@@ -177,14 +123,60 @@ main (float[1,2] x) => (float[1,2] y)
   y = Gemm(c, half)
   n = Neg(bias)
   i = Where(bias, n, half)
+  one = Constant<value = float[2,3] {1,2,3,4,5,6}>()
+  e = Add(bias, one)
+  two = Mul(half, twice)
+  twice = Concat(w, half, two, tiny, bias, open)
+  f = MatMul(x, two)
+  g = MatMul(, missing)
 }
 """
 
 
-def node(document: Document, output: str) -> Node:
-    found = document.main.producer(output)
-    assert found is not None
-    return found
+def told(drawn: ScopeGraph) -> Iterator[str]:
+    """Yield vertices, tensors, and what rows say: work, weight, and bytes of weights."""
+    graph = drawn.graph
+    rails = lay_rails(graph, demand_order(graph))
+    weights = Weights(drawn, rails)
+    for at, subject in enumerate(drawn.subjects):
+        assert drawn.vertex(subject) == drawn.subjects.index(subject)
+        row = rails.rows[at]
+        sizes = f"{weights.used[row]} {weights.between(row, row + 1)} B"
+        about = f"{graph.labels[at]} {graph.kinds[at]} {graph.classes[at]}".rstrip()
+        line = f"{at} {graph.names[at]}: {about}, {sizes}"
+        if isinstance(subject, Node):
+            weight = weight_text(subject, lambda node: drawn.vertex(node) is not None)
+            made = [node.ref for node in constants_of(subject)]
+            line += f" | {work_text(subject)} | {weight} | {' '.join(made)}"
+        yield line.rstrip(" |")
+    yield from (f"{net.name}: {net.source} -> {[*net.targets]} {net.label}" for net in graph.nets)
+    yield f"{weights.total} B"
+
+
+TEXTS = {
+    "chain": models.CHAIN, "bodies": BODIES, "constants": CONSTANTS, "broken": BROKEN,
+    "work": HEAD + CONV, "stored": HEAD + STORED, "hidden": HIDDEN,
+}  # fmt: skip
+
+
+def test_graphs_of_scopes(tmp_path: Path, recorded: Recorded) -> None:
+    made = {}
+    for title, text in TEXTS.items():
+        with closing(Document.open(models.write(tmp_path, text))) as document:
+            for scope in document.scopes():
+                where = " › ".join([title, *scope.path])
+                made[where] = "\n".join(told(graph_of(scope)))
+                some = frozenset(scope.nodes[1::2])
+                ways = {
+                    "all": graph_of(scope, constants=True),
+                    "with every second": graph_of(scope, exceptions=some),
+                    "without every second": graph_of(scope, constants=True, exceptions=some),
+                }
+                usual = graph_of(scope, texts=scope.texts()).graph.names
+                for way, drawn in ways.items():
+                    if drawn.graph.names != usual:
+                        made[f"{where}, {way}"] = "\n".join(told(drawn))
+    recorded("built", made)
 
 
 @pytest.mark.parametrize(
@@ -203,73 +195,4 @@ def test_a_window_of_any_rank(operator: str, rank: int, shared: str, varied: str
         document = Document(
             onnx.helper.make_model(onnx.helper.make_graph([made], "g", [], []), ir_version=10)
         )
-        assert work_text(node(document, "y")) == (text if len(text) <= 24 else "")
-
-
-@pytest.mark.parametrize(
-    ("output", "text"),
-    [("c", "3x5/2 d1x2 g4"), ("d", "3x5 g4"), ("p", "2x2/2x1"), ("t", "0,2,3,1"), ("s", "axis -1"),
-     ("h", "to f16"), ("r", "")],
-)  # fmt: skip
-def test_what_a_node_does(output: str, text: str) -> None:
-    assert work_text(node(Document(models.parse(HEAD + CONV)), output)) == text
-
-
-@pytest.mark.parametrize(
-    ("output", "text"),
-    [("a", "i8 → f32[2,2]"), ("b", "f16 → Cast"), ("c", ""), ("y", "f16[2,2]"), ("i", "f16[2,2]")],
-)
-def test_a_weight_says_what_is_stored_where_it_is_computed(output: str, text: str) -> None:
-    document = Document(models.parse(HEAD + STORED))
-    drawn = ("MatMul", "Add", "Gemm")
-    found = weight_text(node(document, output), lambda other: other.op_type in drawn)
-    assert found == text
-
-
-def test_what_is_drawn_is_not_said_again() -> None:
-    document = Document(models.parse(HEAD + STORED))
-    assert weight_text(node(document, "a"), lambda other: True) == ""
-
-
-HIDDEN = """
-<ir_version: 10, opset_import: ["" : 18]>
-hidden (float[N, 4] x) => (float[N, 4] y)
-<int8[4] q = {1, 2, 3, 4}, float[1] scale = {1}, float[4] shared = {1, 2, 3, 4}>
-{
-    [widen] f = Cast<to = 1>(q)
-    [scaled] w = Mul(f, scale)
-    [shift] c = Constant<value = float[2] {1, 2}>()
-    [first] a = Mul(x, w)
-    [second] b = Add(a, c)
-    [third] d = Add(b, shared)
-    [fourth] y = Mul(d, shared)
-}
-"""
-
-
-def weights_of(folder: Path, text: str) -> tuple[Weights, dict[str, int]]:
-    """Return the weights, and the row of each vertex by its name."""
-    drawn = graph_of(Document.open(models.write(folder, text)).main)
-    rails = lay_rails(drawn.graph, demand_order(drawn.graph))
-    return Weights(drawn, rails), {drawn.graph.names[v]: row for row, v in enumerate(rails.order)}
-
-
-def test_weights_behind_nodes_that_are_not_drawn_count(tmp_path: Path) -> None:
-    weights, rows = weights_of(tmp_path, HIDDEN)
-    assert weights.used[rows["first"]] == 4 + 4
-    assert weights.used[rows["second"]] == 8
-
-
-def test_a_shared_weight_counts_once_in_a_sum(tmp_path: Path) -> None:
-    weights, rows = weights_of(tmp_path, HIDDEN)
-    assert weights.used[rows["third"]] == weights.used[rows["fourth"]] == 16
-    assert weights.between(rows["third"], rows["fourth"] + 1) == 16
-    assert weights.total == weights.between(0, len(rows)) == 8 + 8 + 16
-
-
-def test_the_weights_of_bodies_are_those_of_the_node(tmp_path: Path) -> None:
-    text = models.BRANCHES.replace(
-        "[inner] h = Neg(a)", "[c] k = Constant<value = float[3] {1, 2, 3}>() [inner] h = Add(a, k)"
-    )
-    weights, rows = weights_of(tmp_path, text)
-    assert weights.used[rows["choose"]] == weights.total == 12
+        assert work_text(document.main.nodes[0]) == (text if len(text) <= 24 else "")

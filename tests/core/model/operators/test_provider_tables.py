@@ -7,19 +7,18 @@ from typing import Any
 
 import pytest
 
-from dld_tui.core.model.operators import provider_tables
 from dld_tui.core.model.operators.provider_tables import (
     Call,
-    Cause,
     Operand,
     ProviderTable,
-    Support,
+    Verdict,
     fits,
     judge,
     tables,
     type_set,
 )
 from scripts.provider_tables import Types, entry, kernels, operators
+from tests.support.recorded import Recorded
 
 FLOATS = frozenset({"float32", "float16"})
 
@@ -89,71 +88,101 @@ def test_a_kernel_is_for_a_version_as_onnx_runtime_says() -> None:
     assert fits(5, 5, None)
     assert not fits(5, 4, None)
     assert fits(5, 4, 6)
+    assert fits(5, 4, 5)
     assert not fits(None, 1, None)
 
 
-def test_types_versions_and_operators_decide_on_kernels() -> None:
-    half = call("Conv", 11, operand("X", "float16"), operand("W", "float16"),
-                outputs=(operand("Y", "float16"),))  # fmt: skip
-    assert judge(table("CUDA"), half).support is Support.TAKEN
-    widened = judge(table("CPU"), half)
-    assert (widened.support, widened.cause) == (Support.PARTLY, Cause.TYPE)
-    free = operand("of any type", "int32", variable="free")
-    whole = call("Conv", 11, free, operand("X", "int32"), outputs=(operand("Y", "int32"),))
-    refused = judge(table("CUDA"), whole)
-    assert (refused.support, refused.cause) == (Support.NOT, Cause.TYPE)
-    assert refused.reason.startswith("X is int32, not ")
-    newer = judge(table("Dml"), call("Conv", 22, operand("X")))
-    assert (newer.support, newer.cause, newer.versions) == (Support.NOT, Cause.VERSION, (11, 1))
-    unknown = judge(table("CUDA"), call("Conv", 11, operand("X", None)))
-    assert (unknown.support, unknown.cause) == (Support.PARTLY, Cause.TYPE)
-    assert judge(table("CUDA"), call("acme:Conv", 1)).cause is Cause.OPERATOR
-
-
-@pytest.mark.parametrize(
-    ("provider", "node", "support", "cause"),
-    [
-        ("Tensorrt", call("MaxPool", 12, operand("X")), Support.TAKEN, Cause.NONE),
-        ("Tensorrt", call("MaxPool", 12, operand("X", dims=(1, 3, 8))), Support.NOT, Cause.RANK),
-        ("Tensorrt", call("MaxPool", 12, operand("X", dims=None)), Support.PARTLY, Cause.RANK),
-        ("Tensorrt", call("MaxPool", 12, operand("X"), attributes={"dilations": [2, 2]}),
-         Support.NOT, Cause.ATTRIBUTE),
-        ("Tensorrt", call("MaxPool", 12, operand("X"), outputs=(operand("Y"), operand("Indices"))),
-         Support.NOT, Cause.ATTRIBUTE),
-        ("Tensorrt", call("Squeeze", 13, operand("data"), operand("axes", "int64")),
-         Support.NOT, Cause.CONSTANT),
-        ("Tensorrt", call("Squeeze", 13, operand("data"), operand("axes", "int64", constant=(1,))),
-         Support.TAKEN, Cause.NONE),
-        ("Tensorrt", call("TopK", 11, operand("X"), operand("K", "int64", constant=(4000,))),
-         Support.NOT, Cause.CONSTANT),
-        ("Tensorrt", call("TopK", 11, operand("X"), operand("K", "int64", constant=(10,))),
-         Support.TAKEN, Cause.NONE),
-        ("Tensorrt", call("TopK", 11, operand("X"), operand("K", "int64")),
-         Support.PARTLY, Cause.CONDITION),
-        ("Tensorrt", call("NonZero", 13, operand("X")), Support.NOT, Cause.OPTION),
-        ("Tensorrt", call("LSTM", 14, operand("X"), attributes={"direction": "bidirectional"}),
-         Support.PARTLY, Cause.CONDITION),
-        ("Tensorrt", call("LSTM", 14, operand("X"), attributes={"direction": "forward"}),
-         Support.TAKEN, Cause.NONE),
-        ("Tensorrt", call("Conv", 11, operand("X", "int32")), Support.NOT, Cause.TYPE),
-        ("Tensorrt", call("DequantizeLinear", 13, operand("x", "int8", variable="T1"),
-                          operand("scale", variable="T2"), outputs=(operand("y", variable="T2"),)),
-         Support.TAKEN, Cause.NONE),
-        ("CoreML", call("Where", 16, operand("condition", "bool", variable="B"), operand("X"),
-                        operand("Y")), Support.TAKEN, Cause.NONE),
-        ("CoreML", call("Where", 16, operand("condition", "bool", variable="B"),
-                        operand("X", "int64"), outputs=(operand("output", "int64"),)),
-         Support.NOT, Cause.TYPE),
-        ("QNN", call("Relu", 14, operand("X", dims=("N", 3))), Support.NOT, Cause.SHAPE),
-        ("QNN", call("Relu", 14, operand("X")), Support.TAKEN, Cause.NONE),
-        ("CoreML", call("Gemm", 13, operand("A"), operand("B")), Support.NOT, Cause.CONSTANT),
-        ("CoreML", call("Resize", 13, operand("X")), Support.PARTLY, Cause.CONDITION),
-    ],
+CONDITION = operand("condition", "bool", variable="B")
+HALF, WHOLE = operand("X", "float16"), operand("X", "int32")
+NODES = (
+    ("CUDA", call("Conv", 11, HALF, operand("W", "float16"), outputs=(operand("Y", "float16"),))),
+    ("CPU", call("Conv", 11, HALF, operand("W", "float16"), outputs=(operand("Y", "float16"),))),
+    ("CPU", call("BitShift", 11, HALF)),
+    ("CUDA", call("Conv", 11, operand("of any type", "int32", variable="free"), WHOLE)),
+    ("Dml", call("Conv", 22, operand("X"))),
+    ("CUDA", call("Conv", 11, operand("X", None), operand("W", None))),
+    ("CUDA", call("acme:Conv", 1)),
+    *(
+        ("Tensorrt", node)
+        for node in (
+            call("MaxPool", 12, operand("X")),
+            call("MaxPool", 12, operand("X", dims=(1, 3, 8))),
+            call("MaxPool", 12, operand("X", dims=None)),
+            call("MaxPool", 12, operand("X"), attributes={"dilations": [2, 2]}),
+            call("MaxPool", 12, operand("X"), outputs=(operand("Y"), operand("Indices"))),
+            call("Squeeze", 13, operand("data"), operand("axes", "int64")),
+            call("Squeeze", 13, operand("data"), operand("axes", "int64", constant=(1,))),
+            call("TopK", 11, operand("X"), operand("K", "int64", constant=(4000,))),
+            call("TopK", 11, operand("X"), operand("K", "int64", constant=(10,))),
+            call("TopK", 11, operand("X"), operand("K", "int64")),
+            call("NonZero", 13, operand("X")),
+            call("LSTM", 14, operand("X"), attributes={"direction": "bidirectional"}),
+            call("LSTM", 14, operand("X"), attributes={"direction": "forward"}),
+            call("Conv", 11, WHOLE),
+            call("Conv", 11, WHOLE, outputs=()),
+            call("DequantizeLinear", 13, operand("x", "int8", variable="T1"),
+                 operand("scale", variable="T2"), outputs=(operand("y", variable="T2"),)),
+        )
+    ),
+    ("CoreML", call("Where", 16, CONDITION, operand("X"), operand("Y"))),
+    ("CoreML", call("Where", 16, CONDITION, operand("X", "int64"),
+                    outputs=(operand("output", "int64"),))),
+    ("CoreML", call("Gemm", 13, operand("A"), operand("B"))),
+    ("CoreML", call("Resize", 13, operand("X"))),
+    ("QNN", call("Relu", 14, operand("X", dims=("N", 3)))),
+    ("QNN", call("Relu", 14, operand("X"))),
 )  # fmt: skip
-def test_demands_of_lists_decide(provider: str, node: Call, support: Support, cause: Cause) -> None:
-    verdict = judge(table(provider), node)
-    assert (verdict.support, verdict.cause) == (support, cause)
-    assert (support is Support.TAKEN) == (verdict.reason == "")
+DEMANDS: tuple[dict[str, Any], ...] = (
+    {"values": {"absent": [0, 0], "K": [0, 9]}},
+    {"values": {"K": [10, 10]}},
+    {"values": {"K": [9, 9]}},
+    {"values": {"open": [0, 9], "K": [0, 9]}},
+    {"values": {"open": [3, 3]}},
+    {"constant": ["absent", "open"]},
+    {"constant": ["absent", "K"]},
+    {"attributes": {"none": [1], "way": ["b"]}},
+    {"attributes": {"none": [1], "way": ["ab", "c"]}},
+    {"ranks": {"absent": [1], "K": [1, 2]}},
+    {"ranks": {"absent": [1], "K": [1, 4]}},
+    {"rank": [2], "ranks": {"open": [1]}},
+    {"without": ["absent", "way"]},
+    {"without": ["K"]},
+    {"one_output": True},
+    {"one_output": False},
+    {"fixed": True},
+    {"note": "n"},
+    {"note": "n", "note_if": {"way": None}},
+    {"note": "n", "note_if": {"way": ["ab"]}},
+    {"note": "n", "note_if": {"way": ["ab"], "none": None}},
+    {"note": "n", "note_if": {"way": ["b"]}},
+    {"note_if": {"way": ["ab"]}},
+    {"note": "later", "values": {"open": [0, 1]}},
+    {},
+)
+
+
+def test_what_tables_say_of_nodes(recorded: Recorded) -> None:
+    def told(verdict: Verdict) -> str:
+        known = (verdict.support, verdict.cause, verdict.reason, verdict.versions, verdict.dtypes)
+        return "; ".join(str(one) for one in known if one)
+
+    def text(one: Operand) -> str:
+        return f"{one.name}:{one.variable} {one.dtype}{one.dims} {one.values() or ''}".rstrip()
+
+    lists = [f"{one.name}: {one.label}" for one in tables()]
+    for provider, node in NODES:
+        about = ", ".join(map(text, node.inputs)) + " -> " + ", ".join(map(text, node.outputs))
+        lists.append(f"{provider} {node.name} {node.since} {about}")
+        lists.append(f"    {told(judge(table(provider), node))}")
+    known, free = operand("K", "int64", constant=(10,)), operand("open", "int64", (1, "N"))
+    whole = call("TopK", 11, known, free, attributes={"way": "ab"})
+    part = call("TopK", 11, free, outputs=(known, operand("Z")))
+    demands = []
+    for asked in (whole, part):
+        for row in DEMANDS:
+            own = ProviderTable("Own", "1", "", "", "", operators={"TopK": row})
+            demands.append(f"{row}: {told(judge(own, asked))}")
+    recorded("verdicts", {"nodes": "\n".join(lists), "demands": "\n".join(demands)})
 
 
 PAGE = """
@@ -195,29 +224,3 @@ def test_pages_are_read() -> None:
         "rank": [3, 4], "constant": ["B"],
     }  # fmt: skip
     assert entry("Something else must hold.", types) == {"note": "Something else must hold"}
-
-
-@pytest.mark.parametrize(
-    ("demands", "support"),
-    [
-        ({"values": {"absent": [0, 0], "K": [0, 9]}}, Support.NOT),
-        ({"values": {"K": [0, 9]}}, Support.NOT),
-        ({"values": {"K": [10, 10]}}, Support.TAKEN),
-        ({"values": {"open": [0, 9], "K": [0, 9]}}, Support.PARTLY),
-        ({"constant": ["absent", "open"]}, Support.NOT),
-        ({"constant": ["absent", "K"]}, Support.TAKEN),
-        ({"attributes": {"none": [1], "way": ["b"]}}, Support.NOT),
-        ({"attributes": {"none": [1], "way": ["a", "b"]}}, Support.TAKEN),
-        ({"note": "n"}, Support.PARTLY),
-        ({"note": "n", "note_if": {"way": None}}, Support.PARTLY),
-        ({"note": "n", "note_if": {"way": ["a"]}}, Support.PARTLY),
-        ({"note": "n", "note_if": {"way": ["a"], "none": None}}, Support.TAKEN),
-        ({"note": "n", "note_if": {"way": ["b"]}}, Support.TAKEN),
-        ({"note_if": {"way": ["a"]}}, Support.TAKEN),
-        ({}, Support.TAKEN),
-    ],
-)
-def test_each_demand_of_a_row_is_looked_at(demands: dict[str, Any], support: Support) -> None:
-    inputs = operand("K", "int64", constant=(10,)), operand("open", "int64")
-    asked = call("TopK", 11, *inputs, attributes={"way": "a"})
-    assert provider_tables._by_demands(demands, asked).support is support

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.model.operators.registry import known_domains, newest_opset, operators
-from dld_tui.core.model.operators.schema import first_sentence, inline, plain, wrapped
+from dld_tui.core.model.operators.schema import blocks, first_sentence, inline, wrapped
+from tests.support.recorded import Recorded
 
 
 @pytest.mark.parametrize(
@@ -27,68 +28,89 @@ def test_markup_is_cut_and_formulas_stay(markdown: str, text: str) -> None:
     assert inline(markdown) == text
 
 
-def test_paragraphs_are_joined_and_wrapped() -> None:
-    assert plain("\nOne two\nthree.\n\nFour.\n") == "One two three.\n\nFour."
-    assert wrapped("One two three.\n\nFour.", 8) == ["One two", "three.", "", "Four."]
-    assert plain("one<br>two") == "one\n\ntwo"
+TEXTS = {
+    "paragraphs": "\nOne two\nthree four-five.\n\nFour.<br>Five.\n",
+    "lists": """List:
+* first item
+  goes on
+* second
+
+1) numbered
+
+   more of it
+   - inner
+     goes on as well
+   back
+ outside
+
+* Ht = x
+This operator has optional inputs.
+1. one
+lower case goes on
+""",
+    "fences": """Example:
+
+```
+data = [
+    [1, 2, 3, 4, 5, 6, 7, 8],  \t
+
+]
+```
+* Done
+~~~
+* x
+""",
+    "indented": """Text:
+
+    x = *a*
+
+    y
+
+End.
 
 
-def test_list_items_hang() -> None:
-    text = "List:\n* first item\n  goes on\n* second\n\n1) numbered\n"
-    assert wrapped(text, 14) == [
-        "List:", "• first item", "  goes on", "• second", "", "1) numbered",
-    ]  # fmt: skip
+    a
+
+  b
+ c
+End.
+\tx
+""",
+    "headings": """* item
+# Part #
+    x = 1
+End.
+## Other
+  text
+* item
+# Last
+goes on
+""",
+    "code in lists": """* input:
+        for (;;)
+          x
+    * deep
+  z
+""",
+    "tables": "T:\n| a | b |\n| - | - |\n\n+--+\n",
+    "dead references": """
+It broadcasts; for more details please check [the doc](Broadcasting.md).
+See [the doc](IR.md) for more details about the representation of optional arguments. Empty.
+""",
+}
 
 
-def test_a_sentence_at_the_margin_ends_a_list() -> None:
-    assert plain("* Ht = x\nThis operator has optional inputs.").splitlines() == [
-        "• Ht = x",
-        "",
-        "This operator has optional inputs.",
-    ]
-
-
-def test_code_is_never_wrapped() -> None:
-    code = "Example:\n```\ndata = [\n    [1, 2, 3, 4, 5, 6, 7, 8],\n]\n```\nDone."
-    assert wrapped(code, 12) == [
-        "Example:", "", "  data = [", "      [1, 2, 3, 4, 5, 6, 7, 8],", "  ]", "", "Done.",
-    ]  # fmt: skip
-    assert wrapped("Text:\n\n    x = *a*\n\n    y\n\nEnd.", 40) == [
-        "Text:", "", "  x = *a*", "", "  y", "", "End.",
-    ]  # fmt: skip
-
-
-def test_code_goes_on_while_lines_are_two_columns_in() -> None:
-    assert wrapped("Text:\n\n\n    a\n\n  b\n c\nEnd.", 40) == [
-        "Text:", "", "    a", "", "  b", "", "c End.",
-    ]  # fmt: skip
-
-
-def test_a_heading_ends_a_list() -> None:
-    text = wrapped("* item\n# Part\n    x = 1\nEnd.", 40)
-    assert text == ["• item", "", "Part", "", "  x = 1", "", "End."]
-
-
-def test_code_under_a_list_item_is_indented_below_it() -> None:
-    assert wrapped("* input:\n        for (;;)\n          x", 40) == [
-        "• input:",
-        "",
-        "  for (;;)",
-        "    x",
-    ]
-
-
-def test_tables_keep_their_rows() -> None:
-    assert wrapped("T:\n| a | b |\n| - | - |\n", 6) == ["T:", "", "  | a | b |", "  | - | - |"]
-
-
-def test_references_to_files_beside_the_page_are_cut() -> None:
-    text = (
-        "It broadcasts; for more details please check [the doc](Broadcasting.md).\n"
-        "See [the doc](IR.md) for more details about the representation of optional arguments."
-        " An empty string."
-    )
-    assert plain(text) == "It broadcasts. An empty string."
+def test_documentation_becomes_lines(recorded: Recorded) -> None:
+    made = {}
+    for title, markdown in TEXTS.items():
+        told = [
+            f"{block.bullet!r} {block.indent} {block.preformatted:d} {block.after_blank:d}"
+            f" {block.text!r}"
+            for block in blocks(markdown)
+        ]
+        lines = [f"{width}: {'|'.join(wrapped(markdown, width))}" for width in (None, 14, 2)]
+        made[title] = "\n".join([*markdown.splitlines(), *told, *lines])
+    recorded("documentation", made)
 
 
 @pytest.mark.parametrize(
@@ -99,6 +121,7 @@ def test_references_to_files_beside_the_page_are_cut() -> None:
         ("```\ncode\n```\nText", "Text"),
         ("General product:\nhttps://example.org/x#3\n\nMore", "General product"),
         ("As in https://example.org. It is.", "As in."),
+        ("One. Two. Three.", "One."),
         ("", ""),
     ],
 )
@@ -116,8 +139,3 @@ def test_all_documentation_fits_the_width_but_for_code() -> None:
         lines = schema.doc_lines(60)
         assert [line for line in lines if len(line) > 60 and not line.startswith("  ")] == []
         assert "<br" not in schema.doc
-
-
-def test_a_line_has_room_for_a_word_whatever_the_width() -> None:
-    assert wrapped("one two three four", 2) == ["one two", "three", "four"]
-    assert wrapped("* one two three", 2) == ["• one two", "  three"]

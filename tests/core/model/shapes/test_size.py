@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import onnx
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,19 +19,29 @@ from dld_tui.core.model.shapes.size import (
     Size,
     add_up,
     at_least,
+    both,
     byte_count,
+    chosen,
+    common,
     count_text,
+    either,
     equal,
     maximum,
     minimum,
+    name_of,
+    names_in,
+    number_of,
     product,
     rounded,
     size_at,
     size_of,
     size_text,
+    sizes_text,
     symbol,
+    truncated,
     value_at,
 )
+from tests.support.recorded import Recorded
 
 N, S = symbol("N"), symbol("S")
 SIZES = st.integers(0, 9)
@@ -111,51 +122,67 @@ def test_what_is_divisible_stays_a_polynomial() -> None:
     assert rounded(N * 2.0, "Floor") == 2 * N
 
 
-def test_what_is_not_known_stays_unknown() -> None:
-    assert UNKNOWN + 1 is UNKNOWN
-    assert N * UNKNOWN is UNKNOWN
-    assert UNKNOWN // N is UNKNOWN
-    assert product((N, UNKNOWN)) is UNKNOWN
-    assert product((UNKNOWN, 0)) == 0
-    assert maximum(UNKNOWN, 1) is UNKNOWN
-    assert equal(UNKNOWN, 1) is None
-
-
-def test_names_of_functions_of_sizes() -> None:
-    size = (N + 1) // 2 * S
-    assert isinstance(size, Polynomial)
-    assert size.names == {"N", "S"}
-
-
-@pytest.mark.parametrize(
-    ("dim", "size"),
-    [
-        (onnx.TensorShapeProto.Dimension(dim_value=4), 4),
-        (onnx.TensorShapeProto.Dimension(dim_value=0), 0),
-        (onnx.TensorShapeProto.Dimension(dim_value=-1), UNKNOWN),
-        (onnx.TensorShapeProto.Dimension(dim_param="N"), N),
-        (onnx.TensorShapeProto.Dimension(dim_param=""), UNKNOWN),
-        (onnx.TensorShapeProto.Dimension(), UNKNOWN),
-        (-1, UNKNOWN), (None, UNKNOWN), ("", UNKNOWN), ("N", N), (0, 0), (7, 7),
-    ],
-)  # fmt: skip
-def test_the_size_of_a_dimension(dim: Any, size: Size) -> None:
-    assert size_of(dim) == size
-
-
 N, S = symbol("N"), symbol("S")
 
 
-def test_products_and_sums_are_read_by_people() -> None:
-    count = 1024 * N * S + 3 * N * N + 5
-    assert str(count) == "3·N² + 1024·N·S + 5"
-    assert count_text(count) == "3·N² + 1.02 k·N·S + 5"
-    assert str(symbol("2*n") * 2) == "2·(2*n)"
-    assert count_text(12_345) == "12.3 k"
-    assert count_text(count + S) == "3·N² + 1.02 k·N·S + S + 1 more term"
-    assert (size_text(4 * N), size_text(4 * N + 2)) == ("4·N B", "(4·N + 2) B")
-    assert N * 0 == 0
-    assert N + (-1) * N == 0
+SAMPLES: dict[str, Size] = {
+    "0": 0, "1": 1, "3": 3, "-2": -2, "end": 2**31 - 1, "half": 0.5, "N": N, "2N": 2 * N,
+    "N+3": N + 3, "-S": -S, "-N-1": -N - 1, "mix": 3 * N * N + 1024 * N * S + S + 5, "NS": N * S,
+    "floor": N // 2, "N/2": N * 0.5, "named": symbol("2*n"), "?": UNKNOWN,
+    "differ": np.array([4, 6]), "same": np.array([3, 3]),
+}  # fmt: skip
+PAIRED: dict[str, Callable[[Size, Size], Any]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv,
+    "%": operator.mod, "/": operator.truediv, "==": equal, ">=": at_least,
+    "**": lambda a, b: a ** (5 if b == 2**31 - 1 else b),
+    "max": maximum, "min": minimum, "product": lambda a, b: product((a, b)),
+    "div": truncated, "chosen": lambda a, b: chosen(at_least(a, 3), b, 1),
+}  # fmt: skip
+SINGLE: dict[str, Callable[[Size], Any]] = {
+    "neg": operator.neg, "abs": abs, "name": name_of, "names": lambda size: sorted(names_in(size)),
+    "at 4": lambda size: size_at(size, 4), "common": common, "number": number_of,
+    "floor": lambda size: rounded(size, "Floor"), "ceil": lambda size: rounded(size, "Ceil"),
+    "4 bits": lambda size: byte_count(size, 4), "12 bits": lambda size: byte_count(size, 12),
+    "count": count_text, "size": size_text, "text": lambda size: sizes_text([size, 1]),
+}  # fmt: skip
+DIMS: tuple[Any, ...] = (
+    *(onnx.TensorShapeProto.Dimension(dim_value=value) for value in (4, 0, -1)),
+    *(onnx.TensorShapeProto.Dimension(dim_param=name) for name in ("N", "")),
+    onnx.TensorShapeProto.Dimension(), -1, None, "", "N", 0, 7,
+)  # fmt: skip
+
+
+def told(compute: Callable[..., Any], *sizes: Size) -> str:
+    """Return what is computed of sizes as text; a dash where that is an error."""
+    try:
+        with np.errstate(all="ignore"):
+            found = compute(*sizes)
+    except (TypeError, ZeroDivisionError, AttributeError, OverflowError, ValueError):
+        return "-"
+    if found is UNKNOWN:
+        return "?"
+    return f"{found:.6g}" if isinstance(found, float) else str(found)
+
+
+def test_what_is_computed_of_sizes(recorded: Recorded) -> None:
+    made = {
+        "sizes": "\n".join(f"{name}: {size!r}" for name, size in SAMPLES.items()),
+        "dimensions": ", ".join(told(size_of, dim) for dim in DIMS),
+    }
+    for sign, single in SINGLE.items():
+        made[sign] = "\n".join(f"{name}: {told(single, size)}" for name, size in SAMPLES.items())
+    for sign, paired in PAIRED.items():
+        lines = []
+        for name, size in SAMPLES.items():
+            row = (told(paired, size, other) for other in SAMPLES.values())
+            lines.append(f"{name}: {' | '.join(row)}")
+        made[sign] = "\n".join(lines)
+    truths = (None, False, True)
+    made["both, either"] = "\n".join(
+        f"{a} {b}: {both(a, b)} {either(a, b)}" for a in truths for b in truths
+    )
+    made["none"] = sizes_text(None)
+    recorded("sizes", made)
 
 
 @given(
@@ -169,8 +196,3 @@ def test_a_sum_has_the_value_of_its_parts(parts: list[tuple[int, int]], at: int)
     whole = add_up(counts) * (N + 2)
     assert size_at(whole, at) == sum(values) * (at + 2)
     assert isinstance(whole, (int, Polynomial))
-
-
-def test_bytes_of_less_than_eight_bits() -> None:
-    assert byte_count(3, 4) == 2
-    assert byte_count(6 * N, 4) == 3 * N

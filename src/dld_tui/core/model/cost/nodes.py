@@ -351,8 +351,9 @@ class ModelCosts:
         if typed.elements is not None or not name:
             return typed
         frame.values[name] = typed  # until it is known: graphs may have cycles
-        dims = self._known(frame, name).dims
-        if dims is None:
+        followed = self._known(frame, name)
+        dims = followed.dims
+        if dims is None or followed.is_sequence:  # which has as many items as in a run
             return typed
         bits = typed.bits
         node = frame.scope.producer(name) if typed is _NO_TYPE else None

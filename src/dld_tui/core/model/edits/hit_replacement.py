@@ -195,6 +195,7 @@ class HitReplacement:
         while inputs and not inputs[-1]:
             inputs.pop()
         if action.kind == "function":
+            inputs = list(dict.fromkeys(inputs))
             name = self._function_name(domain, name, inputs)
         self._imports[domain] = None
         self._require_operator(domain, name)
@@ -646,6 +647,8 @@ def typed_attribute(name: str, value: Any, schema: OperatorSchema | None) -> tup
         array = np.asarray(value)
         if array.dtype.kind not in "biufcV":
             raise RewriteRefusal(f"{name} takes numbers")
+        if array.dtype == np.double and not isinstance(value, np.ndarray):
+            array = array.astype(np.float32)
         raw = base64.b64encode(array.tobytes()).decode("ascii")
         dtype = dtype_name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
         return "tensor", {"dtype": dtype, "dims": list(array.shape), "raw": raw}

@@ -151,14 +151,11 @@ class _Reader:
         self.blocks: list[Block] = []
         self.lines: list[str] = []
         """Lines of the block that is being read."""
-        self.bullet = ""
-        self.indent = 0
         self.content = 0
         """Column where the text of the current list item begins; 0 outside lists."""
-        self.preformatted = False
         self.blank = False
         """True when the last line was empty."""
-        self.after_blank = True
+        self.start()
 
     def read(self, lines: list[str]) -> list[Block]:
         fenced = False
@@ -167,8 +164,6 @@ class _Reader:
                 self.end()
                 fenced = not fenced
                 self.start(preformatted=fenced)
-                if not fenced:
-                    self.preformatted = False
             elif fenced:
                 self.lines.append(line.rstrip())
             else:
@@ -197,7 +192,6 @@ class _Reader:
             self.start()
             self.lines.append(heading.group(1))
             self.end()
-            self.blank = True
         elif item:
             self.end()
             marker = item.group(2)
@@ -211,7 +205,7 @@ class _Reader:
                 self.end()
                 if column < self.content:
                     self.content = 0
-                self.start(indent=self.content if self.content else 0)
+                self.start(indent=self.content)
             self.lines.append(line.strip())
         self.blank = False
 
@@ -240,7 +234,6 @@ class _Reader:
         if text:
             block = Block(text, self.bullet, indent, self.preformatted, self.after_blank)
             self.blocks.append(block)
-        self.bullet, self.preformatted = "", False
 
 
 AttributeValue: TypeAlias = (

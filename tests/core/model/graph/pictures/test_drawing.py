@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import math
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,7 +19,6 @@ from dld_tui.core.model.graph.pictures import drawing, style
 from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.core.model.graph.pictures.drawing import (
     ascii_of,
-    box_id,
     canvas_text,
     fitting_scale,
     html_of,
@@ -26,55 +27,16 @@ from dld_tui.core.model.graph.pictures.drawing import (
     raster_of,
     rows_text,
     svg_of,
-    text_picture,
 )
 from dld_tui.core.model.graph.pictures.scene import Scene, make_scene
 from dld_tui.core.text import cell_width
 from tests.support.browser import browser, dom_of
 from tests.support.graphs import graph_of_links, random_graph
+from tests.support.recorded import Recorded
 
 
 def canvas(graph: Graph) -> list[str]:
     return canvas_text(Content(graph))[0]
-
-
-def test_boxes_and_lines() -> None:
-    lines = canvas(graph_of_links([("A", "B"), ("A", "C")]))
-    assert lines[1].strip() == "│ A │"
-    assert lines[3].strip()[0] == "╭"
-    assert lines[4].split() == ["▼", "▼"]
-    assert lines[6].split("  ")[-1].strip() == "│ C │"
-
-
-@pytest.mark.parametrize("name", ["漢字の演算", "e\u0301te\u0301", "\U000f0000x", "a\u202eb\x00"])
-def test_boxes_are_straight_whatever_is_in_them(name: str) -> None:
-    graph = Graph()
-    graph.add(name)
-    top, middle, bottom = canvas(graph)
-    assert cell_width(top) == cell_width(middle) == cell_width(bottom)
-    assert (middle.strip()[0], middle[-1]) == ("│", "│")
-
-
-def test_marks_notes_and_counters() -> None:
-    graph = Graph()
-    graph.add("layers", "", Kind.GROUP)
-    found = canvas_text(Content(graph, cuts=[(2, 3)], notes={0: ["4 times 9 nodes", "x"]}))[0]
-    assert found[1].strip() == "│ ⋯2 ⊞ layers · 4 times 9 nodes 3⋯ │"
-
-
-def test_rows_with_rails() -> None:
-    graph = graph_of_links([("A", "B"), ("A", "C"), ("B", "D"), ("C", "D")])
-    rows = rows_text(Overview(graph), lambda name: "f32[2]" if name == "A:0" else "")
-    assert [row.split() for row in rows] == [
-        ["●", "A", "A", "f32[2]"], ["├─●", "B", "B"], ["●", "│", "C", "C"], ["●─╯", "D", "D"],
-    ]  # fmt: skip
-
-
-def test_rows_of_folds() -> None:
-    links = [(f"s/b{at}/Op0", f"s/b{at + 1}/Op0") for at in range(90)]
-    rows = rows_text(Overview(graph_of_links(links)), lambda name: "")
-    assert any("▸" in row or "▾" in row for row in rows)
-    assert rows_text(Overview(Graph()), lambda name: "") == []
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -90,6 +52,156 @@ def test_too_many_cells_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawing, "MOST_CELLS", 10)
     with pytest.raises(UsageError, match="--folded"):
         canvas(graph_of_links([("A", "B")]))
+
+
+def rich() -> Content:
+    """Return a picture that has everything: each kind of box, notes, flags, cuts and colours."""
+    graph = Graph(paths=[])
+    given = graph.add("x", "x", Kind.INPUT)
+    outer = graph.add("out\u202eer", "outer", Kind.OUTER)
+    conv = graph.add("Conv", "/layer/with/a/long/name/of/its/own/conv", category="layer")
+    wide = graph.add("WWWWWWWW@@%", "relu", category="activation")
+    call = graph.add("Block", "block", Kind.CALL, "custom")
+    branch = graph.add("If", "", Kind.CONTROL_FLOW, "control")
+    fold = graph.add("layers", "layers", Kind.GROUP)
+    last = graph.add("漢字 e\u0301\U000f0000漢", "漢字", category="tensor")
+    result = graph.add("y", "y", Kind.OUTPUT)
+    cut = graph.add("", "", Kind.CUT)
+    graph.link("x", given, [conv, wide], "f32[unk__1,3]")
+    graph.link("o", outer, [branch])
+    graph.link("c", conv, [wide, call, last], "f32[batch_size,64,56,56]")
+    graph.link("c2", conv, [branch], "i64[2]")
+    graph.link("w", wide, [branch], "")
+    graph.link("b", call, [fold], "f32[1]")
+    graph.link("i", branch, [fold, last], "f32[1,2,3,4,5,6,7,8,9,10,11]")
+    graph.link("f", fold, [last])
+    graph.link("l", last, [result], "f32[2]")
+    graph.link("l2", last, [result, cut, conv])
+    return Content(
+        graph, "model <1>.onnx", 8, lambda name: {"w": "f16[batch_size]"}.get(name, ""),
+        {"batch_size": "B"}, [(at % 3, at % 2 * 4) for at in range(len(graph))],
+        {fold: ["4 times 9 nodes", "9 Conv, 8 Add"], branch: ["a note"]}, conv,
+        {result: (9, 3), call: (-12, 0)}, {wide: "int8"}, {3: "a label & more"},
+        {conv: ["12 ms", "tip"]}, {conv: 1.0, wide: 0.12345},
+    )  # fmt: skip
+
+
+def flags() -> Content:
+    """Return a chain with a tensor that comes to many boxes without a line."""
+    links = [(f"n{at}", f"n{at + 1}") for at in range(22)]
+    graph = graph_of_links([*links, *(("mask", f"n{at}") for at in (1, 3, 17, 21))])
+    return Content(graph, "flags", 23, cuts=[(0, 0)] * len(graph))
+
+
+def folded() -> Overview:
+    """Return a network whose layers are folded, one of them open."""
+    links = [("In", "m/stem/Pad"), ("m/stem/Pad", "m/layers.0/Conv0")]
+    for layer in range(5):
+        chain = [f"m/layers.{layer}/{name}" for name in ("Conv0", "Relu0", "Add0", "Mul0")]
+        links += list(zip(chain, [*chain[1:], f"m/layers.{layer + 1}/Conv0"], strict=True))
+    graph = graph_of_links(links)
+    graph.kinds[0] = Kind.INPUT
+    overview = Overview(graph)
+    overview.set_open(next(row.fold for row in overview.rows if row.fold))
+    return overview
+
+
+LOOKS = {
+    "light": style.Look(),
+    "dark with a grid": style.Look(style.SCHEMES["dark"], grid=True),
+    "bare": style.Look(style.SCHEMES["light"], "none"),
+    "own background": style.Look(background="#123456"),
+}
+
+
+def test_whole_pictures(recorded: Recorded) -> None:
+    made = {}
+    for title, content in (("rich", rich()), ("flags", flags())):
+        lines, crossings = canvas_text(content)
+        made[f"{title} as text, {crossings} crossings"] = "\n".join(lines)
+        made[f"{title} in ASCII"] = "\n".join(ascii_of(lines))
+        found = make_scene(content)
+        made[f"{title} as SVG"] = svg_of(found, LOOKS["light"])
+        for name, look in LOOKS.items():
+            drawn = svg_of(found, look, 1.5, numbered=True)
+            assert drawn.count("\n") > len(content.graph)
+            lines = drawn.split("</style>")[1].split("<text", 1)[0].splitlines()
+            made[f"{title}, {name}"] = "\n".join([drawn.split("</style>")[0], *lines])
+    overview = folded()
+    for title in ("first", "all"):
+        rows = rows_text(overview, lambda name: "f32[2]" if name < "m" else "")
+        made[f"rows, {title}"] = "\n".join(rows)
+        overview.open_all()
+    links = [(f"a{at}", f"b{at * 17 % 60}") for at in range(60)]
+    made["many rails"] = "\n".join(rows_text(Overview(graph_of_links(links)), lambda name: ""))
+    page = html_of("<svg/>", "<b>&", {3: 0.5, 4: 1 / 3})
+    made["page"] = page
+    assert 'id="heat"' not in html_of("<svg/>", "x", {})
+    for kind in ("svg", "html", "text", "png", "jpeg"):
+        told = picture_of(rich(), kind, LOOKS["light"], scale=2 if kind < "k" else None)
+        ((mime, data),) = told._repr_mimebundle_().items()
+        assert data == (told.data if kind in ("png", "jpeg") else told.data.decode())
+        sizes = f"{told.width} x {told.height}, {told.boxes} boxes, {told.crossings}"
+        start = data[: 12 if kind in ("png", "jpeg") else 90]
+        made[f"as {kind}"] = f"{told.kind} {mime} {sizes} {told.is_oversized}\n{start!r}"
+    for scheme in style.SCHEMES.values():
+        lines = [f"{key}: {scheme.edges[key]} on {scheme.fills[key]}" for key in style.LEGEND]
+        made[f"{scheme.name}, coloured {scheme.is_coloured}"] = "\n".join(lines)
+    made["precisions"] = " ".join(map(style.precision_class, ("fp16", "tf32", "")))
+    made["backgrounds"] = " ".join(map(style.read_background, (" none ", "#12aBcd")))
+    recorded("drawn", made)
+
+
+class Pen:
+    """What is drawn with Pillow, as lines: its pixels differ with its version."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def line(self, places: object, **how: object) -> None:
+        self.lines.append(f"line {places} {how}")
+
+    def polygon(self, places: object, **how: object) -> None:
+        self.lines.append(f"polygon {places} {how}")
+
+    def rounded_rectangle(self, places: object, radius: float, **how: object) -> None:
+        self.lines.append(f"box {places} {radius:.4f} {how}")
+
+    def text(self, at: object, text: str, colour: str, font: Font, **how: object) -> None:
+        self.lines.append(f"text {at} {text!r} {colour} {font.size:.4f} {how}")
+
+
+@dataclass
+class Font:
+    """A font of letters that are half as wide as high."""
+
+    size: float
+    text: str
+
+    def getlength(self, text: str) -> float:
+        return self.size * len(text) / 2
+
+
+@pytest.mark.parametrize(("name", "scale"), [("dark with a grid", 1.5), ("bare", 0.1)])
+def test_what_is_drawn_of_bands(
+    name: str, scale: float, monkeypatch: pytest.MonkeyPatch, recorded: Recorded
+) -> None:
+    pens: list[Pen] = []
+
+    def pen(image: Image.Image) -> Pen:
+        pens.append(Pen())
+        pens[-1].lines.append(f"band of {image.size} {image.mode} {image.getpixel((0, 0))}")
+        return pens[-1]
+
+    found = make_scene(rich())
+    width = math.ceil(found.width * scale)
+    monkeypatch.setattr("PIL.ImageDraw.Draw", pen)
+    monkeypatch.setattr(drawing, "font_for", Font)
+    monkeypatch.setattr(drawing, "_BAND_PIXELS", width * 9 * 300)
+    for kind in ("png", "jpeg")[: 1 + (name == "bare")]:
+        raster_of(found, LOOKS[name], kind, scale)
+    bands = {str(at): "\n".join(one.lines) for at, one in enumerate(pens)}
+    recorded(f"bands_{name.split()[0]}", bands)
 
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -117,15 +229,6 @@ def svg(graph: Graph, look: style.Look | None = None, **content: object) -> str:
 def texts(document: str) -> list[str]:
     root = ElementTree.fromstring(document)
     return [element.text or "" for element in root.iter(f"{NAMESPACE}text")]
-
-
-def test_the_text_can_be_searched() -> None:
-    graph = Graph()
-    a, b = graph.add("Conv", "/layer/conv", category="layer"), graph.add("Relu", "/layer/relu")
-    graph.link("t", a, [b], "f32[1,64]")
-    found = texts(svg(graph, title="model.onnx", nodes=2))
-    assert found[:2] == ["model.onnx", "2 nodes"]
-    assert set(found) >= {"Conv", "Relu", "/layer/conv", "/layer/relu", "f32[1,64]"}
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -167,55 +270,6 @@ def test_an_empty_graph_a_self_loop_and_a_cycle() -> None:
     ElementTree.fromstring(svg(Graph()))
     assert "Lonely" in svg(graph_of_links([("Lonely", "Lonely")]))
     assert {"A", "B", "C"} <= set(texts(svg(graph_of_links([("A", "B"), ("B", "C"), ("C", "A")]))))
-
-
-@pytest.mark.broad
-def test_two_thousand_inputs() -> None:
-    graph = Graph()
-    sources = [graph.add(f"input{number}", kind=Kind.INPUT) for number in range(2_000)]
-    node = graph.add("Concat", "all")
-    for number, source in enumerate(sources):
-        graph.link(f"t{number}", source, [node])
-    document = svg(graph)
-    assert len(texts(document)) > 2_000
-    assert len(document) < 1_500_000
-
-
-def test_each_kind_has_its_own_shape() -> None:
-    shapes = set()
-    kinds = (Kind.NODE, Kind.INPUT, Kind.CONTROL_FLOW, Kind.CALL, Kind.GROUP, Kind.OUTER)
-    for kind in kinds:
-        graph = Graph()
-        graph.add("X", "", kind, "layer")
-        root = ElementTree.fromstring(svg(graph))
-        card = root.findall(f"{NAMESPACE}g")[-1]
-        shape = [(child.tag, child.get("rx")) for child in card]
-        shapes.add((*shape, "outer" in (card.get("class") or "")))
-    assert len(shapes) == len(kinds)
-
-
-@pytest.mark.parametrize("scheme", style.SCHEMES)
-def test_schemes_and_backgrounds(scheme: str) -> None:
-    graph = graph_of_links([("Conv1", "Relu2")])
-    chosen = style.SCHEMES[scheme]
-    assert f'fill="{chosen.background}"' in svg(graph, style.Look(chosen))
-    assert 'fill="#123456"' in svg(graph, style.Look(chosen, "#123456"))
-    bare = ElementTree.fromstring(svg(graph, style.Look(chosen, "none")))
-    assert bare.find(f"{NAMESPACE}rect") is None
-
-
-def test_a_tensor_without_a_line_is_a_flag() -> None:
-    links = [(f"n{at}", f"n{at + 1}") for at in range(40)]
-    links += [("mask", f"n{at}") for at in range(10, 41, 5)]
-    found = texts(svg(graph_of_links(links)))
-    assert "mask:0" in found
-
-
-def test_capitals_are_squeezed_into_their_box() -> None:
-    graph = Graph()
-    graph.add("W" * 20)
-    graph.add("relu")
-    assert svg(graph).count("textLength") == 1
 
 
 LIGHT = style.Look()
@@ -288,17 +342,6 @@ def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
         raster_of(scene(Graph()), LIGHT, "png")
 
 
-def test_pictures_by_kind() -> None:
-    content = Content(graph_of_links([("A", "B")]), "title")
-    assert picture_of(content, "svg", LIGHT, scale=2).data.startswith(b"<svg")
-    png = picture_of(content, "png", LIGHT)
-    assert image(png.data).size == (png.width, png.height)
-    text = picture_of(content, "text", LIGHT, in_ascii=True)
-    assert text.data.isascii()
-    assert (text.boxes, text.crossings) == (2, 0)
-    assert text_picture(["漢"], False, 1).width == 2
-
-
 def test_the_format_of_a_name() -> None:
     assert [kind_of(Path(f"a{end}")) for end in (".svg", ".PNG", ".jpg", ".jpeg", ".txt")] == [
         "svg", "png", "jpeg", "jpeg", "text",
@@ -327,14 +370,6 @@ def test_a_text_of_other_scripts_takes_the_first_font_that_is_there(
     drawing._font.cache_clear()
 
 
-def test_a_page_says_its_title_as_text_and_offers_times_where_there_are_some() -> None:
-    page = html_of("<svg/>", "<b>&", {3: 0.5})
-    assert "<title>&lt;b&gt;&amp;</title>" in page
-    assert f'const HEATS={{"{box_id(3)}": 0.5}};' in page
-    assert 'id="heat"' in page
-    assert 'id="heat"' not in html_of("<svg/>", "x", {})
-
-
 _SEARCH = """<script>
 const names = ["layer.0/MatMul", "layer.1999/MatMul", "there is none"];
 document.documentElement.setAttribute("data-found", names.map((n) => window.find(n)).join(" "));
@@ -352,3 +387,24 @@ def test_two_thousand_nodes_open_and_their_names_are_found(tmp_path: Path) -> No
     target = tmp_path / "graph.svg"
     target.write_text(document.replace("</svg>", _SEARCH), encoding="utf-8")
     assert 'data-found="true true false"' in dom_of(target, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["漢字の演算", "e\u0301te\u0301", "\U000f0000x", "a\u202eb\x00"])
+def test_boxes_are_straight_whatever_is_in_them(name: str) -> None:
+    graph = Graph()
+    graph.add(name)
+    top, middle, bottom = canvas(graph)
+    assert cell_width(top) == cell_width(middle) == cell_width(bottom)
+    assert (middle.strip()[0], middle[-1]) == ("│", "│")
+
+
+@pytest.mark.broad
+def test_two_thousand_inputs() -> None:
+    graph = Graph()
+    sources = [graph.add(f"input{number}", kind=Kind.INPUT) for number in range(2_000)]
+    node = graph.add("Concat", "all")
+    for number, source in enumerate(sources):
+        graph.link(f"t{number}", source, [node])
+    document = svg(graph)
+    assert len(texts(document)) > 2_000
+    assert len(document) < 1_500_000
