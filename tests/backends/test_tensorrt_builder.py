@@ -1,8 +1,14 @@
+"""What builds ask of TensorRT, and what they tell: recorded whole, on the fake of its bindings."""
+
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import dataclasses
+import difflib
+import enum
+import itertools
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +17,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from dld_tui.backends.tensorrt import builder as tensorrt_builder
+from dld_tui.backends.tensorrt import cuda as tensorrt_cuda
+from dld_tui.backends.tensorrt import log as tensorrt_log
 from dld_tui.backends.tensorrt.builder import flag_names, tactic_mask
 from dld_tui.backends.tensorrt.network import model_file
 from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
@@ -20,9 +29,26 @@ from dld_tui.core.model.document.metadata import PRECISION_KEY
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.fake_builds import fake_build
+from tests.support.fake_cuda import FakeCuda
 from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED, fake_tensorrt
+from tests.support.recorded import Recorded, settled
 
 FIXED = models.CHAIN.replace("[N, 4]", "[2, 4]")
+RANGES = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[1,2,4,4] x, float[1,2,4,4] z, float most)
+  => (float[1,2,2,2] pooled, float[1,4,4,4] joined) {
+  a = Relu(x)
+  pooled = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (a)
+  b = Clip(x, , most)
+  joined = Concat <axis = 1> (z, b)
+}"""
+CUT = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[6] x) => (float[2] a, float[2] b, float[2] c)
+{ [cut] a, b, c = Split <axis = 0, num_outputs = 3> (x) [next] d = Relu(a) [number] e = Shape(d) }
+"""
+HALF = FIXED.replace("float", "float16")
+RTX = "1.7.1.116"
 
 pytestmark = pytest.mark.usefixtures("replaces_all")
 
@@ -42,198 +68,223 @@ def model(tmp_path: Path) -> Path:
     return models.write(tmp_path, FIXED)
 
 
-def layers(network: Any) -> dict[str, Any]:
-    return {layer.name: layer for layer in network._layers}
+@pytest.fixture
+def _machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have one GPU, the second, and a clock of which each look takes a quarter of a second."""
+
+    def device(name: str) -> FakeCuda:
+        if name == "1":
+            return FakeCuda()
+        raise UnavailableError(f"there is no GPU {name}")
+
+    monkeypatch.setattr(tensorrt_cuda, "Cuda", device)
+    ticks = itertools.count()
+    for module in (tensorrt_builder, tensorrt_log):
+        monkeypatch.setattr(module, "monotonic", lambda: next(ticks) / 4)
 
 
-def flags(trt: Any, config: Any) -> set[str]:
-    return {name for name, flag in trt.BuilderFlag.__members__.items() if config.get_flag(flag)}
+def plain(value: Any) -> str:
+    """Return a value that the fake got, with the names of enumerations and tensors."""
+    if isinstance(value, enum.Enum):
+        return value.name
+    if isinstance(value, dict):
+        return ", ".join(f"{plain(key)}: {plain(one)}" for key, one in value.items())
+    if isinstance(value, (set, frozenset)):
+        return " ".join(sorted(plain(one) for one in value))
+    if isinstance(value, (list, tuple)):
+        return f"({', '.join(plain(one) for one in value)})"
+    return str(value) if isinstance(value, (str, int, float, type(None))) else type(value).__name__
 
 
-def test_a_plain_build(trt: Any, model: Path) -> None:
-    before = hashlib.sha256(model.read_bytes()).digest()
+def build_text(trt: Any, path: Path, settings: dict[str, Any]) -> str:
+    """Build; return what was told and what the library got."""
     events: list[Event] = []
-    built, network, config = fake_build(trt, model, events)
-    assert built.path.read_bytes()[:4] == b"ftrt"
-    assert 0 < built.seconds < 60
-    assert sum(stage.ms for stage in built.stages) == pytest.approx(1000 * built.seconds, abs=0.01)
-    assert [stage.name for stage in built.stages] == [
-        "Starting TensorRT", "Parsing the model", "Configuring the build", "Tactic Timing",
-        "Building Engine, other", "Building, outside these phases",
-    ]  # fmt: skip
-    assert built.bytes == built.path.stat().st_size
-    assert not built.strong
-    assert network.num_layers >= 4
-    assert flags(trt, config) == {"TF32"}
-    assert config.profiling_verbosity == trt.ProfilingVerbosity.DETAILED
-    assert not network.get_flag(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
-    assert any(isinstance(event, Progress) for event in events)
-    assert Log("Total Activation Memory: 1048576 bytes") in events
-    assert "[I] Total Activation Memory: 1048576 bytes" in built.tail
-    assert built.log is not None
-    assert "Total Activation Memory" in built.log.read_text()
-    assert hashlib.sha256(model.read_bytes()).digest() == before
+    lines = []
+    try:
+        built, network, config = fake_build(trt, path, events, **settings)
+    except DldError as error:
+        lines += [f"{type(error).__name__}: {error.message}", f"  where: {error.where}"]
+        lines += [f"  hint: {error.hint}", f"  details: {error.details}"]
+        lines += [f"  node: {error.finding.node}"] if error.finding else []
+        lines += [] if path.with_suffix(".engine").exists() else ["no engine is written"]
+    else:
+        for one in dataclasses.fields(built):
+            value = getattr(built, one.name)
+            if one.name == "bytes":  # of the fake's own JSON
+                value = value == built.path.stat().st_size
+            shown = value if isinstance(value, list) else [value]
+            lines += [f"{one.name}: {item}" for item in shown]
+        for name, value in sorted(vars(config).items()):
+            if name not in ("_profiles", "_initialised", "_cache"):
+                lines.append(f"config {name.strip('_')}: {plain(value)}")
+        for profile in config._profiles:
+            lines += [f"profile: {plain(profile._shapes)} {plain(profile._values)}"]
+        lines += [f"network flags {network._flags}, {network.num_layers} layers"]
+        for name, tensors in (("input", network._inputs), ("output", network._outputs)):
+            lines += [
+                f"{name} {one.name}: {one.dtype.name} formats {one.allowed_formats}"
+                for one in tensors
+            ]
+        for layer in network._layers:
+            precision = plain(getattr(layer, "_value_precision", "-"))
+            ranges = [
+                getattr(one, "_value_dynamic_range", None)
+                for one in (*layer._inputs, *layer._outputs)
+            ]
+            lines.append(
+                f"layer {layer.name} {layer.type.name} {precision} {plain(layer._types)} "
+                f"{plain(ranges) if any(ranges) else ''}"
+            )
+        lines += [f"plugins {trt.fake.registry._libraries}"]
+    fixed = ("Preparing the model", "Writing the engine", "Casting layers to their precisions")
+    for event in events:
+        if isinstance(event, Log):
+            lines.append(f"said {event.level.name}: {event.text}")
+        elif isinstance(event, Progress) and event.stage in fixed:
+            lines.append(f"progress: {event.stage}")
+    log = path.with_suffix(".log")
+    lines += ["log:", log.read_text()] if log.exists() else []
+    return settled("\n".join(lines), path.parent)
 
 
-def test_flags_numbers_and_pools(trt: Any, model: Path) -> None:
-    _, _, config = fake_build(
-        trt, model, fp16=True, bf16=True, tf32=False, typing="prefer", sparsity="enable",
-        refit="strip", version_compatible=True, exclude_lean_runtime=True, gpu_fallback=True,
-        weight_streaming=True, strict_nans=True, direct_io=True, optimization_level=5,
-        max_aux_streams=2, avg_timing=4, workspace=64.0, memory_pools=("dlaSRAM:1M",),
-        hardware_compatible="ampere_plus", verbosity="none", tactic_sources=("-CUDNN",),
-        tiling_level=2,
-    )  # fmt: skip
-    assert flags(trt, config) - {"WEIGHTLESS"} == {
-        "FP16", "BF16", "PREFER_PRECISION_CONSTRAINTS", "SPARSE_WEIGHTS", "STRIP_PLAN",
-        "REFIT_IDENTICAL", "VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME", "GPU_FALLBACK",
-        "WEIGHT_STREAMING", "STRICT_NANS", "DIRECT_IO",
-    }  # fmt: skip
-    assert config.builder_optimization_level == 5
-    assert (config.max_aux_streams, config.avg_timing_iterations) == (2, 4)
-    assert config.get_memory_pool_limit(trt.MemoryPoolType.WORKSPACE) == 64 << 20
-    assert config.get_memory_pool_limit(trt.MemoryPoolType.DLA_MANAGED_SRAM) == 1 << 20
-    assert config.hardware_compatibility_level == trt.HardwareCompatibilityLevel.AMPERE_PLUS
-    assert config.profiling_verbosity == trt.ProfilingVerbosity.NONE
-    assert config.tiling_optimization_level == trt.TilingOptimizationLevel.MODERATE
-    assert not config.get_tactic_sources() >> int(trt.TacticSource.CUDNN) & 1
-
-
-def precise(folder: Path, text: str, **precisions: str) -> Path:
+def with_precisions(text: str, **precisions: str) -> bytes:
     model = models.parse(text)
     for node in model.graph.node:
-        if found := precisions.get(node.name or node.op_type):
-            node.metadata_props.add(key=PRECISION_KEY, value=found)
-    path = folder / "precise.onnx"
-    path.write_bytes(model.SerializeToString())
-    return path
+        if precision := precisions.get(node.name or node.op_type):
+            node.metadata_props.add(key=PRECISION_KEY, value=precision)
+    return model.SerializeToString()
 
 
-def test_precisions_of_layers_are_constraints(trt: Any, tmp_path: Path) -> None:
-    unnamed = FIXED.replace("[third] ", "")
-    path = precise(tmp_path, unnamed, first="fp16", second="fp16", Mul="bf16")
-    _, network, config = fake_build(
-        trt, path, typing="obey", fp16=True, layer_precision=("second:fp32",)
-    )
-    found = layers(network)
-    assert found["first"].precision == trt.DataType.HALF
-    assert found["second"].precision == trt.DataType.FLOAT  # the command comes after the model
-    assert found["node_of_c"].precision == trt.DataType.BF16
-    assert not found["last"].precision_is_set
-    assert "OBEY_PRECISION_CONSTRAINTS" in flags(trt, config)
+Change = Callable[[Any], None]
 
 
-def test_patterns_and_output_types(trt: Any, model: Path) -> None:
-    built, network, _ = fake_build(
-        trt, model, typing="prefer", layer_precision=("*:fp16", "last:fp32"),
-        layer_output_type=("s*d:fp16",),
-    )  # fmt: skip
-    found = layers(network)
-    assert found["first"].precision == trt.DataType.HALF
-    assert found["last"].precision == trt.DataType.FLOAT
-    assert found["second"].get_output_type(0) == trt.DataType.HALF
-    assert not found["first"].output_type_is_set(0)
-    constants = [one for one in network._layers if one.type == trt.LayerType.CONSTANT]
-    assert constants
-    assert not any(one.precision_is_set for one in constants)
-    assert built.remarks == []
+def on_fake(**changes: Any) -> Change:
+    return lambda trt: [setattr(trt.fake, name, value) for name, value in changes.items()] and None
 
 
-def test_the_last_type_holds_for_all_further_outputs(trt: Any, tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 18]>
-    g (float[6] x) => (float[2] a, float[2] b, float[2] c)
-    { [cut] a, b, c = Split <axis = 0, num_outputs = 3> (x) [next] d = Relu(a) }"""
-    _, network, _ = fake_build(
-        trt, models.write(tmp_path, text), typing="obey",
-        layer_output_type=("cut:fp16+fp32", "next:fp16+fp32"),
-    )  # fmt: skip
-    found, half, single = layers(network), trt.DataType.HALF, trt.DataType.FLOAT
-    assert [found["cut"].get_output_type(at) for at in range(3)] == [half, single, single]
-    assert found["next"].get_output_type(0) == half
-
-
-def test_what_constrains_nothing_is_said(trt: Any, model: Path) -> None:
-    built, _, _ = fake_build(trt, model, layer_precision=("gone\x1b[1m:fp16", "first:fp16"))
-    assert built.remarks[0] == ("no layer has the name of 'gone\\x1b[1m': its type is not set")
-    assert "without --typing obey or prefer" in built.remarks[1]
-    assert built.log is not None
-    assert "no layer has the name" in built.log.read_text()
-
-
-def test_a_precision_that_is_unknown_or_that_no_tactic_has(
-    trt: Any, model: Path, tmp_path: Path
-) -> None:
-    with pytest.raises(UsageError, match="'first' has the unknown precision 'odd'"):
-        fake_build(trt, precise(tmp_path, FIXED, first="odd"))
-    trt.fake.no_tactic = {("ACTIVATION", "HALF")}
-    with pytest.raises(ActivityError, match="no implementation") as caught:
-        fake_build(trt, model, typing="obey", layer_precision=("first:fp16",))
-    assert "layer 'first'" in (caught.value.where or "")
-
-
-def test_a_strong_library_gets_casts_instead(tmp_path: Path) -> None:
-    strong = fake_tensorrt(STRONGLY_TYPED)
-    path = precise(tmp_path, FIXED, second="fp16")
-    before = path.read_bytes()
-    built, network, _ = fake_build(strong, path)
-    kinds = [layer.type.name for layer in network._layers]
-    assert kinds.count("CAST") >= 2
-    assert built.retyping is not None
-    assert layers(network)["second"].get_output(0).dtype == strong.DataType.HALF
-    assert path.read_bytes() == before
-    assert not list(tmp_path.glob(".dld-view-*"))
-
-
-def test_profiles(trt: Any, tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    shapes: Any = {"min_shapes": ("x:1x4",), "opt_shapes": ("x:2x4",), "max_shapes": ("x:8x4",)}
-    _, _, config = fake_build(trt, path, **shapes)
-    (profile,) = config._profiles
-    assert [tuple(shape) for shape in profile.get_shape("x")] == [(1, 4), (2, 4), (8, 4)]
-    _, _, config = fake_build(trt, path)
-    assert {tuple(shape) for shape in config._profiles[0].get_shape("x")} == {(1, 4)}
-    text = models.CHAIN.replace("(float[N, 4] x)", "(float[2, 4] fixed, float[N, 4] x)")
-    _, _, config = fake_build(trt, models.write(tmp_path, text), **shapes)
-    assert tuple(config._profiles[0].get_shape("x")[2]) == (8, 4)
-
-
-@pytest.mark.parametrize(
-    ("text", "kind", "message"),
-    [
-        ("Error Code 2: OutOfMemory (no further information)", ActivityError, "out of memory"),
-        ("Unsupported SM: 0x900", UnavailableError, "compute capability"),
-    ],
-)
-def test_a_build_that_fails_leaves_the_log_and_no_engine(
-    trt: Any, model: Path, text: str, kind: type[DldError], message: str
-) -> None:
-    trt.fake.build_fails = text
-    with pytest.raises(kind, match=message) as caught:
-        fake_build(trt, model)
-    assert not model.with_suffix(".engine").exists()
-    log = model.with_suffix(".log")
-    assert text in log.read_text()
-    assert str(log) in (caught.value.hint or "")
-
-
-def test_an_operator_that_is_not_there_names_the_node(trt: Any, model: Path) -> None:
-    trt.fake.unsupported = {"Mul"}
-    with pytest.raises(ActivityError, match="Mul") as caught:
-        fake_build(trt, model)
-    assert caught.value.finding is not None
-    assert caught.value.finding.node == "third"
-    assert "node 'third' (Mul, number 2)" in (caught.value.where or "")
-
-
-def test_a_builder_that_cannot_be_made(
-    trt: Any, model: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def no_builder(trt: Any) -> None:
     def fail(_: object) -> None:
         raise TypeError("pybind11::init(): factory function returned nullptr")
 
-    monkeypatch.setattr(trt, "Builder", fail)
-    with pytest.raises(UnavailableError, match="factory function returned nullptr"):
-        fake_build(trt, model)
+    trt.Builder = fail
+
+
+SHAPES = {"min_shapes": ("x:1x4",), "opt_shapes": ("x:2x4",), "max_shapes": ("x:8x4",)}
+TYPES = {"fp16": True, "bf16": True, "int8": True, "fp8": True, "int4": True}
+SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
+    (WEAKLY_TYPED, {}),
+    (WEAKLY_TYPED, {
+        "fp16": True, "bf16": True, "tf32": False, "typing": "prefer", "sparsity": "enable",
+        "refit": "strip", "version_compatible": True, "exclude_lean_runtime": True,
+        "gpu_fallback": True, "weight_streaming": True, "strict_nans": True, "direct_io": True,
+        "optimization_level": 5, "max_aux_streams": 2, "avg_timing": 4, "workspace": 64.5,
+        "memory_pools": ("dlaSRAM:1M", "tacticDRAM:1.5G", "TACTIC_SHARED_MEMORY:3"),
+        "hardware_compatible": "ampere_plus", "verbosity": "none", "tiling_level": 2,
+        "tactic_sources": ("-CUDNN",), "max_tactics": 7, "l2_limit": 9, "verbose": True,
+        "preview_features": ("+profile_sharing_0806", "-ALIASED_PLUGIN_IO_10_03"),
+        "error_on_cache_miss": True, "editable_timing_cache": True,
+        "runtime_platform": "windows_amd64", "no_compilation_cache": True,
+    }),
+    (WEAKLY_TYPED, {"refit": "refit", "verbosity": "layer_names", "typing": "obey", "fp16": True}),
+    (WEAKLY_TYPED, {"typing": "strong", "fp16": True, "no_timing_cache": True}),
+    (WEAKLY_TYPED, {"input_formats": ("fp16:chw+hwc8",), "output_formats": ("fp32",)}),
+    (WEAKLY_TYPED, {"typing": "prefer", "layer_precision": ("*:fp16", "last:fp32"),
+                    "layer_output_type": ("s*d:fp16",)}),
+    (WEAKLY_TYPED, {"layer_precision": ("gone\x1b[1m:fp16", "first:fp16")}),
+    (WEAKLY_TYPED, {"sparsity": "force"}),
+    (WEAKLY_TYPED, {"layer_precision": ("first:fp12",)}),
+    (WEAKLY_TYPED, {"layer_output_type": ("first:fp12",)}),
+    (WEAKLY_TYPED, {"input_formats": ("fp16:moon",)}),
+    (WEAKLY_TYPED, {"input_formats": ("fp7:chw",)}),
+    (WEAKLY_TYPED, {"output_formats": ("fp16", "fp16")}),
+    (WEAKLY_TYPED, {"typing": "strong", "input_formats": ("fp16:chw",)}),
+    (WEAKLY_TYPED, {"dla_core": 0}),
+    (WEAKLY_TYPED, {"device": "1"}),
+    (WEAKLY_TYPED, {"device": "2"}),
+    (WEAKLY_TYPED, {"plugins": ("/gone.so",)}),
+    (WEAKLY_TYPED, {"int8": True}),
+    (WEAKLY_TYPED, {"int8": True, "calibration_cache": Path("/gone")}),
+    (WEAKLY_TYPED, {"preview_features": ("moon",)}),
+    (WEAKLY_TYPED, {"tactic_sources": ("moon",)}),
+    (STRONGLY_TYPED, {}),
+    (STRONGLY_TYPED, {"memory_pools": ("moon\x1b:1G",)}),
+    (STRONGLY_TYPED, {"compute_capability": ("8.9",)}),
+    (STRONGLY_TYPED, {"build_route": "-copy_ppg=[off]  -peep:max=4"}),
+    (STRONGLY_TYPED, {"build_route": "-copy=off"}),
+    (STRONGLY_TYPED, {"calibration_cache": Path("/gone")}),
+    (RTX, {"compute_capability": ("8.9", "current")}),
+    (RTX, {"compute_capability": ("3.5",)}),
+    (RTX, {"max_tactics": 3, "tiling_level": 1, "runtime_platform": "windows_amd64"}),
+    (RTX, {"no_compilation_cache": True, "no_timing_cache": True}),
+    ("8.6.1", {"typing": "strong", "refit": "refit", **TYPES}),
+)  # fmt: skip
+MODELS: tuple[tuple[str, str, bytes | str, dict[str, Any], Change | None], ...] = (
+    ("named precisions", WEAKLY_TYPED,
+     with_precisions(FIXED.replace("[third] ", ""), first="fp16", second="fp16", Mul="bf16"),
+     {"typing": "obey", "fp16": True, "layer_precision": ("second:fp32",)}, None),
+    ("casts", STRONGLY_TYPED, with_precisions(FIXED, second="fp16"), {}, None),
+    ("odd precision", WEAKLY_TYPED, with_precisions(FIXED, first="odd"), {}, None),
+    ("no tactic", WEAKLY_TYPED, FIXED, {"typing": "obey", "layer_precision": ("first:fp16",)},
+     on_fake(no_tactic={("ACTIVATION", "HALF")})),
+    ("further outputs", WEAKLY_TYPED, CUT,
+     {"typing": "obey", "layer_output_type": ("cut:fp16+fp32", "next:fp16+fp32", "*:int32")}, None),
+    ("pattern and shapes", WEAKLY_TYPED, CUT,
+     {"typing": "obey", "layer_precision": ("*:fp16",)}, None),
+    ("shapes", WEAKLY_TYPED, models.CHAIN, SHAPES, None),
+    ("no shapes", WEAKLY_TYPED, models.CHAIN, {}, None),
+    ("shapes of one of two", WEAKLY_TYPED,
+     models.CHAIN.replace("(float[N, 4] x)", "(float[2, 4] fixed, float[N, 4] x)"), SHAPES, None),
+    ("made-up ranges", WEAKLY_TYPED, RANGES, {"int8": True, "placeholder_ranges": True}, None),
+    ("out of memory", WEAKLY_TYPED, FIXED, {},
+     on_fake(build_fails="Error Code 2: OutOfMemory (no further information)")),
+    ("device too new", WEAKLY_TYPED, FIXED, {}, on_fake(build_fails="Unsupported SM: 0x900")),
+    ("unsupported operator", WEAKLY_TYPED, FIXED, {}, on_fake(unsupported={"Mul"})),
+    ("no builder", WEAKLY_TYPED, FIXED, {}, no_builder),
+    ("no knobs", STRONGLY_TYPED, FIXED, {"build_route": "-copy_ppg=off"}, on_fake(knobs={})),
+    ("DLA", WEAKLY_TYPED, FIXED,
+     {"dla_core": 1, "gpu_fallback": True, "layer_device": ("first:GPU", "gone\x1b:DLA", "l*:DLA")},
+     on_fake(dla_cores=2)),
+    ("no such DLA core", WEAKLY_TYPED, FIXED, {"dla_core": 2}, on_fake(dla_cores=2)),
+    ("parser for the DLA", "10.16.1.11", FIXED,
+     {"dla_core": 0, "adjust_for_dla": True, "report_dla": True}, on_fake(dla_cores=1)),
+    ("strong on the DLA", STRONGLY_TYPED, FIXED, {"dla_core": 0}, on_fake(dla_cores=1)),
+    ("halves on the DLA", STRONGLY_TYPED, HALF, {"dla_core": 0}, on_fake(dla_cores=1)),
+    *((f"opset {opset}", version, re.sub(r'"" *: *\d+', f'"" : {opset}', FIXED), {}, None)
+      for version, opset in (("8.6.1", 18), (STRONGLY_TYPED, 24), (STRONGLY_TYPED, 25), (RTX, 25))),
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("_machine")
+def test_whole_builds(tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What differs from the first build of the version is recorded, and the first whole."""
+    texts: dict[str, str] = {}
+    firsts: dict[str, list[str]] = {}
+    cases: list[tuple[str, str, bytes | str, dict[str, Any], Change | None]] = [
+        *(
+            (str(settings).replace("PosixPath", "Path"), version, FIXED, settings, None)
+            for version, settings in SETTINGS
+        ),
+        *MODELS,
+    ]
+    for number, (title, version, source, settings, change) in enumerate(cases):
+        trt = fake_tensorrt(version)
+        if change is not None:
+            change(trt)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        path = folder / "m.onnx"
+        data = source if isinstance(source, bytes) else models.parse(source).SerializeToString()
+        path.write_bytes(data)
+        monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
+        lines = build_text(trt, path, settings).splitlines()
+        first = firsts.setdefault(version, lines)
+        if first is not lines and lines[0].startswith("path: "):  # an engine was built
+            changes = difflib.unified_diff(first, lines, lineterm="", n=0)
+            lines = [one for one in changes if not one.startswith(("---", "+++", "@@"))]
+        texts[f"{version}, {title}"] = "\n".join(lines)
+        assert path.read_bytes() == data
+        assert not list(folder.glob(".dld-view-*"))
+    recorded("tensorrt_builds", texts)
 
 
 def test_the_parser_sees_edits_and_external_data(tmp_path: Path) -> None:
@@ -261,82 +312,6 @@ def test_the_parser_sees_edits_and_external_data(tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".dld-view-*"))
 
 
-def test_hostile_names(trt: Any, tmp_path: Path) -> None:
-    model = models.parse(FIXED)
-    model.graph.node[0].name = "a\x1b]0;x\x07: [b] {c}\n"
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    trt.fake.unsupported = {"Relu"}
-    with pytest.raises(ActivityError) as caught:
-        fake_build(trt, path)
-    assert "\x1b" not in str(caught.value)
-    trt.fake.unsupported = set()
-    assert onnx.load(path).graph.node[0].name == model.graph.node[0].name
-    _, network, _ = fake_build(
-        trt, path, typing="prefer", layer_precision=(f"'{model.graph.node[0].name}':fp16",)
-    )
-    assert network.num_layers >= 4
-
-
-@pytest.mark.parametrize(
-    ("version", "opset", "said"),
-    [("8.6.1", 18, "17 at most"), ("11.4.0.106", 24, ""), ("11.4.0.106", 25, "24 at most"),
-     ("1.7.1.116", 25, "")],
-)  # fmt: skip
-def test_a_model_newer_than_the_parser(version: str, opset: int, said: str, tmp_path: Path) -> None:
-    text = re.sub(r'"" *: *\d+', f'"" : {opset}', FIXED)
-    trt = fake_tensorrt(version)
-    built, _, _ = fake_build(trt, models.write(tmp_path, text))
-    found = [remark for remark in built.remarks if "opset" in remark]
-    assert [said in remark for remark in found] == ([True] if said else [])
-
-
-NO_DEVICE = "no DLA core 0: the device has no DLA core"
-
-
-@pytest.mark.parametrize(
-    ("version", "settings", "kind", "said"),
-    [
-        (WEAKLY_TYPED, {"sparsity": "force"}, UsageError, "weights are not changed"),
-        (WEAKLY_TYPED, {"layer_precision": ("first:fp12",)}, UsageError, "'fp12' is not a precis"),
-        (WEAKLY_TYPED, {"input_formats": ("fp16:moon",)}, UsageError, "unknown format 'moon'"),
-        (WEAKLY_TYPED, {"input_formats": ("fp7:chw",)}, UsageError, "'fp7' is not a type"),
-        (WEAKLY_TYPED, {"output_formats": ("fp16", "fp16")}, UsageError, "2 items for 1 tensors"),
-        (WEAKLY_TYPED, {"typing": "strong", "input_formats": ("fp16:chw",)}, UsageError,
-         "keeps the types of the model"),
-        (WEAKLY_TYPED, {"dla_core": 0}, UsageError, NO_DEVICE),
-        (WEAKLY_TYPED, {"plugins": ("/gone.so",)}, UnavailableError,
-         "the plugin library does not exist"),
-        (WEAKLY_TYPED, {"int8": True}, ActivityError, "INT8 without calibration"),
-        (WEAKLY_TYPED, {"int8": True, "calibration_cache": Path("/gone")}, DldError,
-         "no calibration cache yet"),
-        (STRONGLY_TYPED, {"memory_pools": ("moon:1G",)}, UsageError,
-         r"TensorRT 11.4.0.106 has no memory pool moon"),
-        (STRONGLY_TYPED, {"compute_capability": ("8.9",)}, UsageError,
-         "builds only for the device that it runs on"),
-        (STRONGLY_TYPED, {"build_route": "-copy=off"}, UsageError, "unknown knob -copy"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_asked_for_is_named(
-    model: Path, version: str, settings: dict[str, Any], kind: type[DldError], said: str
-) -> None:
-    with pytest.raises(kind, match=said):
-        fake_build(fake_tensorrt(version), model, **settings)
-
-
-def test_flags_of_refitting_and_typing(trt: Any, model: Path) -> None:
-    _, _, config = fake_build(trt, model, refit="refit")
-    assert "REFIT" in flags(trt, config)
-    assert "STRIP_PLAN" not in flags(trt, config)
-    settings = BuildSettings(Path("m.onnx"), refit="strip")  # older libraries call it otherwise
-    found = flag_names(settings, False, frozenset({"REFIT", "WEIGHTLESS"}))
-    assert set(found) == {"WEIGHTLESS", "REFIT"}
-    built, network, config = fake_build(trt, model, typing="strong", fp16=True)
-    assert built.strong
-    assert network.get_flag(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)
-    assert "FP16" not in flags(trt, config)
-
-
 @pytest.mark.parametrize(
     ("words", "mask"),
     [(["-CUDNN"], 0b1), (["+jit", "-cublas"], 0b10100), (["JIT"], 0b10000), (["NONE"], 0)],
@@ -346,16 +321,6 @@ def test_tactic_sources(words: list[str], mask: int) -> None:
     assert tactic_mask(0b101, words, numbers) == mask
     with pytest.raises(UsageError, match="unknown tactic source MAGIC"):
         tactic_mask(0, [*words, "+magic"], numbers)
-
-
-def test_formats_of_inputs_and_outputs(trt: Any, model: Path) -> None:
-    _, network, _ = fake_build(
-        trt, model, input_formats=("fp16:chw+hwc8",), output_formats=("fp32",)
-    )
-    taken, given = network.get_input(0), network.get_output(0)
-    linear, wide = (1 << int(trt.TensorFormat[name]) for name in ("LINEAR", "HWC8"))
-    assert (taken.dtype, taken.allowed_formats) == (trt.DataType.HALF, linear | wide)
-    assert given.allowed_formats == linear
 
 
 def test_the_timing_cache_is_kept(
@@ -382,7 +347,7 @@ def test_the_timing_cache_is_kept(
     assert own.read_bytes() != b"of another version"
     cache, config, _ = cache_of(no_timing_cache=True)
     assert cache is None
-    assert "DISABLE_TIMING_CACHE" in flags(trt, config)
+    assert config.get_flag(trt.BuilderFlag.DISABLE_TIMING_CACHE)
 
     with monkeypatch.context() as silent:  # a library that gives back none of a build
         silent.setattr(trt.IBuilderConfig, "get_timing_cache", lambda self: None)
@@ -395,63 +360,24 @@ def test_the_timing_cache_is_kept(
     assert "the timing cache cannot be kept" in remarks[0]
 
 
-def test_dla_and_plugins(trt: Any, model: Path, tmp_path: Path) -> None:
-    trt.fake.dla_cores = 2
-    library = tmp_path / "p.so"
-    library.touch()
-    _, _, config = fake_build(
-        trt, model, dla_core=1, gpu_fallback=True, layer_device=("first:GPU",),
-        dynamic_plugins=(str(library),),
-    )  # fmt: skip
-    assert config.default_device_type == trt.DeviceType.DLA
-    assert config.DLA_core == 1
-    assert trt.fake.registry._libraries == config.plugins_to_serialize == [str(library)]
-
-
-@pytest.mark.parametrize(
-    ("version", "settings", "is_said"),
-    [("10.16.1.11", {"adjust_for_dla": True, "report_dla": True}, False),  # weakly typed
-     (STRONGLY_TYPED, {}, True)],
-)  # fmt: skip
-def test_a_strongly_typed_dla_computes_in_few_types(
-    model: Path, version: str, settings: dict[str, Any], is_said: bool
-) -> None:
-    trt = fake_tensorrt(version)
-    trt.fake.dla_cores = 1
-    built, _, config = fake_build(trt, model, dla_core=0, **settings)
-    assert config.DLA_core == 0
-    assert any("the DLA computes in these only" in one for one in built.remarks) is is_said
-
-
-def test_a_build_route_reaches_the_compiler(model: Path) -> None:
-    trt = fake_tensorrt(STRONGLY_TYPED)
-    _, _, config = fake_build(trt, model, build_route="-copy_ppg=[off]  -peep:max=4")
-    assert config.build_route == "-copy_ppg=off -peep:max=4"
-    trt.fake.knobs = {}
-    with pytest.raises(UsageError, match="has no knobs for build routes"):
-        fake_build(trt, model, build_route="-copy_ppg=off")
-
-
-def test_made_up_ranges(trt: Any, tmp_path: Path) -> None:
-    text = """
-    <ir_version: 8, opset_import: ["" : 17]>
-    net (float[1,2,4,4] x, float[1,2,4,4] z, float most)
-      => (float[1,2,2,2] pooled, float[1,4,4,4] joined) {
-      a = Relu(x)
-      pooled = MaxPool <kernel_shape = [2, 2], strides = [2, 2]> (a)
-      b = Clip(x, , most)
-      joined = Concat <axis = 1> (z, b)
-    }"""
-    model = models.write(tmp_path, text)
-    built, network, _ = fake_build(trt, model, int8=True, placeholder_ranges=True)
-    tensors = {
-        tensor.name: tensor.dynamic_range
-        for layer in network._layers
-        for tensor in (*layer._inputs, *layer._outputs)
-        if tensor is not None
-    }
-    limits = {"x": 2, "z": 4, "most": 2, "a": 4, "b": 4, "pooled": 2, "joined": 4}
-    assert tensors == {name: (-limit, limit) for name, limit in limits.items()}
-    assert built.remarks[-1] == (
-        "7 tensors have made-up ranges: time this engine, but do not use its results"
+def test_hostile_names(trt: Any, tmp_path: Path) -> None:
+    model = models.parse(FIXED)
+    model.graph.node[0].name = "a\x1b]0;x\x07: [b] {c}\n"
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    trt.fake.unsupported = {"Relu"}
+    with pytest.raises(ActivityError) as caught:
+        fake_build(trt, path)
+    assert "\x1b" not in str(caught.value)
+    trt.fake.unsupported = set()
+    assert onnx.load(path).graph.node[0].name == model.graph.node[0].name
+    _, network, _ = fake_build(
+        trt, path, typing="prefer", layer_precision=(f"'{model.graph.node[0].name}':fp16",)
     )
+    assert network.num_layers >= 4
+
+
+def test_older_libraries_call_stripping_otherwise() -> None:
+    settings = BuildSettings(Path("m.onnx"), refit="strip")
+    older = frozenset({"REFIT", "WEIGHTLESS"})
+    assert flag_names(settings, False, older) == ["REFIT", "WEIGHTLESS"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
+import itertools
 import os
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ import pytest
 from dld_tui.backends.tensorrt import cuda as tensorrt_cuda
 from dld_tui.backends.tensorrt.cuda import Cuda, select_device
 from dld_tui.core.errors import ActivityError, UnavailableError
+from tests.support.recorded import Recorded
 
 
 def why_not() -> str:
@@ -116,45 +119,113 @@ def test_without_a_driver_it_says_so() -> None:
 
 
 class Driver:
-    """A driver whose every call succeeds, but for those that are told to fail.
+    """A driver that writes down every call, and fills what it is to fill with numbers of its own.
 
-    It has a text for the status 719 only.
+    Statuses are by function; it has a text for the status 719 only.
     """
 
     def __init__(self, **fails: int) -> None:
         self.fails = fails
         self.calls: list[str] = []
+        self._next = itertools.count(0x1000, 0x10)
 
     def __getattr__(self, name: str) -> Any:
-        def call(*_arguments: Any) -> int:
-            self.calls.append(name)
-            if name == "cuGetErrorString":
-                status, text = _arguments
-                text._obj.value = b"launch failed" if status == 719 else None
-                return 0 if status == 719 else 1
-            return self.fails.get(name, 0)
+        return functools.partial(self._call, name, tensorrt_cuda._FUNCTIONS.get(name, ()))
 
-        return call
+    def _call(self, name: str, kinds: tuple[Any, ...], *arguments: Any) -> int:
+        if name == "cuGetErrorString":
+            status, text = arguments
+            text._obj.value = b"launch failed" if status == 719 else None
+            return 0 if status == 719 else 1
+        if name == "cuDeviceGetName":
+            arguments[0].value = b"Some GPU"
+        shown = []
+        for _, value in zip(kinds, arguments, strict=True):
+            number = getattr(value, "value", value)
+            if isinstance(number, int) and number > 1 << 32:  # where a result goes
+                number = self._fill(name, number)
+            shown.append(str(number))
+        if name in self.fails:
+            shown.append(f"status {self.fails[name]}")
+        self.calls.append(f"{name}({', '.join(shown)})")
+        return self.fails.get(name, 0)
+
+    def _fill(self, name: str, address: int) -> str:
+        if name == "cuEventElapsedTime":
+            ctypes.c_float.from_address(address).value = 1.5
+            return "-> 1.5"
+        small = {"cuDeviceGet": 7, "cuDriverGetVersion": 12040, "cuDeviceGetAttribute": 9}
+        kind = ctypes.c_int if name in small else ctypes.c_uint64
+        value = small.get(name, 0) or next(self._next)
+        kind.from_address(address).value = value
+        return f"-> {value}"
 
 
-@pytest.mark.parametrize(
-    ("fails", "kind", "message"),
-    [
-        ({"cuInit": 100}, UnavailableError, "CUDA cannot be used: the driver finds no GPU"),
-        ({"cuDeviceGet": 101}, UnavailableError, "there is no GPU with this number"),
-        ({"cuMemAlloc_v2": 2}, ActivityError, "the GPU has no memory left for 5,000 bytes"),
-        ({"cuMemAlloc_v2": 700}, ActivityError, "CUDA failed: error 700"),
-        ({"cuMemAlloc_v2": 719}, ActivityError, "CUDA failed: launch failed"),
-    ],
-)
-def test_what_the_driver_refuses_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, fails: dict[str, int], kind: type[Exception], message: str
+@pytest.mark.parametrize("spin", [False, True])
+def test_what_is_asked_of_the_driver(
+    monkeypatch: pytest.MonkeyPatch, recorded: Recorded, spin: bool
 ) -> None:
-    driver = Driver(**fails)
+    driver = Driver(cuDevicePrimaryCtxSetFlags_v2=708)
     monkeypatch.setattr(tensorrt_cuda, "_load", lambda: driver)
+    calls = driver.calls
 
-    with pytest.raises(kind, match=message):
-        Cuda().allocate(5000)
+    def done(title: str, result: object = None) -> None:
+        calls.append(f"{title}: {result}")
+
+    with contextlib.closing(Cuda(3, spin=spin)) as cuda:
+        done("opened")
+        done("environment", cuda.environment())
+        for size in (0, 5000):
+            memory, host = cuda.allocate(size), cuda.allocate_host(size)
+            done("addresses", (memory, host))
+        stream, events = cuda.stream(), (cuda.event(), cuda.event())
+        done("handles", (stream, events))
+        cuda.copy_to_device(1, 2, 30, stream)
+        cuda.copy_to_host(2, 1, 40, stream)
+        for event in events:
+            cuda.record(event, stream)
+        cuda.synchronize_event(events[1])
+        cuda.synchronize(stream)
+        done("elapsed", cuda.elapsed_ms(*events))
+        cuda.begin_capture(stream)
+        graph = cuda.end_capture(stream)
+        done("graph", graph)
+        cuda.launch(graph, stream)
+        cuda.destroy_graph(graph)
+        cuda.begin_capture(stream)
+        cuda.abort_capture(stream)
+        driver.fails["cuGraphInstantiateWithFlags"] = 700
+        with pytest.raises(ActivityError):  # the graph that was captured is given back
+            cuda.end_capture(stream)
+        driver.fails["cuStreamEndCapture"] = 901
+        cuda.abort_capture(stream)
+        for event in events:
+            cuda.destroy_event(event)
+        cuda.destroy_stream(stream)
+        cuda.free(memory)
+        cuda.free_host(host)
+        cuda.enter_thread()
+    cuda.close()  # a second time
+    recorded(f"cuda_calls_{'spinning' if spin else 'blocking'}", {"calls": "\n".join(calls)})
+
+
+def test_what_the_driver_refuses_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, recorded: Recorded
+) -> None:
+    lines = []
+    for function, status in (
+        ("cuInit", 100), ("cuDeviceGet", 101), ("cuInit", 803), ("cuInit", 804),
+        ("cuMemAlloc_v2", 2), ("cuMemHostAlloc", 2), ("cuMemAlloc_v2", 700),
+        ("cuMemAlloc_v2", 719), ("cuDevicePrimaryCtxRetain", 2),
+    ):  # fmt: skip
+        driver = Driver(**{function: status})
+        monkeypatch.setattr(tensorrt_cuda, "_load", lambda driver=driver: driver)
+        with pytest.raises((ActivityError, UnavailableError)) as raised:
+            Cuda().allocate(5000) and Cuda().allocate_host(5000)
+        error = raised.value
+        lines.append(f"{function} {status}: {type(error).__name__}: {error.message}")
+        lines.append(f"  {error.hint}; {error.details}")
+    recorded("cuda_refusals", {"refusals": "\n".join(lines)})
 
 
 def test_a_driver_without_a_function_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:

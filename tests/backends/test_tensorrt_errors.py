@@ -9,14 +9,22 @@ import onnx
 import pytest
 
 from dld_tui.backends.tensorrt import parser_support
-from dld_tui.backends.tensorrt.errors import ParserProblem, build_error, parser_error, short
+from dld_tui.backends.tensorrt.errors import (
+    ParserProblem,
+    build_error,
+    loading_problem,
+    parser_error,
+    parser_problems,
+    running_problem,
+)
 from dld_tui.backends.tensorrt.library import Library, capabilities_of
-from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.files.recognise import EngineHeader
 from dld_tui.core.model.document import Document
-from dld_tui.core.types import NodePlace
 from tests.support import body_models, models
 from tests.support.fake_builds import fake_build
 from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.recorded import Recorded, settled
 
 LIBRARY = "TensorRT 10.3"
 
@@ -65,44 +73,88 @@ def test_the_parser_is_asked_until_every_part_is_taken(monkeypatch: pytest.Monke
     assert reasons == {2: "no importer"}
 
 
-# Texts of TensorRT 8.6, 10 and TensorRT-RTX 1.7.
-CASES = [
-    ("10: Could not find any implementation for node {ForeignNode[/a/MatMul.../b/Add]}.",
-     "no implementation for a layer", "/a/MatMul.../b/Add"),
-    ("IBuilder::buildSerializedNetwork: Error Code 10: Internal Error (Could not find any"
-     " implementation for node conv1 + relu1. In computeCosts at /_src/optimizer.cpp:4)",
-     "no implementation for a layer", "conv1"),
-    ("2: [virtualMemoryBuffer.cpp::resizePhysical::145] Error Code 2: OutOfMemory (no further"
-     " information)", "out of memory", None),
-    ("Cuda Runtime (out of memory)", "out of memory", None),
-    ("Error Code 9: Internal Error (node1: no implementation obeys reduced-precision constraints)",
-     "no implementation has the requested precision", None),
-    ("Calibration failure occurred with no scaling factors detected.",
-     "INT8 without calibration", None),
-    ("Error Code 4: API Usage Error (Network has dynamic or shape inputs, but no optimization"
-     " profile has been defined. In validate at /_src/network.cpp:1)",
-     "the optimization profiles do not fit", None),
-    ("Myelin ([tactic.cpp:1676: enumerate_tactics] Tactic Selection: no tactics to implement the"
-     " operation within workspace limit.", "no implementation for a layer", None),
-    ("Unable to load library: libnvinfer_lean.so.1: cannot open shared object file",
-     "lean runtime is missing", None),
-]  # fmt: skip
+# Texts of TensorRT 8.6, 10, 11 and TensorRT-RTX 1.7.
+BUILDS = [
+    "10: Could not find any implementation for node {ForeignNode[/a/MatMul.../b/Add]}.",
+    "IBuilder::buildSerializedNetwork: Error Code 10: Internal Error (Could not find any"
+    " implementation for node conv1 + relu1. In computeCosts at /_src/optimizer.cpp:4)",
+    "2: [virtualMemoryBuffer.cpp::resizePhysical::145] Error Code 2: OutOfMemory (no further"
+    " information)",
+    "Cuda Runtime (out of memory)",
+    "Error Code 9: Internal Error (node1: no implementation obeys reduced-precision constraints)",
+    "Calibration failure occurred with no scaling factors detected.",
+    "Error Code 4: API Usage Error (Network has dynamic or shape inputs, but no optimization"
+    " profile has been defined. In validate at /_src/network.cpp:1)",
+    "Myelin ([tactic.cpp:1676: enumerate_tactics] Tactic Selection: no tactics to implement the"
+    " operation within workspace limit.",
+    "Unable to load library: libnvinfer_lean.so.1: cannot open shared object file",
+    "Error Code 1: Internal Error (Unsupported SM: 0x900)",
+    "Target GPU SM 70 is not supported by this TensorRT release.",
+    "IRuntime::deserializeCudaEngine: Supported compute capabilities: 8.0 8.6 8.9 12.0 12.1",
+    "CUDA initialization failure with error: 35",
+    "Assertion CHECK(status == CUDA_SUCCESS) failed",
+    "no importer registered for op: Odd",
+    "REFIT flag and layer 'a.b:' do not go together",
+    'layer name: "one two" cannot run on DLA',
+    "Node '': DLA",
+    "IBuilder::build: Error Code 4: API Usage Error (Bad\x1b[2J things. In f at /s/n.cpp:1)",
+    "Assertion failed: (ctx->tensors().count(name)): Node input was not registered",
+    "Cuda Runtime ( )",
+    "x" * 301,
+    "x" * 300 + ".",
+    "y " * 9000,
+    "--- Begin node ---",
+    "\n",
+]
+GRAPH = "'/a/b' and a name of more than eighty cells " + "n" * 80
 
 
-@pytest.mark.parametrize(("text", "message", "layer"), CASES)
-def test_kinds_of_failures(text: str, message: str, layer: str | None) -> None:
-    error = build_error(["earlier", text], "m.onnx", LIBRARY)
-    assert isinstance(error, ActivityError)
-    assert message in error.message
-    assert error.message.startswith(LIBRARY)
-    assert error.hint
-    assert "earlier" in (error.details or "")
-    if layer:
-        assert error.where is not None
-        assert error.where.startswith("m.onnx: layer '")
-        assert layer in error.where
-    else:
-        assert error.where == "m.onnx"
+def error_text(error: DldError) -> str:
+    details = error.details or ""
+    lines = [
+        f"{type(error).__name__}: {error.message}", f"where: {error.where}", f"hint: {error.hint}",
+        "details: " + (details if len(details) < 1000 else f"{details[:20]}, {len(details)} long"),
+    ]  # fmt: skip
+    return "\n".join(lines) + (f"\nfinding: {error.finding}" if error.finding else "")
+
+
+def test_what_errors_of_builds_mean(recorded: Recorded) -> None:
+    texts = {text[:120]: build_error(["earlier", text], "m.onnx", LIBRARY) for text in BUILDS}
+    texts["two kinds"] = build_error(["out of memory", "DLA", "what"], "m.onnx", LIBRARY)
+    texts["nothing"] = build_error([], "m.onnx", LIBRARY)
+    recorded("tensorrt_build_errors", {name: error_text(one) for name, one in texts.items()})
+
+
+HEADER = EngineHeader("TensorRT", "10.3.0.26")
+LOADING = [
+    "IRuntime::deserializeCudaEngine: Error Code 1: Serialization (Serialization assertion"
+    " stdVersionRead == kSERIALIZATION_VERSION failed. Version tag does not match.)",
+    "Supported compute capabilities: 8.0, 8.6 8.9. This device is SM90",
+    "supported compute capability: None. SM 7.0 is not supported",
+    "could not find plugin: Odd\x1b version: 1",
+    "Plugin creator not found for Name: Other",
+    "Cannot deserialize plugin with type 'ns::Third'",
+    "IPluginCreator not found in Plugin Registry",
+    "CUDA error: OUT_OF_MEMORY",
+    "The engine plan was generated on an incompatible device",
+    "Magic tag does not match",
+    "IExecutionContext::enqueueV3: Error Code 3: API Usage Error (bad. In f at /s/f.cpp:12)"
+    " (In g at /s/g.cpp:1)",
+    "[runtime.cpp::f::12]",
+    "z" * 400,
+]
+
+
+def test_what_errors_of_engines_mean(recorded: Recorded) -> None:
+    texts = {}
+    for text in LOADING:
+        said = [text, "[runtime.cpp::f::12]"]
+        known = loading_problem(said, HEADER, LIBRARY, "compute capability 9.0", "m.engine")
+        unknown = loading_problem([text], None, LIBRARY, "", "")
+        running = running_problem([text], "copying", "m.engine")
+        shown = [error_text(error) for error in (known, unknown, running)]
+        texts[text[:120]] = "\n".join(shown)
+    recorded("tensorrt_engine_errors", texts)
 
 
 @pytest.fixture
@@ -117,54 +169,57 @@ def test_a_function_that_calls_itself_is_refused_before_the_parser_sees_it(tmp_p
     assert caught.value.where == str(model)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Error Code 1: Internal Error (Unsupported SM: 0x900)",
-        "Target GPU SM 70 is not supported by this TensorRT release.",
-        "IRuntime::deserializeCudaEngine: Supported compute capabilities: 8.0 8.6 8.9 12.0 12.1",
-    ],
-)
-def test_devices_that_are_not_supported(text: str) -> None:
-    error = build_error([text], "m.onnx", LIBRARY)
-    assert isinstance(error, UnavailableError)
-    assert "does not support the compute capability" in error.message
-
-
-def test_what_is_not_known_is_told_as_it_is_and_cut() -> None:
-    text = "IBuilder::build: Error Code 4: API Usage Error (Bad\x1b[2J things. In f at /s/n.cpp:1)"
-    error = build_error([text], "m.onnx", LIBRARY)
-    assert error.message == "TensorRT 10.3 cannot build it: Bad\\x1b[2J things"
-    assert build_error([], "m", LIBRARY).message.endswith("it gave no reason")
-    error = build_error(["x" * 100_000], "m.onnx", LIBRARY)
-    assert len(error.message) < 400
-    assert len(error.details or "") < 10_000
-    text = "Assertion failed: (ctx->tensors().count(name)): Node input was not registered"
-    assert short(text) == "Node input was not registered"
-
-
 def problem(
     text: str = "bad", node: int = -1, name: str = "", op: str = "", functions: tuple[str, ...] = ()
 ) -> ParserProblem:
     return ParserProblem(text, node, name, op, functions, "INVALID_NODE")
 
 
-@pytest.mark.parametrize(
-    ("found", "where", "finding"),
-    [
-        # By its position in the main graph, by its name in a subgraph, or nowhere.
-        (problem(node=0, op="Relu", name="pre"), "node 'pre' (Relu, number 0)", ((), "pre")),
-        (problem(node=0, op="Neg", name="inner"), "", (("choose:then_branch",), "inner")),
-        (problem(node=44, op="Fake", name="gone"), "node 'gone' (Fake, number 44)", None),
-    ],
-)
-def test_where_a_problem_is(
-    document: Document, found: ParserProblem, where: str, finding: Any
+PROBLEMS = {
+    "by its position in the main graph": [problem(node=0, op="Relu", name="pre")],
+    "by its name in a subgraph": [problem(node=0, op="Neg", name="inner")],
+    "of an unknown node": [problem(node=44, op="Fake", name="gone")],
+    "behind the last node": [problem(node=3)],
+    "by its operator and position": [problem(node=0, op="Neg")],
+    "by its name alone": [problem(name="pre")],
+    "of no node": [problem()],
+    "of an operator": [problem(op="Relu")],
+    "in functions": [problem(node=1, name="n\x1b", op="O", functions=("outer", "in\x1bner"))],
+    "plugin": [problem("Plugin not found", 0, "pre", "Relu"), problem()],
+    "plugin without a name": [problem("Plugin not found")],
+    "memory": [problem("bad_alloc"), *[problem()] * 1200],
+    "initializer": [problem(f"Failed to import initializer: {GRAPH}", 0)],
+    "initializer in a node": [problem("Failed to import initializer: In node 3: x")],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("lines", [["first", "--- Begin node ---", "last. In f at /s.cpp:1"], []])
+def test_what_errors_of_the_parser_mean(
+    document: Document, recorded: Recorded, tmp_path: Path, lines: list[str]
 ) -> None:
-    error = parser_error([found], ["log"], document, LIBRARY)
-    assert where in (error.where or "")
-    assert str(document.path) in (error.where or "")
-    assert error.message == "TensorRT 10.3: cannot be parsed: bad"
-    assert error.details == "log"
-    at = None if finding is None else (str(document.path), *finding, finding[1], found.op_type)
-    assert error.finding == (at and NodePlace(*at))
+    texts = {
+        name: settled(error_text(parser_error(found, lines, document, LIBRARY)), tmp_path)
+        for name, found in PROBLEMS.items()
+    }
+    recorded(f"tensorrt_parser_errors{'' if lines else '_without_log'}", texts)
+
+
+def test_what_a_parser_says_of_an_error() -> None:
+    error: dict[str, Any] = {
+        "desc": lambda: "d", "node": lambda: 3, "node_name": lambda: "n",
+        "node_operator": lambda: "o", "local_function_stack": lambda: ["f", "g"],
+        "code": lambda: SimpleNamespace(name="C"),
+    }  # fmt: skip
+    parser: Any = SimpleNamespace(num_errors=2, get_error=lambda index: SimpleNamespace(**error))
+    names = {f"ParserError.{name}" for name in error}
+    whole = ParserProblem("d", 3, "n", "o", ("f", "g"), "C")
+    assert parser_problems(parser, names) == [whole, whole]
+    for lost, found in (
+        ("node_name", ParserProblem("d", 3, "", "o", ("f", "g"), "C")),
+        ("node_operator", ParserProblem("d", 3, "n", "", ("f", "g"), "C")),
+        ("local_function_stack", ParserProblem("d", 3, "n", "o", (), "C")),
+    ):
+        assert parser_problems(parser, names - {f"ParserError.{lost}"}) == [found, found]
+    texts = ("false", "Assertion failed: false.", "falsehood", "Assertion failed: x")
+    assert [problem(text).tells_why for text in texts] == [False, False, True, True]

@@ -94,7 +94,7 @@ def test_an_engine_is_loaded_only_where_it_is_trusted(trt: Any, tmp_path: Path) 
         (
             "IPluginRegistry::getCreator: could not find plugin: ROIAlign_TRT version: 1",
             UnavailableError,
-            "a plugin is missing ROIAlign_TRT",
+            "a plugin is missing: ROIAlign_TRT",
         ),
         (
             "Error Code 2: OutOfMemory (Requested size was 8589934592 bytes.)",

@@ -104,13 +104,6 @@ class FakeCuda:
 
         self._do(stream, "record", mark)
 
-    def wait_event(self, stream: int, event: int) -> None:
-
-        def wait(on: int) -> None:
-            self._streams[on] = max(self._streams[on], self._events[event])
-
-        self._do(stream, "wait_event", wait)
-
     def synchronize_event(self, event: int) -> None:
         self.calls.append("synchronize_event")
         self._now = max(self._now, self._events[event])

@@ -51,7 +51,6 @@ _FUNCTIONS: dict[str, tuple[Any, ...]] = {
     "cuStreamCreate": (_OUT, ctypes.c_uint),
     "cuStreamDestroy_v2": (_HANDLE,),
     "cuStreamSynchronize": (_HANDLE,),
-    "cuStreamWaitEvent": (_HANDLE, _HANDLE, ctypes.c_uint),
     "cuEventCreate": (_OUT, ctypes.c_uint),
     "cuEventDestroy_v2": (_HANDLE,),
     "cuEventRecord": (_HANDLE, _HANDLE),
@@ -134,9 +133,14 @@ class Cuda:
         self._call("cuMemFree_v2", address)
 
     def allocate_host(self, size: int) -> int:
-        """Return the address of new memory of the host that copies run fastest from."""
+        """Return the address of new memory of the host that copies run fastest from.
+
+        Raises:
+            ActivityError: There is none left.
+        """
         address = _HANDLE()
-        self._call("cuMemHostAlloc", ctypes.addressof(address), max(size, 1), 0)
+        address_of = ctypes.addressof(address)
+        self._call("cuMemHostAlloc", address_of, max(size, 1), 0, size=size, owner="this machine")
         return address.value or 0
 
     def free_host(self, address: int) -> None:
@@ -234,15 +238,17 @@ class Cuda:
         self._call(function, ctypes.addressof(handle), flags)
         return handle.value or 0
 
-    def _call(self, function: str, *arguments: Any, size: int | None = None) -> None:
+    def _call(
+        self, function: str, *arguments: Any, size: int | None = None, owner: str = "the GPU"
+    ) -> None:
         status = int(getattr(self._library, function)(*arguments))
         if status == 0:
             return
         if status == _OUT_OF_MEMORY:
             wanted = f" for {size:,} bytes" if size is not None else ""
             raise ActivityError(
-                f"the GPU has no memory left{wanted}",
-                hint="Use a smaller batch, or end other programs on the GPU",
+                f"{owner} has no memory left{wanted}",
+                hint=f"Use a smaller batch, or end other programs on {owner}",
             )
         if status in _NO_DEVICE:
             raise UnavailableError(f"CUDA cannot be used: {_NO_DEVICE[status]}")

@@ -30,7 +30,9 @@ _PREFIX = re.compile(
     r"^(?:\d+: )?(?:I?\w+::\w+: )?(?:\[[^\]]{1,200}\] )?(?:Error Code \d+: )?"
     r"(?P<kind>[A-Z][\w ]{2,40}?(?: Error| Failure)|Myelin|Cask|Cudnn|Cuda Runtime)? ?"
 )
-_SOURCE = re.compile(r"(?:\.?\s*In (?:function )?[\w:~]+ at \S+:\d+\)?)+\.?\s*$|\s*\(\s*\)\s*$")
+_SOURCE = re.compile(
+    r"(?:\.?\s*\(?In (?:function )?[\w:~]+ at \S+:\d+\)?)+\.?\s*$|\s*\(\s*\)\s*$|^\[[^\]]{1,200}\]$"
+)
 _FRAME = re.compile(r"--- (?:Begin|End) node ---")
 _ASSERTION = re.compile(r"^.{0,200}?Assertion failed: [^:]{1,300}(?:::[^:]{1,300})*: (?=\S)")
 
@@ -67,7 +69,7 @@ _KINDS = (
     _kind(
         r"CHECK\(status == CUDA_SUCCESS\)",
         "it needs an NVIDIA driver and GPU for this build, as for engines that can be refitted",
-        "Build without --refit and --strip-weights, or on a machine with a GPU",
+        "Build without --refit-mode, or on a machine with a GPU",
         UnavailableError,
     ),
     _kind(
@@ -137,7 +139,7 @@ def build_error(errors: Sequence[str], where: str, library: str) -> DldError:
         where: The model.
         library: Its name and version.
     """
-    texts = [text[:_LONGEST] for text in errors] or ["it gave no reason"]
+    texts = [text[:_LONGEST] for text in errors]
     details = _details(texts)
     for kind in _KINDS:
         for text in reversed(texts):
@@ -149,7 +151,7 @@ def build_error(errors: Sequence[str], where: str, library: str) -> DldError:
                 place = f"{where}: layer {node}" if node else where
                 return kind.error(message, where=place, hint=kind.hint, details=details)
     return ActivityError(
-        f"{library} cannot build it: {short(texts[-1])}",
+        f"{library} cannot build it{_reason(texts)}",
         where=where,
         details=details,
     )
@@ -230,8 +232,8 @@ def parser_error(
     model = document.path or Path("the model")
     details = _details(log_lines)
     if not problems:
-        reason = short(log_lines[-1]) if log_lines else "it gave no reason"
-        return InputError(f"{library} cannot read it: {reason}", where=str(model), details=details)
+        message = f"{library} cannot read it{_reason(log_lines)}"
+        return InputError(message, where=str(model), details=details)
     problem = problems[0]
     text = problem.message
     kind = next((kind for kind in _PARSER_KINDS if kind.signs.search(text)), None)
@@ -307,11 +309,6 @@ def _details(texts: Sequence[str]) -> str:
     return "\n".join(visible(line) for line in lines if not _FRAME.search(line))
 
 
-_LONGEST_RUNTIME_LINE = 300
-_PLACE = re.compile(r"^\s*(?:\w+: )?(?:IRuntime::|IExecutionContext::)?\w*:?\s*Error Code \d+: ")
-_RUNTIME_SOURCE = re.compile(
-    r"\s*\((?:In|at) [^()]*\.(?:cpp|h):\d+\)\s*$|\[[\w./]+\.(?:cpp|h)::[^\]]*\]"
-)
 _CAPABILITIES = re.compile(r"[Ss]upported compute capabilit\w*:\s*(None|[\d., >]*\d)")
 _NEVER = re.compile(r"does not support this compute capability|SM \S+ is not supported")
 _RUNTIME_PLUGIN = re.compile(
@@ -360,7 +357,7 @@ def loading_problem(
         )
     if plugin := _RUNTIME_PLUGIN.search(text):
         name = next((part for part in plugin.groups() if part), "")
-        known = f" {visible(name)}" if name and name != "IPluginCreator" else ""
+        known = f": {visible(name)}" if name and name != "IPluginCreator" else ""
         return UnavailableError(
             f"a plugin is missing{known}", where=where, hint="Give its library with --plugins FILE"
         )
@@ -377,10 +374,12 @@ def loading_problem(
         return InputError(
             f"the engine is damaged or of another library: it is of {made_with}",
             where=where,
-            details=text,
+            details=_details(log_lines),
         )
     return ActivityError(
-        f"{library} does not load the engine{_reason(log_lines)}", where=where, details=text or None
+        f"{library} does not load the engine{_reason(log_lines)}",
+        where=where,
+        details=_details(log_lines),
     )
 
 
@@ -408,7 +407,9 @@ def running_problem(errors: Iterable[str], doing: str, where: str) -> DldError:
     text = "\n".join(log_lines)
     if _RUNTIME_MEMORY.search(text):
         return out_of_memory(where)
-    return ActivityError(f"{doing} failed{_reason(log_lines)}", where=where, details=text or None)
+    return ActivityError(
+        f"{doing} failed{_reason(log_lines)}", where=where, details=_details(log_lines)
+    )
 
 
 def out_of_memory(where: str) -> ActivityError:
@@ -420,10 +421,7 @@ def out_of_memory(where: str) -> ActivityError:
     )
 
 
-def _reason(errors: list[str]) -> str:
-    """Return what was said last but for the places in the library's sources."""
-    for text in reversed(errors):
-        plain = _RUNTIME_SOURCE.sub("", _PLACE.sub("", text)).strip()
-        if plain:
-            return f": {visible(plain).rstrip('.')[:_LONGEST_RUNTIME_LINE]}"
-    return ""
+def _reason(texts: Sequence[str]) -> str:
+    """Return what was said last but for places in the library's sources; for after a sentence."""
+    reason = next((reason for text in reversed(texts) if (reason := short(text))), "")
+    return f": {reason or 'it gave no reason'}"
