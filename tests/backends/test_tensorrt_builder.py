@@ -159,7 +159,11 @@ Change = Callable[[Any], None]
 
 
 def on_fake(**changes: Any) -> Change:
-    return lambda trt: [setattr(trt.fake, name, value) for name, value in changes.items()] and None
+    def change(trt: Any) -> None:
+        for name, value in changes.items():
+            setattr(trt.fake, name, value)
+
+    return change
 
 
 def no_builder(trt: Any) -> None:

@@ -79,7 +79,7 @@ def test_problems_name_what_they_are_about(trt: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="File not found"):
         list(engine_outputs(library, tmp_path / "none.engine", []))
     trt.fake.execute_fails = "Cask convolution execution failed"
-    with pytest.raises(ActivityError, match="Cask convolution"):
+    with pytest.raises(ActivityError, match="failed: convolution execution failed"):
         list(engine_outputs(library, engine, [{"image": image(1)}]))
     assert trt.fake.cuda.live == 0
 

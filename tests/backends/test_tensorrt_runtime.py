@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from dld_tui.backends.tensorrt.runtime import refit, refitted_bytes, trusted_bytes
+from dld_tui.backends.tensorrt.runtime import (
+    Binding,
+    Engine,
+    buffer_bytes,
+    refit,
+    refitted_bytes,
+    trusted_bytes,
+)
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from tests.support.engines import FREE, built, loaded, write_model
 from tests.support.fake_tensorrt import STRONGLY_TYPED, fake_tensorrt
@@ -52,7 +62,11 @@ def test_an_engine_tells_its_layers_and_memory(trt: Any) -> None:
     assert engine.memory_bytes() == 1 << 20
     strong = fake_tensorrt(STRONGLY_TYPED)  # which has no device_memory_size
     assert loaded(strong, built(strong)).memory_bytes() == 1 << 20
-    assert engine.description()["profiling_verbosity"] == "DETAILED"
+    assert engine.description() == {
+        "layers": 3, "profiles": 1, "refittable": False, "activation_bytes": 1 << 20,
+        "profiling_verbosity": "DETAILED",
+    }  # fmt: skip
+    assert engine._runtime.engine_host_code_allowed
 
 
 def test_an_engine_is_loaded_only_where_it_is_trusted(trt: Any, tmp_path: Path) -> None:
@@ -121,6 +135,8 @@ def test_a_dla_core_must_be_there(trt: Any) -> None:
         loaded(trt, data, dla_core=1)
     trt.fake.dla_cores = 2
     assert loaded(trt, data, dla_core=1)._runtime.DLA_core == 1
+    with pytest.raises(UnavailableError, match="no DLA core 2: the device has 2"):
+        loaded(trt, data, dla_core=2)
 
 
 def test_weights_of_a_model_are_put_into_an_engine(trt: Any, tmp_path: Path) -> None:
@@ -181,3 +197,73 @@ def test_memory_that_runs_out_while_loading_is_one_line(trt: Any) -> None:
     trt.fake.out_of_memory = True
     with pytest.raises(ActivityError, match="not have enough memory for the engine"):
         loaded(trt, data)
+
+
+@pytest.mark.parametrize(
+    ("budget", "bytes_on_device"),
+    [("", None), (" ", None), ("-1", 700), ("50%", 500), ("0%", 0), ("100%", 1000), ("0.5K", 512),
+     ("1M", 1000)],
+)  # fmt: skip
+def test_weights_are_streamed_within_a_budget(budget: str, bytes_on_device: int | None) -> None:
+    class Streaming:
+        streamable_weights_size = 1000
+        weight_streaming_budget_v2 = -2
+        get_weight_streaming_automatic_budget = staticmethod(lambda: 700)
+
+    engine: Any = SimpleNamespace(engine=Streaming())
+    assert Engine.stream_weights(engine, budget) == bytes_on_device
+    assert engine.engine.weight_streaming_budget_v2 == (
+        -2 if bytes_on_device is None else bytes_on_device
+    )
+    engine.engine.streamable_weights_size = 0
+    assert Engine.stream_weights(engine, budget) is None
+
+
+@pytest.mark.parametrize("budget", ["101%", "-1%", "x%"])
+def test_a_budget_that_is_no_share(budget: str) -> None:
+    engine: Any = SimpleNamespace(engine=SimpleNamespace(streamable_weights_size=1000))
+    with pytest.raises(UsageError, match="is not a share") as raised:
+        Engine.stream_weights(engine, budget)
+    assert raised.value.hint == "Write 0% to 100%"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int4", "other"])
+@pytest.mark.parametrize("axis", [-1, 0, 1, 2, 3])
+@pytest.mark.parametrize("lanes", [-1, 1, 2, 4])
+@pytest.mark.parametrize("shape", [(2, 3, 5), (1, 0, 4), ()])
+def test_bytes_of_buffers(dtype: str, axis: int, lanes: int, shape: tuple[int, ...]) -> None:
+    """Against an array of the padded shape; `other` is a type whose size only the library knows."""
+    bits = {"float32": 32, "float16": 16, "int8": 8, "int4": 4, "other": 24}[dtype]
+    engine: Any = SimpleNamespace(
+        get_tensor_vectorized_dim=lambda name: axis,
+        get_tensor_components_per_element=lambda name: lanes,
+        get_tensor_dtype=lambda name: SimpleNamespace(itemsize=3),
+    )
+    padded = list(shape)
+    if lanes > 1 and axis in range(len(shape)):
+        while padded[axis] % lanes:
+            padded[axis] += 1
+    plain = Binding("x", True, dtype, shape, False, True)
+    assert buffer_bytes(engine, plain, shape) == (np.ones(shape, bool).size * bits + 7) // 8
+    vectorized = replace(plain, linear=False)
+    assert buffer_bytes(engine, vectorized, shape) == (np.ones(padded, bool).size * bits + 7) // 8
+
+
+def test_libraries_of_plugins(trt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = built(trt)
+    libraries = [str(tmp_path / name) for name in ("a.so", "b.so")]
+    with pytest.raises(UnavailableError, match="the plugin library does not exist") as raised:
+        loaded(trt, data, plugins=libraries)
+    assert raised.value.where == libraries[0]
+    for library in libraries:
+        Path(library).touch()
+    assert loaded(trt, data, plugins=libraries)
+    assert trt.fake.registry._libraries == libraries
+    monkeypatch.setattr(type(trt.fake.registry), "load_library", lambda *_: None)
+    with pytest.raises(UnavailableError, match="the plugin library cannot be loaded") as raised:
+        loaded(trt, data, plugins=libraries)
+    assert raised.value.where == libraries[0]
+    monkeypatch.delattr(type(trt.fake.registry), "load_library")
+    with pytest.raises(UnavailableError, match=r"10\.13\.0\.35 cannot load plugin libraries"):
+        loaded(trt, data, plugins=libraries)
+    assert loaded(trt, data)

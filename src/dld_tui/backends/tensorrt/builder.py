@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from dld_tui.backends.tensorrt import tactics
 from dld_tui.backends.tensorrt.errors import build_error
-from dld_tui.backends.tensorrt.library import Library
-from dld_tui.backends.tensorrt.log import BuildLog, Phases, logger_of, monitor_of
+from dld_tui.backends.tensorrt.library import Library, load_plugins
+from dld_tui.backends.tensorrt.log import BuildLog, Phases, monitor_of
 from dld_tui.backends.tensorrt.network import (
     Network,
+    builder_for,
     is_strong,
     layers,
-    load_plugins,
     matching_entries,
     model_file,
     node_names,
@@ -625,10 +625,10 @@ class _Build:
 
     def _build(self, path: Path, wanted: dict[str, str]) -> None:
         settings, library, log = self._settings, self._library, self._log
-        logger = logger_of(log)
+        plugins = (*settings.plugins, *settings.dynamic_plugins)
         with self._on_device() as cuda:
-            builder = self._builder(logger)
-            load_plugins(builder, settings, library.capabilities)
+            builder = builder_for(log, library, str(self._document.path))
+            load_plugins(library, builder, builder.logger, plugins)
             self._enter(BuildStage.PARSING)
             network = parse(builder, path, self._document, settings, library, log)
             if not network.strong:
@@ -661,19 +661,6 @@ class _Build:
                     log.note(problem, NoteKind.WARNING)
                     self._built.remarks.append(problem)
                 self._built.timing_cache = dict(timing.description())
-
-    def _builder(self, logger: trt.ILogger) -> trt.Builder:
-        try:
-            return trt.Builder(logger)
-        # The bindings raise what they have when the library makes no builder.
-        except (TypeError, RuntimeError) as error:
-            log_lines = [*self._log.errors, str(error)]
-            build_failure = build_error(
-                log_lines, str(self._document.path), self._library.capabilities.title
-            )
-            raise UnavailableError(
-                build_failure.message, hint=build_failure.hint, details=build_failure.details
-            ) from None
 
     @contextlib.contextmanager
     def _on_device(self) -> Iterator[Cuda | None]:

@@ -19,7 +19,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -146,6 +146,31 @@ def using(module: Any) -> Iterator[Library]:
         yield use(module)
     finally:
         trt.module = before
+
+
+def load_plugins(
+    library: Library,
+    owner: trt.Builder | trt.Runtime,
+    logger: trt.ILogger,
+    plugins: Sequence[str],
+) -> None:
+    """Load libraries of plugins for a builder or a runtime; those of TensorRT come with it.
+
+    Raises:
+        UnavailableError: One cannot be loaded.
+    """
+    trt.init_libnvinfer_plugins(logger, "")
+    if plugins and "IPluginRegistry.load_library" not in library.capabilities.has:
+        raise UnavailableError(f"{library.capabilities.title} cannot load plugin libraries")
+    for plugin in plugins:
+        if not Path(plugin).is_file():
+            raise UnavailableError("the plugin library does not exist", where=plugin)
+        if owner.get_plugin_registry().load_library(plugin) is None:
+            raise UnavailableError(
+                "the plugin library cannot be loaded",
+                where=plugin,
+                hint="The log says why: it may need another library, or another TensorRT",
+            )
 
 
 def probe(choice: str) -> LibraryCapabilities:

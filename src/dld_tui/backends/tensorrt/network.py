@@ -10,9 +10,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dld_tui.backends.tensorrt.errors import parser_error, parser_problems
+from dld_tui.backends.tensorrt.errors import build_error, parser_error, parser_problems
 from dld_tui.backends.tensorrt.library import DATA_TYPES, Library
-from dld_tui.backends.tensorrt.log import BuildLog
+from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
@@ -127,29 +127,20 @@ def _untied(skeleton: bytes) -> bytes:
     return model.SerializeToString()
 
 
-def load_plugins(
-    builder: trt.Builder, settings: BuildSettings, capabilities: LibraryCapabilities
-) -> None:
-    """Load the libraries of plugins.
+def builder_for(log: BuildLog, library: Library, where: str) -> trt.Builder:
+    """Return the library's builder, which tells all to a log.
 
     Raises:
-        UnavailableError: One cannot be loaded.
+        UnavailableError: The library makes none here; says why.
     """
-    trt.init_libnvinfer_plugins(builder.logger, "")
-    if not (settings.plugins or settings.dynamic_plugins):
-        return
-    if "IPluginRegistry.load_library" not in capabilities.has:
-        raise UnavailableError(f"{capabilities.title} cannot load plugin libraries")
-    registry = builder.get_plugin_registry()
-    for name in (*settings.plugins, *settings.dynamic_plugins):
-        if not Path(name).is_file():
-            raise UnavailableError("the plugin library does not exist", where=name)
-        if registry.load_library(name) is None:
-            raise UnavailableError(
-                "the plugin library cannot be loaded",
-                where=name,
-                hint="The log says why: it may need another library, or another TensorRT",
-            )
+    try:
+        return trt.Builder(logger_of(log))
+    # The bindings raise what they have when the library makes no builder.
+    except (TypeError, RuntimeError) as error:
+        failure = build_error([*log.errors, str(error)], where, library.capabilities.title)
+        raise UnavailableError(
+            failure.message, hint=failure.hint, details=failure.details
+        ) from None
 
 
 _PARSER_FLAGS = {

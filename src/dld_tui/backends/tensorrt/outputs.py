@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dld_tui.backends.tensorrt.cuda import Cuda
-from dld_tui.backends.tensorrt.errors import build_error, loading_problem
+from dld_tui.backends.tensorrt.errors import loading_problem
 from dld_tui.backends.tensorrt.execution import Buffer, Execution, fitting_profile
-from dld_tui.backends.tensorrt.library import Library
+from dld_tui.backends.tensorrt.library import Library, load_plugins
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
-from dld_tui.backends.tensorrt.network import Network, layers, load_plugins, model_file, parse
+from dld_tui.backends.tensorrt.network import Network, builder_for, layers, model_file, parse
 from dld_tui.backends.tensorrt.runtime import Binding, Engine
 from dld_tui.core.accuracy.result import as_type
-from dld_tui.core.errors import ActivityError, InputError, UnavailableError
+from dld_tui.core.errors import ActivityError, InputError
 from dld_tui.core.files.source import open_error
 from dld_tui.core.model.inputs.shape_texts import Shape
 from dld_tui.core.model.inputs.shapes import AnyArray, numpy_dtype
@@ -85,16 +85,8 @@ def mark_outputs(parsed: Network, names: Iterable[str]) -> None:
 @contextlib.contextmanager
 def _parsed(library: Library, document: Document, settings: BuildSettings) -> Iterator[Network]:
     log = BuildLog(None, lambda _: None)
-    try:
-        builder = trt.Builder(logger_of(log))
-    # The bindings raise what they have when the library makes no builder.
-    except (TypeError, RuntimeError) as error:
-        log_lines = [*log.errors, str(error)]
-        failure = build_error(log_lines, str(document.path), library.capabilities.title)
-        raise UnavailableError(
-            failure.message, hint=failure.hint, details=failure.details
-        ) from None
-    load_plugins(builder, settings, library.capabilities)
+    builder = builder_for(log, library, str(document.path))
+    load_plugins(library, builder, builder.logger, (*settings.plugins, *settings.dynamic_plugins))
     with model_file(document) as path:
         yield parse(builder, path, document, settings, library, log)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dld_tui.backends.tensorrt.errors import loading_problem, running_problem
-from dld_tui.backends.tensorrt.library import DATA_TYPES
+from dld_tui.backends.tensorrt.library import DATA_TYPES, Library, load_plugins
 from dld_tui.backends.tensorrt.log import BuildLog, logger_of
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import DldError, InputError, SaveError, UnavailableError, UsageError
@@ -24,8 +24,6 @@ from dld_tui.core.types import ELEMENT_BITS, PRECISION_DTYPES, PlainValues
 
 if TYPE_CHECKING:
     import tensorrt as trt
-
-    from dld_tui.backends.tensorrt.library import Library
 else:
     from dld_tui.backends.tensorrt.library import trt
 
@@ -120,7 +118,7 @@ class Engine:
         self.logger = logger_of(log)
         header = engine_header(data[:_HEAD])
         self._runtime = self._make_runtime(header, device)
-        self._load_plugins(plugins)
+        load_plugins(library, self._runtime, self.logger, plugins)
         if dla_core is not None:
             self._choose_dla(dla_core)
         if "Runtime.engine_host_code_allowed" in library.capabilities.has:
@@ -155,18 +153,6 @@ class Engine:
             log_lines = [*self.log.errors] or [str(error)]
             title = self.library.capabilities.title
             raise loading_problem(log_lines, header, title, device, self.where) from None
-
-    def _load_plugins(self, plugins: Sequence[str]) -> None:
-        start = getattr(self.library.module, "init_libnvinfer_plugins", None)
-        if start is not None:
-            start(self.logger, "")
-        for plugin in plugins:
-            try:
-                self._runtime.get_plugin_registry().load_library(plugin)
-            except (OSError, RuntimeError, AttributeError) as error:
-                raise UnavailableError(
-                    f"the plugin library cannot be loaded: {error}", where=plugin
-                ) from None
 
     def _choose_dla(self, core: int) -> None:
         count = self._runtime.num_DLA_cores
