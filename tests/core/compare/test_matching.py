@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from dld_tui.core.compare.engine_subject import plan_subject
 from dld_tui.core.compare.matching import Match, match_layers
 from dld_tui.core.compare.records import Subject
 from dld_tui.core.report.records import NodeLink
 from tests.support.compared import subject, timed
+from tests.support.plans import layer as plan_layer
+from tests.support.plans import plan
 
 DIMS = ((1, 8),)
 
@@ -162,3 +166,37 @@ def test_branches_that_are_joined_in_another_order_are_the_same_layer() -> None:
     first = subject(timed("a/3x3 + relu || a/1x1 + relu", 1), timed("b", 1))
     second = subject(timed("a/1x1 + relu || a/3x3 + relu", 2), timed("b", 1))
     assert [match.how for match in match_layers([first, second])] == ["name", "name"]
+
+
+IMAGE, HALF, QUARTER = (4, 3, 64, 64), (4, 8, 32, 32), (4, 8, 16, 16)
+
+
+def shaped(title: str, *layers: tuple[str, str, tuple[int, ...], tuple[int, ...]]) -> Subject:
+    made = []
+    for index, (name, kind, read, written) in enumerate(layers):
+        one = plan_layer(index, name, type=kind, subtype=kind, of="fp16", dims=read, time_ms=1.0)
+        made.append(replace(one, outputs=(replace(one.outputs[0], dims=written),)))
+    return plan_subject(plan(made, title=title), {})
+
+
+def matched(*subjects: Subject) -> set[tuple[tuple[str, ...], ...]]:
+    return {
+        tuple(
+            tuple(one.layers[index].name for index in members)
+            for one, members in zip(subjects, match.members, strict=True)
+        )
+        for match in match_layers(subjects, same_model=False)
+    }
+
+
+def test_a_convolution_and_its_pooling_pair_with_both_in_one_layer() -> None:
+    apart = shaped(
+        "a",
+        ("Conv_0 + Relu_1", "Convolution", IMAGE, HALF),
+        ("MaxPool_2", "Pooling", HALF, QUARTER),
+    )
+    fused = shaped("b", ("conv1 + MaxPool_9", "ConvActPool", IMAGE, QUARTER))
+    assert matched(apart, fused) == {(("Conv_0 + Relu_1", "MaxPool_2"), ("conv1 + MaxPool_9",))}
+    assert matched(fused, apart) == {(("conv1 + MaxPool_9",), ("Conv_0 + Relu_1", "MaxPool_2"))}
+    other = shaped("b", ("conv1 + MaxPool_9", "ConvActPool", IMAGE, HALF))
+    assert len(matched(apart, other)) == 3

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
+import os
 import sqlite3
 import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -13,6 +17,7 @@ from dld_tui.core.errors import CancelledError
 from dld_tui.core.reading import preview as previews
 from dld_tui.core.reading.preview import Preview, preview
 from dld_tui.core.report.report import Report
+from dld_tui.core.types import CancelCheck
 from tests.support import models
 from tests.support.known import known
 from tests.support.report_files import make_report
@@ -91,6 +96,82 @@ def test_weights_and_dimensions_are_explained(tmp_path: Path) -> None:
     assert ("dims", "B batch_size") in lines
     assert not any("batch_size" in said for title, said in lines if title != "dims")
     assert any("[B" in said for _, said in lines)
+
+
+def test_the_newest_question_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the child does: half a question waits for the rest, and one gives way to the next."""
+    (source, ask), (answers, sink) = os.pipe(), os.pipe()
+    path = str(models.write(tmp_path, models.CHAIN))
+    looked: list[bool] = []
+
+    def slow(path: str, kind: str, cancelled: CancelCheck, reports: list[str]) -> Preview:
+        looked.append(cancelled())
+        if kind == "SLOW":
+            os.write(ask, line(4, "ONNX"))
+            looked.append(cancelled())
+            raise CancelledError
+        return preview(path, kind, cancelled, reports)
+
+    def line(number: int, kind: str) -> bytes:
+        return json.dumps([number, path, kind, []]).encode() + b"\n"
+
+    monkeypatch.setattr(previews, "preview", slow)
+    os.write(ask, line(1, "ONNX") + line(2, "ONNX") + line(3, "SLOW")[:5])
+    thread = Thread(target=previews.main, args=(source, sink))
+    thread.start()
+    os.write(ask, line(3, "SLOW")[5:])
+    number, *found = json.loads(os.read(answers, 1 << 16))
+    assert (number, found) == (4, json.loads(json.dumps(said(preview(path, "ONNX", never)))))
+    assert looked == [False, True, False]
+    os.write(ask, line(5, "NONE"))
+    assert os.read(answers, 1 << 16) == b'[5, [], [], ""]\n'
+    os.close(ask)
+    thread.join(30)
+    monkeypatch.setattr(previews, "_IDLE_S", 0.01)
+    idle, _ = pipe = os.pipe()
+    previews.main(idle, sink)  # nothing is asked: it ends
+    for end in (source, answers, sink, *pipe):
+        os.close(end)
+
+
+class BrokenChild:
+    """A child that has just ended when it is asked."""
+
+    def __init__(self) -> None:
+        self.stdin = self
+
+    def write(self, data: bytes) -> int:
+        raise BrokenPipeError
+
+    def poll(self) -> int | None:
+        return None
+
+    def close(self) -> None:
+        pass
+
+
+def test_another_child_takes_a_question_of_one_that_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(models.write(tmp_path, models.CHAIN))
+    started = previews._started
+    children: list[Any] = [BrokenChild, started, BrokenChild, BrokenChild]
+    monkeypatch.setattr(previews, "_started", lambda: children.pop(0)())
+    asked = previews.Previewer()
+    try:
+        assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
+        child = asked._process
+        asked._asked_at = time.monotonic() - 1
+        assert asked.preview(path, "ONNX", never).lines
+        assert (asked._process, asked._asked_at) == (child, 0.0)
+        asked._asked_at = time.monotonic() - 60  # it hangs: two new ones have ended as well
+        assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
+        assert (children, asked._number) == ([], 3)
+        looks = iter([False, True])
+        with asked._lock, pytest.raises(CancelledError):
+            asked.preview(path, "ONNX", lambda: next(looks))
+    finally:
+        asked.close()
 
 
 def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_died(

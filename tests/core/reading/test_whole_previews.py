@@ -10,10 +10,25 @@ import pytest
 
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.reading.preview import age_text, ago, preview
+from tests.support import models
 from tests.support.recorded import Recorded, settled
 from tests.support.report_files import make_report
 from tests.support.transcript_files import FILES
 
+WIDE = """
+<ir_version: 10, opset_import: ["d" : 1], producer_name: "p\x1b">
+wide (float[batch_size] a, int64 b, c, string[2] e, float[2] w) => (float[2] y, float[z] o)
+<string[1] s = {"t"}, int64[1] i = {1}, float[2] w = {1, 2}> {
+ p = d.Op1(a) q = d.Op2(p) r = d.Op3(q) s = d.Op4(r) t = d.Op5(s) u = d.Op6(t) v = d.Op7(u)
+ y = Add(v, w) o = Neg(v) }"""
+STRINGS = "float[4] w = {1, 2, 3, 4}, float[2] unused = {5, 6}"
+MODELS = {
+    "wide": WIDE,
+    "strings": models.CHAIN.replace(STRINGS, 'string[2] w = {"t", "u"}'),
+    "no outputs": models.CHAIN.replace("=> (float[N, 4] y)", "=> ()"),
+    "three types": models.CHAIN.replace("unused = {5, 6}", "unused = {5, 6}, int8[2] i = {1, 2}"),
+    "many parts": models.layered(8).replace("s3 = Mul", "s3 = d.Op"),
+}
 KINDS = {
     "ONNX": (
         "chain.onnx", "deep.onnx", "hostile.onnx", "image.onnx", "functions.onnx", "tokens.onnx",
@@ -29,6 +44,13 @@ KINDS = {
 }  # fmt: skip
 
 
+def told(path: Path, kind: str, folder: Path) -> str:
+    found = preview(str(path), kind, lambda: False)
+    lines = [f"{title}: {text}" for title, text in found.lines]
+    lines += [f"{title} | {text} | {share:.4f}" for title, text, share in found.parts]
+    return settled("\n".join([*lines, found.problem]), folder)
+
+
 def test_whole_previews(tmp_path: Path, recorded: Recorded) -> None:
     texts = {}
     for kind, names in KINDS.items():
@@ -36,11 +58,12 @@ def test_whole_previews(tmp_path: Path, recorded: Recorded) -> None:
             path = tmp_path / name
             if name in FILES and not path.exists():
                 FILES[name](path)
-            found = preview(str(path), kind, lambda: False)
-            lines = [f"{title}: {text}" for title, text in found.lines]
-            lines += [f"{title} | {text} | {share:.4f}" for title, text, share in found.parts]
-            texts[f"{name} {kind}"] = settled("\n".join([*lines, found.problem]), tmp_path)
+            texts[f"{name} {kind}"] = told(path, kind, tmp_path)
+    for title, text in MODELS.items():
+        texts[title] = told(models.write(tmp_path, text), "ONNX", tmp_path)
+    texts["a folder"] = told(tmp_path, "REPORT", tmp_path)
     recorded("whole_previews", texts)
+    assert preview("a\0b", "ONNX", lambda: False).problem
 
 
 def test_the_newest_report_that_can_be_read_is_told(tmp_path: Path) -> None:

@@ -156,7 +156,8 @@ def precision_figures(subject: Subject, side: MeasuredLayers) -> PrecisionFigure
     figures = PrecisionFigures(timed=side.timed)
     heavy: dict[str, tuple[float, int]] = {}
     for layer in subject.layers:
-        precision, time_ms = layer.precision or _UNKNOWN, side.layer_ms[layer.index] or 0.0
+        precision = short_precision(layer.precision) if layer.precision else _UNKNOWN
+        time_ms = side.layer_ms[layer.index] or 0.0
         work = kind_of_work(layer)
         figures.counts[precision] = figures.counts.get(precision, 0) + 1
         figures.times[precision] = figures.times.get(precision, 0.0) + time_ms

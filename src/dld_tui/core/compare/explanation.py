@@ -22,6 +22,7 @@ from dld_tui.core.compare.engines import (
 from dld_tui.core.compare.matching import Match, is_conversion
 from dld_tui.core.compare.records import Cell, ComparisonRow, label
 from dld_tui.core.compare.rows import certainty, half_width, ratio_text, signed, verdict
+from dld_tui.core.report.layer_table import short_precision
 from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.report.records import Layer
 from dld_tui.core.text import clip, visible
@@ -74,7 +75,7 @@ class _Pair:
             *self._only(self.index, self.base),
             *self._only(self.base, self.index),
             *self._moved("provider", lambda layer: layer.provider, "on"),
-            *self._moved("precision", lambda layer: layer.precision, "in"),
+            *self._moved("precision", self._precision_of, "in"),
             *self._mismatches(),
             *self._inserted(),
         ]
@@ -305,6 +306,12 @@ class _Pair:
         cost = f", {fmt.milliseconds(took)} ms" if self.comparison.measured[having].timed else ""
         noun = fmt.plural(len(chosen), "layer")
         yield f"Only in {label(having)}: {noun}{cost} ({kinds}){purpose}."
+
+    def _precision_of(self, layer: Layer) -> str | None:
+        """Return a type by its short name beside engines, whose files have those."""
+        if layer.precision and self.comparison.of_engines:
+            return short_precision(layer.precision)
+        return layer.precision
 
     def _moved(
         self, subject: str, value: Callable[[Layer], str | None], word: str

@@ -9,7 +9,9 @@ from pathlib import Path
 import onnx
 import pytest
 
+from dld_tui.core.compare.diff import relocation
 from dld_tui.core.compare.diff.relocation import Relocation
+from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.scripting.scripts import (
     ReplayResult,
@@ -20,7 +22,9 @@ from dld_tui.core.model.document.scripting.scripts import (
 )
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.diff_models import copy_of
 from tests.support.known import known
+from tests.support.recorded import Recorded
 from tests.support.sessions import bytes_of
 
 TWINS = """
@@ -76,7 +80,7 @@ SCRIPTS: dict[str, tuple[str, list[dict[str, JSON]]]] = {
 
 def renamed(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
     """Give every node and value of a model another name."""
-    result = onnx.ModelProto.FromString(model.SerializeToString())
+    result = copy_of(model)
     for graph in graphs(result.graph):
         for node in graph.node:
             node.name = prefix + node.name
@@ -100,7 +104,7 @@ def graphs(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
 def numbered(model: onnx.ModelProto) -> str:
     """Return a model with numbers for names, in the order in which they come."""
     numbers: dict[str, str] = {"": ""}
-    result = onnx.ModelProto.FromString(model.SerializeToString())
+    result = copy_of(model)
     for graph in graphs(result.graph):
         for value in graph.input:
             value.name = numbers.setdefault(value.name, f"v{len(numbers)}")
@@ -237,3 +241,85 @@ def test_a_script_names_its_model(tmp_path: Path) -> None:
     assert named.samefile(model)
     model.unlink()
     assert base_file(text, script.parent) is None
+
+
+ALL = """
+<ir_version: 10, opset_import: ["" : 18, "f" : 1]>
+all (bool c, float[4] x, float[2] s) => (float[4] y, float[4] z)
+<float[4] w = {1, 2, 3, 4}>
+{
+    [first] a = Relu(x)
+    [second] b, , d = f.Three(a, w)
+    [choose] y = If (c) <
+        then_branch = yes () => (float[4] t) { [inner] h = Neg(a) [end] t = Add(h, x) },
+        else_branch = no () => (float[4] e) { [other] e = Abs(b) }
+    >
+    [one] o = Sin(d)
+    [two] p = Sin(d)
+    [last] z = Cos(o)
+}
+<domain: "f", opset_import: ["" : 18]>
+Three (p, q) => (r, s, t) { [sum] r = Add(p, q) s = Neg(r) t = Exp(r) }
+"""
+INSIDE = ["choose:then_branch"]
+ARGUMENTS: dict[str, JSON] = {
+    "scope": [], "node": "second", "nodes": ["first", ">b", 3, ["second", 1], [INSIDE, "inner"]],
+    "value": "a", "values": ["b", "d"], "names": ["w", 5], "name": "x", "inputs": ["a", "", "no"],
+    "outputs": {"d": "new"}, "by": "d", "behind": 7, "output": "y", "scores": "z", "input": "x",
+    "links": {"w": "x", "y": 4}, "connect": {"a": "w"}, "types": {"b": "float", "int8": "w"},
+    "layouts": {"x": "NHWC"}, "keep": ["a", "nothing"], "source": INSIDE, "users": "first",
+    "positions": {"first": [1, 2], ">h": [3, 4]}, "tensor": {"initializer": "w"},
+}  # fmt: skip
+
+
+def lines_of_every_kind() -> Iterator[dict[str, JSON]]:
+    for edit in (*relocation._VALUE_ARGUMENTS, *relocation._VALUE_KEYS):
+        keys = dict.fromkeys(
+            (*relocation._VALUE_ARGUMENTS.get(edit, ()), *relocation._VALUE_KEYS.get(edit, ()))
+        )
+        yield {"edit": edit, "scope": [], **{key: ARGUMENTS[key] for key in keys}}
+    for key in (*relocation._NODE_ARGUMENTS, *relocation._SCOPE_ARGUMENTS):
+        yield {"edit": "any", "scope": [], key: ARGUMENTS[key]}
+    yield {"edit": "any", "scope": INSIDE, "nodes": ["inner", ">t", "#0", "first", ""]}
+    yield {"edit": "set_input", "scope": INSIDE, "value": "h", "node": None}
+    yield {"edit": "rename_value", "scope": INSIDE, "value": "a"}
+    yield {"edit": "rename_value", "scope": ["function f:Three"], "value": "r", "node": "sum"}
+    for scope in (["nowhere:then_branch"], "main", [1]):
+        yield {"edit": "rename_value", "scope": scope, "value": "a", "node": "first"}
+    yield {"edit": "rename_value", "value": "d", "node": {"node": "first", "attribute": "k"}}
+    yield {"edit": "any", "nodes": [["first"], [1, 2], [["a"], 2], None], "tensor": {"node": 1}}
+    yield {"edit": "any", "tensor": {"initializer": 1}}
+    for name in ("one", "two", "#4", ">o", "last"):
+        yield {"edit": "any", "node": name}
+    changes: list[JSON] = [{"nodes": ["first"], "attribute": "k"}, {"attribute": "l"}, "first"]
+    yield {"edit": "set_attributes", "changes": changes}
+    yield {"edit": "set_attributes", "changes": {"nodes": "first"}}
+    yield {"edit": "other", "changes": changes}
+    steps: list[JSON] = [
+        ["rename_value", {"value": "a", "node": "first"}], ["rename_value", "a"], "first",
+        ["delete_many", {"nodes": [[[], "second"], [INSIDE, "end"]]}, 3],
+        ["delete_nodes", {"nodes": ["second"]}],
+    ]  # fmt: skip
+    yield {"edit": "repair", "steps": steps, "nodes": ["first"]}
+    yield {"edit": "repair", "steps": "first"}
+    yield {"edit": 1, "node": "first"}
+    yield {"undo": True}
+
+
+def test_what_is_found_for_each_name_of_a_line(recorded: Recorded) -> None:
+    base = models.parse(ALL)
+    target = renamed(base, "r_")
+    del target.graph.node[1].output[2:]
+    for node in target.graph.node[3:5]:
+        node.input[:] = ["r_b"]
+    told = {}
+    for line in lines_of_every_kind():
+        found = Relocation(Document(copy_of(base)), Document(copy_of(target)))
+        try:
+            entry, moved = found.located(line)
+        except EditError as error:
+            told[json.dumps(line)] = str(error)
+            continue
+        names = "".join(f"\n{one.kind} {one.name} -> {one.place}" for one in moved)
+        told[json.dumps(line)] = json.dumps(entry) + names
+    recorded("whole_relocations", told)

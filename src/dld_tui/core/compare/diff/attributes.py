@@ -107,12 +107,17 @@ def _fields(
     if first is not None and second is not None and len(first) == len(second):
         return
     if old.kind != new.kind:
-        yield Field(label, f"{old.kind} {attribute_text(old)}", f"{new.kind} {attribute_text(new)}")
+        yield Field(label, _with_kind(old), _with_kind(new))
         return
     try:
         yield from _value_fields(label, old, new, meter)
     except InputError as error:
         notes.append(f"{label} of {new.node.ref} cannot be compared: {error.message}")
+
+
+def _with_kind(attribute: Attribute) -> str:
+    text = attribute_text(attribute)
+    return text if text.startswith(attribute.kind) else f"{attribute.kind} {text}"
 
 
 def same_bytes(old: Any, new: Any) -> bool:

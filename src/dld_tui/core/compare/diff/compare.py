@@ -5,7 +5,7 @@ Items are inputs, outputs, initializers, declared types, and graphs as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import zip_longest
 from pathlib import Path
@@ -528,6 +528,7 @@ def scope_changes(old: DiffSide, new: DiffSide) -> list[ModelChange]:
         fields += _opset_fields(_opsets(first), _opsets(second))
         fields += _list_fields("parameters", first.attribute, second.attribute)
         fields += _defaults(old, new)
+    fields += _annotation_fields(old, new)
     fields += other_fields(first, second, _SCOPE_KNOWN)
     if not fields:
         return []
@@ -560,6 +561,34 @@ def _defaults(old: DiffSide, new: DiffSide) -> Iterator[Field]:
         texts = [_default_text(proto) for proto in (first, second)]
         if texts[0] != texts[1] or _plain_bytes(first, old) != _plain_bytes(second, new):
             yield Field(f"parameter {name}", texts[0], texts[1])
+
+
+def _annotation_fields(old: DiffSide, new: DiffSide) -> Iterator[Field]:
+    """Yield the quantization annotations that differ but for names, by the new one of the value."""
+    before, after = annotations(old.scope, old.values), annotations(new.scope, {})
+    for name in sorted({*before, *after}):
+        if before.get(name) != after.get(name):
+            yield Field(f"quantization of {name}", before.get(name), after.get(name))
+
+
+def annotations(scope: Scope, names: Mapping[str, str]) -> dict[str, str]:
+    """Return the quantization annotations of a scope by value. Untrusted text.
+
+    Args:
+        scope: The scope.
+        names: What to call values instead.
+    """
+    found = {}
+    for record in scope.records.get("quantization_annotation", ()):
+        entries = [
+            (text_of(entry.key), text_of(entry.value))
+            for entry in record.quant_parameter_tensor_names
+        ]
+        tensor = text_of(record.tensor_name)
+        found[names.get(tensor, tensor)] = ", ".join(
+            f"{key} {names.get(name, name)}" for key, name in sorted(entries)
+        )
+    return found
 
 
 def _function(side: DiffSide) -> onnx.FunctionProto:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff.attributes import attribute_text, tensor_text
+from dld_tui.core.compare.diff.compare import annotations as quantization_annotations
 from dld_tui.core.compare.diff.compare import signature
 from dld_tui.core.compare.diff.model_diff import Field, ModelChange, ModelDiff, ScopeDiff
 from dld_tui.core.compare.diff.side import DiffSide
@@ -79,6 +80,8 @@ class _Printer:
         boundary = {*side.inputs, *side.outputs}
         for name in sorted(side.types.keys() - boundary):
             yield f"{inner}type {name}: {side.type_text(name)}"
+        for name, text in sorted(quantization_annotations(scope, {}).items()):
+            yield f"{inner}quantization of {name}: {text}"
         for index, node in enumerate(side.nodes):
             yield from self.node(side, index, node, inner)
 
