@@ -233,6 +233,8 @@ def attributes() -> Iterator[tuple[str, Models]]:
     cases: dict[str, list[object]] = {
         "added": [None, 1], "int": [1, 2], "same": [[1, 2], [1, 2]], "float": [0.5, 0.25],
         "zero": [0.0, -0.0], "nan": [nan, nan], "nans": [[nan, 1.0], [nan, 1.0]],
+        "a nan": [[nan, 1.0], [2.0, 1.0]], "a number": [[2.0], [nan]],
+        "new tensor": [None, stored([1], "t")],
         "nans and less": [[nan, 1.0], [nan]], "kind": [1, 1.0], "string": ["a", "b"],
         "ints": [[1, 2], [1, 3]], "strings": [["a"], ["a", "b"]], "long": [wide, [*wide[:-1], -1]],
         "longer": [wide, wide[:4990]], "text": ["a" * 9000, "a" * 8999 + "b"],

@@ -360,7 +360,7 @@ def _pass(report: Report, report_pass: ReportPass, layers: list[tuple[str, str]]
         arguments_: dict[str, JSON] = dict(gpu.details)
         if gpu.bytes is not None:
             arguments_["bytes"] = gpu.bytes
-        if gpu.layer is not None and 0 <= gpu.layer < len(report.layers):
+        if gpu.layer is not None:
             arguments_["layer"] = visible(report.layers[gpu.layer].name)
         yield _complete(
             _title(gpu.name, _GPU_CATEGORIES.get(gpu.kind, gpu.kind)),

@@ -98,8 +98,8 @@ def clues(name: str, op_type: str) -> Iterator[Clue]:
 
 def blocked_tensors(name: str) -> Iterator[str]:
     """Yield the tensors that a node named ``…_nchwc`` may make, the likeliest first."""
-    tensor = name[: -len(_BLOCKED)]
-    for plain in (tensor, tensor.removeprefix(_CAST)):
+    tensor = _TOKEN.sub("", name)[: -len(_BLOCKED)]
+    for plain in dict.fromkeys((tensor, without_cast(tensor))):
         yield plain
         for suffix in ("_bn", "_mul"):
             if plain.endswith(suffix):
