@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -59,6 +60,16 @@ def recorded(request: pytest.FixtureRequest) -> Recorded:
         hold(path, made, request.config)
 
     return compare
+
+
+def fields_of(record: Any) -> str:
+    """Return the fields of a record that are not as they are by default."""
+    told = []
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if value != field.default:
+            told.append(f"{field.name}={value}")
+    return f"{type(record).__name__}({', '.join(told)})"
 
 
 def table_text(table: Table[Any]) -> str:

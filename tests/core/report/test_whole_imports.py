@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ from dld_tui.core.codec import encode
 from dld_tui.core.errors import DldError
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report, open_report
-from tests.support.recorded import Recorded, settled
+from tests.support.recorded import Recorded, fields_of, settled
 from tests.support.transcript_files import FILES
 
 NAMES = (
@@ -26,16 +25,6 @@ NAMES = (
     "text.dldprof", "chain.onnx",
 )  # fmt: skip
 MOST = 7
-
-
-def fields_of(record: Any) -> str:
-    """Return the fields of a record that are not as they are by default."""
-    told = []
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        if value != field.default:
-            told.append(f"{field.name}={value}")
-    return f"{type(record).__name__}({', '.join(told)})"
 
 
 def some(records: Any) -> Iterator[str]:
