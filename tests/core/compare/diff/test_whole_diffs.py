@@ -82,6 +82,21 @@ def graphs() -> Iterator[tuple[str, Models]]:
         models.CHAIN, ("Add(a, w)", "Add(a, v)"),
         ("float[4] w = {1, 2, 3, 4}", "float[4] v = {9, 8, 7, 6}, float[2] w = {1, 2}"),
     )  # fmt: skip
+    yield "the same names from elsewhere", changed(
+        HEAD + "<float[2] w = {1, 2}> { [a] p = Abs(x) [d] r = Exp(x) [c] y = Sum(p, w, x, q) }",
+        ("<float[2] w", "<float[2] p"), ("p = Abs(x)", "w = Abs(z)"),
+        ("(float[2] x)", "(float[2] z)"),
+        ("r = Exp(x)", "q = Exp(z) [e] x = Sin(z)"),
+    )  # fmt: skip
+    yield (
+        "the same name from within",
+        changed(models.BRANCHES, ("h = Neg(a)", "a = Neg(x)"), ("t = Add(h, a)", "t = Add(x, a)")),
+    )
+    wander = "[wander] q = Tanh(x)\n"
+    yield "a node that moves into a function", changed(
+        models.FUNCTIONS.replace("[call]", f"{wander}[call]"),
+        (wander, ""), ("[sum]", "[wander] q = Tanh(v)\n[sum]"),
+    )  # fmt: skip
     yield "inputs and outputs", changed(
         "<ir_version: 10, opset_import: ['' : 18]>\n".replace("'", '"')
         + "g (float[2] a, int64[N] b, float[2] c, float[3] d, e) => (float[2] p, float[2] q, f) {\n"
