@@ -104,7 +104,7 @@ def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(3)
     old = random.standard_normal(1000).astype(np.float32)
     new = old.copy()
-    new[::7] += random.standard_normal(len(new[::7])).astype(np.float32)
+    new[:500:7] += random.standard_normal(72).astype(np.float32)  # later parts are the same
     whole = difference(tensor(old), tensor(new))
     monkeypatch.setattr(tensors, "PART_ELEMENTS", 64)
     parts = difference(tensor(old), tensor(new))
@@ -113,7 +113,7 @@ def test_parts_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     apart = np.abs(old.astype(np.float64) - new)
     assert whole.max_abs == apart.max()
     assert whole.mean_abs == pytest.approx(apart.mean())
-    assert whole.different == 143
+    assert whole.different == 72
 
 
 def test_progress_counts_the_bytes_of_files(tmp_path: Path) -> None:

@@ -367,6 +367,30 @@ def initializers() -> Iterator[tuple[str, Models]]:
     other = copy_of(few)
     other.graph.initializer[-1].CopyFrom(stored([[1, 1, 1], [2, 2, 3], [4, 4, 6]], "r", np.int8))
     yield "weights in few bits on both sides", (few, other)
+    yield "many weights in few bits", many_weights()
+
+
+def many_weights() -> Models:
+    """Return 22 products in a row, of which one has no error and one cannot be read."""
+    made = []
+    for is_few in (False, True):
+        model = models.parse(HEAD + "{ y = Neg(x) }")
+        graph = model.graph
+        graph.initializer.append(stored([0.5], "s"))
+        for at in range(22):
+            weight = np.arange(4, dtype=np.float32).reshape(2, 2) * 0.5 + at / 50
+            if is_few:
+                levels = np.round(weight / 0.5).astype(np.int8)
+                graph.initializer.append(stored(levels, f"q{at}", np.int8))
+                graph.node.add(op_type="DequantizeLinear", input=[f"q{at}", "s"], output=[f"w{at}"])
+            else:
+                graph.initializer.append(stored(weight, f"w{at}"))
+            graph.node.add(op_type="MatMul", input=[f"m{at - 1}", f"w{at}"], output=[f"m{at}"])
+        made.append(model)
+    lost = next(one for one in made[0].graph.initializer if one.name == "w7")
+    lost.CopyFrom(outside("w7", "none"))
+    lost.dims[:] = [2, 2]
+    return made[0], made[1]
 
 
 def opened(folder: Path, name: str, model: onnx.ModelProto) -> Document:
