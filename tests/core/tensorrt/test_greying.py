@@ -5,13 +5,24 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dld_tui.core.codec import decode, encode
-from dld_tui.core.tensorrt.availability import reasons, refused
+from dld_tui.core.errors import UnavailableError, UsageError
+from dld_tui.core.tensorrt.availability import (
+    _FLAGS,
+    _MEMBERS,
+    ON_A_TARGET,
+    library_reasons,
+    reasons,
+    require_available,
+    require_driver,
+)
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.settings import BuildSettings
+from tests.support.recorded import Recorded
 
 WEAK = LibraryCapabilities(
     "tensorrt",
@@ -38,76 +49,70 @@ STRONG = LibraryCapabilities(
 )
 
 
-def settings(**values: object) -> BuildSettings:
-    return BuildSettings(Path("m.onnx"), **values)  # type: ignore[arg-type]
+RTX = replace(WEAK, name="tensorrt_rtx", module="tensorrt_rtx", version="1.6", has=WEAK.has | {
+    "IBuilderConfig.build_route",
+})  # fmt: skip
+ALL = replace(
+    WEAK, version="10.16", flags=frozenset(name for names in _FLAGS.values() for name in names),
+    has=frozenset({*(name for names in _MEMBERS.values() for name in names),
+                   "HardwareCompatibilityLevel.AMPERE_PLUS", "PreviewFeature.A_1"}),
+)  # fmt: skip
+LIBRARIES = {
+    "weak": WEAK, "strong": STRONG, "RTX": RTX, "all": ALL,
+    "all, strongly typed": replace(ALL, world="strong", version="11.4.1"),
+    "11.0": replace(ALL, world="strong", version="11.0"),
+    "11.4.0 without DLA": replace(STRONG, module="tensorrt", version="11.4.0"),
+    "nothing": LibraryCapabilities("t", "tensorrt"),
+    "not installed": LibraryCapabilities("tensorrt", "tensorrt", why="not installed"),
+}  # fmt: skip
+GIVEN: tuple[dict[str, Any], ...] = (
+    {}, *({name: True} for name in ("bf16", "fp16", "int8", "fp8", "int4", "gpu_fallback",
+                                    "weight_streaming", "no_timing_cache", "adjust_for_dla",
+                                    "exclude_lean_runtime", "placeholder_ranges",
+                                    "editable_timing_cache")),
+    *({"typing": typing} for typing in ("strong", "obey", "prefer")),
+    {"bf16": True, "tiling_level": 3, "gpu_fallback": True},
+    {"gpu_fallback": True, "dla_core": 0}, {"gpu_fallback": True, "layer_device": ("a:DLA",)},
+    {"dla_uint8": True, "report_dla": True}, {"dla_uint8": True, "dla_core": 1},
+    {"exclude_lean_runtime": True, "version_compatible": True},
+    {"typing": "strong", "fp16": True, "int8": True},
+    {"typing": "strong", "weight_streaming": True},
+    {"placeholder_ranges": True, "int8": True},
+    {"placeholder_ranges": True, "int8": True, "calibration_cache": Path("c")},
+    {"placeholder_ranges": True, "int8": True, "calibration_inputs": Path("c")},
+    {"editable_timing_cache": True, "no_timing_cache": True},
+    {"no_timing_cache": True, "timing_cache": Path("t")}, {"timing_cache": Path("t")},
+    {"hardware_compatible": "ampere_plus"}, {"hardware_compatible": "same_compute_capability"},
+    {"tactic_sources": ("+NONSENSE", "-CUDNN", "NONE")}, {"preview_features": ("+a_1", "-b_2")},
+    {"refit": "strip"}, {"refit": "all"}, {"compute_capability": ("9.9", "8.9", "Current")},
+    {"layer_device": ("a:GPU", "b:dla", "c:TPU")}, {"layer_precision": ("a:fp16",)},
+    {"layer_precision": ("fp16",)}, {"layer_output_type": ("a",)}, {"tactic_replay": Path("r")},
+)  # fmt: skip
 
 
-def test_what_a_library_lacks_is_greyed_with_the_reason() -> None:
-    found = reasons(WEAK)
-    assert not {"fp16", "int8", "tf32", "optimization_level", "typing"} & set(found)
-    assert found["bf16"] == "TensorRT 10.13.0 has no such flag"
-    assert found["tiling_level"] == "TensorRT 10.13.0 cannot do this"
-    found = reasons(STRONG)
-    assert found["fp16"] == found["int8"] == "types come from the model"
-    assert found["calibration_cache"] == "nothing is calibrated"
-    assert found["typing"] == "always strongly typed"
-    assert "layer_precision" not in found
-    assert "tf32" not in found
-    assert reasons(LibraryCapabilities("tensorrt", "tensorrt", why="not installed")) == {}
+def test_what_libraries_lack_is_greyed_and_refused_with_the_reason(recorded: Recorded) -> None:
+    texts = {}
+    for title, library in LIBRARIES.items():
+        lines = [f"{name}: {why}" for name, why in reasons(library).items()]
+        for values in GIVEN:
+            try:
+                require_available(BuildSettings(Path("m.onnx"), **values), library)
+            except UsageError as error:
+                lines.append(f"{values}: {error}")
+        texts[title] = "\n".join(lines)
+    recorded("whole_greying", texts)
+    assert set(reasons(STRONG)) <= set(BuildSettings.__dataclass_fields__)
+    assert library_reasons({}, STRONG) == reasons(STRONG)
+    assert library_reasons({}, None) == {}
 
 
-def test_every_reason_is_of_a_setting() -> None:
-    names = {field for field in BuildSettings.__dataclass_fields__}
-    assert set(reasons(STRONG)) <= names
-    assert set(reasons(LibraryCapabilities("t", "tensorrt"))) <= names
-
-
-def test_defaults_are_never_refused_and_all_that_is_wrong_at_once() -> None:
-    assert refused(settings(), WEAK) == []
-    assert refused(settings(), STRONG) == []
-    assert refused(settings(), LibraryCapabilities("t", "tensorrt")) == []
-    assert len(refused(settings(bf16=True, tiling_level=3, gpu_fallback=True), WEAK)) == 3
-
-
-@pytest.mark.parametrize("typing", ["strong", "obey"])
-def test_what_is_done_anyway_is_not_refused(typing: str) -> None:
-    assert refused(settings(typing=typing), STRONG) == []
-
-
-@pytest.mark.parametrize(
-    ("values", "facts", "reason"),
-    [
-        ({"bf16": True}, WEAK, "--bf16 cannot be used: TensorRT 10.13.0 has no such flag"),
-        ({"fp16": True}, STRONG, "--fp16 cannot be used: types come from the model: use dld"),
-        ({"int8": True}, STRONG, "quantize it beforehand"),
-        ({"typing": "prefer"}, STRONG, "--typing cannot be used"),
-        ({"hardware_compatible": "same_compute_capability"}, WEAK, "lacks it"),
-        ({"tactic_sources": ("+NONSENSE",)}, WEAK, "has CUBLAS, CUDNN"),
-        ({"refit": "strip"}, WEAK, "cannot leave weights out"),
-        ({"compute_capability": ("9.9",)}, WEAK, "builds for 8.9"),
-        ({"gpu_fallback": True}, WEAK, "is for --dla-core"),
-        ({"weight_streaming": True}, WEAK, "needs --typing strong"),
-        ({"typing": "strong", "fp16": True}, WEAK, "cannot be used with --typing strong"),
-    ],
-)
-def test_what_cannot_be_done_is_refused(
-    values: dict[str, object], facts: LibraryCapabilities, reason: str
-) -> None:
-    problems = refused(settings(**values), facts)
-    assert len(problems) == 1
-    assert reason in problems[0]
-
-
-def test_what_rtx_takes_and_does_not_heed_is_refused() -> None:
-    """Its config has the attribute, and an engine is the same with it and without."""
-    rtx = replace(WEAK, name="tensorrt_rtx", module="tensorrt_rtx", has=WEAK.has | {
-        "HardwareCompatibilityLevel.AMPERE_PLUS", "IBuilderConfig.hardware_compatibility_level",
-    })  # fmt: skip
-    assert "hardware_compatible" in reasons(rtx)
-    (problem,) = refused(settings(hardware_compatible="ampere_plus"), rtx)
-    assert problem.startswith("--hardware-compatible cannot be used: TensorRT-RTX")
-    assert "--compute-capability" in problem
-    assert refused(settings(), rtx) == []
+def test_a_library_without_a_driver_runs_nothing() -> None:
+    require_driver(WEAK)
+    with pytest.raises(UnavailableError) as caught:
+        require_driver(replace(WEAK, no_driver="there is none"))
+    assert (caught.value.message, caught.value.hint) == (
+        "TensorRT 10.13.0 cannot run engines here: there is none", ON_A_TARGET
+    )  # fmt: skip
 
 
 def test_facts_come_back_from_json() -> None:

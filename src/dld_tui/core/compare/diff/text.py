@@ -186,7 +186,9 @@ def lines(diff: ModelDiff) -> Iterator[list[Part]]:
         worst = noisiest(diff)
         yield from ([(noise_text(noise), "")] for noise in worst[:_MOST_WEIGHTS])
         if len(worst) > _MOST_WEIGHTS:
-            yield [(f"  {fmt.count(len(worst) - _MOST_WEIGHTS)} more have less noise", "")]
+            rest = len(worst) - _MOST_WEIGHTS
+            verb = "has" if rest == 1 else "have"
+            yield [(f"  {fmt.count(rest)} more {verb} less noise", "")]
     yield []
     yield [(summary(diff), "")]
 
