@@ -18,6 +18,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.params import Setting, from_json, settings_of
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec import explain, for_build, parse_command, print_command
+from tests.support.recorded import Recorded
 
 WORDS = st.text("abz_/.* '#$", min_size=1, max_size=6).map(str.strip).filter(bool)
 NAMES = st.from_regex(r"[a-z][a-z0-9_/.]{0,6}", fullmatch=True)
@@ -108,123 +109,90 @@ def test_a_printed_command_reads_as_the_same_settings(
     assert read(text, request_class, version) == settings, text
 
 
-def test_printed_for_11() -> None:
-    text = print_command(BuildRequest(Path("m.onnx"), fp16=True, typing="strong"), "11")
-    assert text.endswith("--stronglyTyped --skipInference # trtexec 11 has no: --fp16")
-    text = print_command(BuildRequest(Path("m.onnx"), opt_shapes=("x:0:1x3",)))
-    assert """ "--optShapes='x:0':1x3" """ in text
-    text = print_command(ProfileRequest(Path("m.onnx")), "11.1")
-    assert "--noCudaGraph --noSpinWait --includeDataTransfers" in text
-    text = print_command(ProfileRequest(Path("m.onnx"), use_cuda_graph=True), "10.3")
-    assert "--useCudaGraph --dumpProfile --separateProfileRun" in text
+HEAD = "&&&& RUNNING TensorRT.trtexec [TensorRT v110100] [b11] # trtexec --onnx=m.onnx"
+COMMANDS = (
+    "trtexec --onnx=m.onnx --best", "trtexec --onnx=m.onnx --best --noInt8 --int8=off",
+    "trtexec --onnx=m.onnx --stripWeights --refit", "trtexec --onnx=m.onnx --refit",
+    "trtexec --onnx=m.onnx --noTF32", "polygraphy run m.onnx --trt --no-tf32",
+    "trtexec --onnx=m.onnx --no-workspace=3", "trtexec --onnx=m.onnx --workspace=4096",
+    "trtexec --onnx=m.onnx --useCudaGraph", "trtexec --onnx=m.onnx --pi",
+    "trtexec --onnx=m.onnx --useDLACore=1 --allowGPUFallback", "trtexec --onnx=m.onnx --batch=4",
+    "polygraphy run m.onnx --trt --batch=4", "trtexec --onnx=m.onnx --fp16=false --no-fp16",
+    'trtexec --onnx=m.onnx --setBuildRoute="-a=on -b:c=[2]" --adjustForDLA',
+    "trtexec --onnx=m.onnx --hardwareCompatibilityLevel=ampere+",
+    "trtexec --onnx=m.onnx --profile=0 --optShapes=x:1 --profile=1 --optShapes=x:2",
+    "polygraphy convert m.onnx -o m.engine --fp16 --pool-limit workspace:1G"
+    " --trt-min-shapes x:[1,3] y:[1] -v",
+    "polygraphy run --trt m.onnx --precision-constraints prefer --tactic-sources cublas"
+    " --tiling-optimization-level full --use-dla --convert-to trt --model-type onnx m2.onnx",
+    "polygraphy run m.onnx --trt --save-inputs=x --data-loader-script",
+    "polygraphy run m.onnx --trt --tactic-sources", "trtexec --onnx=m.onnx -o out stray",
+    "$ CUDA_VISIBLE_DEVICES=1 /usr/src/trtexec --onnx=m.onnx \\\n  --int8 | tee log",
+    "/opt/trtexec.exe --onnx=m.onnx \\\r\n --int8 2>&1", "--onnx=m.onnx --fp16",
+    "trtexec --onnx=m.onnx && rm -rf x", "trtexec m2 m.onnx - --fp16",
+    "trtexec --loadEngine=e.plan", "trtexec --onnx=m.onnx --loadEngine=e.plan",
+    "trtexec --onnx=m.onnx --saveEngine=m.engine --skipInference",
+    "trtexec --onnx=m.onnx --saveEngine=m.engine --buildOnly",
+    "trtexec --onnx=m.onnx --saveEngine=m.engine",
+    "trtexec --onnx=m.onnx --saveEngine=n --buildOnly",
+    "trtexec --onnx=m.onnx --shapes=x:1x3 --iterations=5 --warmUp 10 --duration=0 --spinWait",
+    "trtexec --onnx=m.onnx --shapes=x:1x3 --optShapes=x:2x3", HEAD, HEAD.replace("110100", "8601"),
+    HEAD.replace("110100", "101601"), "trtexec --onnx=m.onnx --noSpinWait",
+    "trtexec --onnx=m.onnx --sleepTime=3 --nonsense --exportTimes=t stray --dumpProfile --atol=1",
+    "trtexec --onnx=m.onnx --tuningSearch=full --continue --independentWeightLayouts",
+    "trtexec --onnx=m.onnx # trtexec 11 has no: --fp16 --no-tf32", "trtexec --onnx=m.onnx # other",
+    "trtexec --onnx=m.onnx --plugins=a.so,b.so --memPoolSize=workspace:1G,dlaSRAM:1M",
+    "ls -l", "polygraphy inspect model m.onnx", "polygraphy", "trtexec '--onnx=m",
+    "trtexec --duration=x", "trtexec --sparsity=some", "trtexec --builderOptimizationLevel=9",
+    "trtexec --profile=x", "trtexec --iterations", "trtexec --iterations --fp16",
+    "x" * 200_001, "",
+)  # fmt: skip
 
 
-def values(text: str, version: str = "") -> dict[str, Any]:
-    return dict(parse_command(text, version).values)
+def test_whole_commands(recorded: Recorded) -> None:
+    told = {}
+    for text in COMMANDS:
+        try:
+            parsed = parse_command(text)
+        except UsageError as error:
+            told[text[:99]] = f"{error} {error.hint}"
+            continue
+        lines = [f"{name}: {value}" for name, value in parsed.values.items()]
+        build = for_build(parsed)
+        lines += [*parsed.notes, f"to build: {build.values}", *build.notes[len(parsed.notes) :]]
+        for version in ("8.6", "10.3", "11.1"):
+            lines.append(f"{version}: {parse_command(text, version).values == parsed.values}")
+            lines += [f"  {one.option} {one.status} {one.text}" for one in explain(text, version)]
+        if "model" in parsed.values:
+            request = from_json(ProfileRequest, parsed.values)
+            lines += [f"{v}: {print_command(request, v)}" for v in ("8.6", "10.3", "11.1")]
+            lines.append(print_command(from_json(BuildRequest, build.values)))
+        told[text] = "\n".join(lines)
+    recorded("whole_commands", {name.replace("\n", "|"): text for name, text in told.items()})
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("trtexec --onnx=m.onnx --best", {"fp16": True, "bf16": True, "int8": True}),
-        ("trtexec --onnx=m.onnx --stripWeights --refit", {"refit": "strip"}),
-        ("trtexec --onnx=m.onnx --refit", {"refit": "refit"}),
-        ("trtexec --onnx=m.onnx --noTF32", {"tf32": False}),
-        ("polygraphy run m.onnx --trt --no-tf32", {"tf32": False}),
-        ("trtexec --onnx=m.onnx --no-workspace=3", {}),
-        ("trtexec --onnx=m.onnx --workspace=4096", {"workspace": 4096.0}),
-        ("trtexec --onnx=m.onnx --useCudaGraph", {"use_cuda_graph": True}),
-        ("trtexec --onnx=m.onnx --pi", {"native_instance_norm": False}),
-        ("trtexec --onnx=m.onnx --useDLACore=1", {"dla_core": 1}),
-        (
-            'trtexec --onnx=m.onnx --setBuildRoute="-a=on -b:c=[2]" --adjustForDLA',
-            {"build_route": "-a=on -b:c=[2]", "adjust_for_dla": True},
-        ),
-        (
-            "trtexec --onnx=m.onnx --hardwareCompatibilityLevel=ampere+",
-            {"hardware_compatible": "ampere_plus"},
-        ),
-        (
-            "trtexec --onnx=m.onnx --profile=0 --optShapes=x:1 --profile=1 --optShapes=x:2",
-            {"opt_shapes": ["profile=0;x:1", "profile=1;x:2"]},
-        ),
-        (
-            "polygraphy convert m.onnx -o m.engine --fp16 --pool-limit workspace:1G"
-            " --trt-min-shapes x:[1,3] y:[1]",
-            {
-                "output": "m.engine",
-                "fp16": True,
-                "memory_pools": ["workspace:1G"],
-                "min_shapes": ["x:[1,3]", "y:[1]"],
-            },
-        ),
-        (
-            "polygraphy run --trt m.onnx --precision-constraints prefer --tactic-sources cublas"
-            " --tiling-optimization-level full --use-dla",
-            {"typing": "prefer", "tactic_sources": ["cublas"], "tiling_level": 3, "dla_core": 0},
-        ),
-        ("polygraphy run m.onnx --trt --tactic-sources", {"tactic_sources": ["NONE"]}),
-        (
-            "$ CUDA_VISIBLE_DEVICES=1 /usr/src/trtexec --onnx=m.onnx \\\n  --int8 | tee log",
-            {"int8": True},
-        ),
-    ],
-)
-def test_settings_of_commands(text: str, expected: dict[str, Any]) -> None:
-    assert values(text) == {"model": "m.onnx", **expected}
-
-
-def test_the_head_of_a_log_says_the_version() -> None:
-    line = "&&&& RUNNING TensorRT.trtexec [TensorRT v110100] [b11] # trtexec --onnx=m.onnx"
-    found = values(line)
-    assert (found["use_cuda_graph"], found["spin_wait"]) == (True, True)
-    assert values(line.replace("110100", "8601")) == {"model": "m.onnx"}
+def test_printed_settings(recorded: Recorded) -> None:
+    requests_ = {
+        "types": BuildRequest(Path("m.onnx"), fp16=True, typing="strong"),
+        "quotes": BuildRequest(Path("a b/m$.onnx"), opt_shapes=("x:0:1x3", "y z:scalar")),
+        "profiles": BuildRequest(Path("m.onnx"), min_shapes=("x:1",), opt_shapes=("x:2", "x:3")),
+        "pools": BuildRequest(Path("m.onnx"), workspace=1.5, memory_pools=("dlaSRAM:1M",)),
+        "sources": BuildRequest(Path("m.onnx"), tactic_sources=("+CUBLAS", "-CUDNN")),
+        "plain sources": BuildRequest(Path("m.onnx"), tactic_sources=("CUBLAS",), tf32=False),
+        "plugins": BuildRequest(Path("m.onnx"), plugins=("a.so", "b.so")),
+        "measured": ProfileRequest(Path("m.onnx"), layer_passes=0, use_cuda_graph=True),
+        "engine": ProfileRequest(Path("m.plan"), spin_wait=True, no_data_transfers=True),
+        "two engines": ProfileRequest(Path("m.onnx"), engine=Path("e.plan")),
+    }
+    recorded("whole_printed", {
+        name: "\n".join(print_command(one, version) for version in ("8.6", "10.16", "11.5"))
+        for name, one in requests_.items()
+    })  # fmt: skip
 
 
 def test_sizes_of_polygraphy_are_bytes() -> None:
-    found = values("polygraphy convert m.onnx --pool-limit workspace:1048576")
+    found = parse_command("polygraphy convert m.onnx --pool-limit workspace:1048576").values
     assert from_json(BuildRequest, found).workspace == 1.0
-
-
-def test_what_is_no_setting_is_noted() -> None:
-    parsed = parse_command("trtexec --onnx=m.onnx --sleepTime=3 --nonsense --exportTimes=t stray")
-    assert [note.split(":")[0] for note in parsed.notes] == [
-        "--sleepTime",
-        "--nonsense",
-        "--exportTimes",
-        "'stray' is not an option, left out",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("ls -l", "not a command"),
-        ("polygraphy inspect model m.onnx", "only polygraphy convert"),
-        ("trtexec '--onnx=m", "cannot be read"),
-        ("trtexec --duration=x", "not a number"),
-        ("trtexec --sparsity=some", "choose one of"),
-        ("trtexec --builderOptimizationLevel=9", "the most is 5"),
-        ("trtexec --profile=x", "not a number"),
-        ("trtexec --iterations", "has no value"),
-        ("x" * 300_000, "longer"),
-    ],
-)
-def test_what_cannot_be_read_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason):
-        parse_command(text)
-
-
-def test_options_of_11_5() -> None:
-    lines = explain("trtexec --independentWeightLayouts --tuneBuildRoutes=-a=[0|1]", "11.4")
-    assert [(line.option, line.status, line.text) for line in lines[:2]] == [
-        ("--independentWeightLayouts", "newer", "only since 11.5"),
-        ("--tuneBuildRoutes", "kept", ""),
-    ]
-    assert explain("trtexec --saveEngineSo=x", "11.5")[0].status == "kept"
-    parsed = parse_command("trtexec --onnx=m.onnx --tuningSearch=full --continue")
-    assert [note.split(":")[0] for note in parsed.notes] == ["--tuningSearch", "--continue"]
-    assert "dld routes" in parsed.notes[0]
 
 
 def test_every_option_that_11_lacks_says_what_to_do() -> None:
