@@ -9,7 +9,6 @@ import pytest
 
 from dld_tui.core.report.formats.trtexec_files import warm_up_ms
 from dld_tui.core.statistics import trtexec_percentile
-from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.trtexec_log import timing_of_rows, timing_of_summary
 from dld_tui.core.types import JSON
@@ -69,10 +68,6 @@ def test_warm_up_is_left_out_unless_there_is_nothing_else() -> None:
         assert (found.compute.count, found.compute.mean) == (1, 1.0)
 
 
-def test_nothing_in_it() -> None:
-    assert timing_of_rows([]) == (None, ["the timing file has no inference"])
-
-
 def test_summary_of_metadata() -> None:
     found = known(
         timing_of_summary(
@@ -113,21 +108,6 @@ def timing(path: Path, compute_ms: float) -> None:
     path.write_text(json.dumps(rows))
 
 
-def taken(plan: EnginePlan) -> str:
-    return Path(plan.files.get("timing", "")).name
-
-
-def test_the_slower_engine_has_the_slower_inferences(tmp_path: Path) -> None:
-    fast = engine(tmp_path, ".aaaaaa", ("a", "b"), 0.47)
-    slow = engine(tmp_path, ".bbbbbb", ("c", "d"), 0.65)
-    timing(tmp_path / "net.timing.cccccc.json", 0.351)
-    timing(tmp_path / "net.timing.dddddd.json", 0.448)
-    assert taken(open_plan(fast)) == "net.timing.cccccc.json"
-    found = open_plan(slow)
-    assert taken(found) == "net.timing.dddddd.json"
-    assert any("rank like the layers' times" in note for note in found.notes)
-
-
 def test_the_warm_up_that_metadata_elsewhere_tell_is_left_out(tmp_path: Path) -> None:
     path = engine(tmp_path, "", ("a",), 1.0)
     timing_file = tmp_path / "net.timing.json"
@@ -140,32 +120,6 @@ def test_the_warm_up_that_metadata_elsewhere_tell_is_left_out(tmp_path: Path) ->
         found = open_plan(path, metadata=[told]).timing
         assert found is not None
         assert len(found.series["latency"]) == count
-
-
-def test_nothing_is_taken_that_could_be_of_either(tmp_path: Path) -> None:
-    one = engine(tmp_path, ".aaaaaa", ("a", "b"), 0.47)
-    engine(tmp_path, ".bbbbbb", ("c", "d"), 0.65)
-    timing(tmp_path / "net.timing.json", 0.35)
-    found = open_plan(one)
-    assert found.timing is None
-    assert found.notes[-1] == (
-        "1 timing file lies beside 2 engines, and nothing tells which belong together: --timing"
-        " takes one"
-    )
-    assert taken(open_plan(one, timing=tmp_path / "net.timing.json")) == "net.timing.json"
-    # Inferences that take the same tell nothing either.
-    (tmp_path / "net.timing.json").unlink()
-    timing(tmp_path / "net.timing.cccccc.json", 0.351)
-    timing(tmp_path / "net.timing.dddddd.json", 0.352)
-    assert open_plan(one).timing is None
-
-
-def test_the_same_hash_is_evidence(tmp_path: Path) -> None:
-    one = engine(tmp_path, ".aaaaaa", ("a", "b"), 0.47)
-    engine(tmp_path, ".bbbbbb", ("c", "d"), 0.65)
-    timing(tmp_path / "net.timing.aaaaaa.json", 0.60)
-    timing(tmp_path / "net.timing.bbbbbb.json", 0.40)
-    assert taken(open_plan(one)) == "net.timing.aaaaaa.json"
 
 
 def test_a_summary_of_another_engine_is_left_out(tmp_path: Path) -> None:
@@ -195,15 +149,6 @@ def test_a_timing_file_without_times_does_not_hide_the_summary(tmp_path: Path) -
     found = open_plan(one)
     assert found.timing is not None
     assert (found.timing.throughput, found.timing.source) == (2500.0, "metadata")
-
-
-def test_a_timing_that_cannot_be_of_the_engine_is_told(tmp_path: Path) -> None:
-    one = engine(tmp_path, "", ("a", "b"), 0.4)
-    timing(tmp_path / "net.timing.json", 40.0)
-    assert open_plan(one).notes[-1] == (
-        "an inference takes 40.000 ms and the layers 0.400 ms: net.timing.json probably belongs"
-        " to another engine"
-    )
 
 
 def test_files_named_with_a_dash_lie_beside(tmp_path: Path) -> None:

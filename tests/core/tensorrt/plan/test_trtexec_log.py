@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
+from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import built_for
 from dld_tui.core.tensorrt.plan.trtexec_log import read_log, version_text
-from tests.support.known import known
 from tests.support.plans import layer, plan, write_layers
+from tests.support.recorded import Recorded, settled
 
 STAMP = "[08/17/2022-07:51:05]"
 BEGIN = "&&&& RUNNING TensorRT.trtexec [TensorRT v101601] [b11] # trtexec --onnx=m.onnx --fp16"
@@ -53,76 +55,120 @@ NAME_FIRST = f"""{STAMP} [I] === Profile (14320 iterations ) ===
 END = "&&&& PASSED TensorRT.trtexec [TensorRT v101601] [b11] # trtexec --onnx=m.onnx --fp16\n"
 
 
-def test_options_device_and_messages() -> None:
-    log = read_log(HEAD + SUMMARY + END)
-    assert (log.version, log.status) == ("10.16.1", "PASSED")
-    assert log.command == "trtexec --onnx=m.onnx --fp16"
-    assert log.sections["model_options"] == {"Format": "ONNX", "Model": "dir/m:1.onnx"}
-    device = log.sections["device_information"]
-    assert device["Selected Device"] == "NVIDIA H100 PCIe"
-    assert (device["Compute Capability"], device["Memory Bus Width"]) == (9.0, 5120.0)
-    assert log.errors == ["an error"]
-    assert log.warnings[0] == "a warning"
-    assert log.warnings[1].startswith("GPU compute time is unstable")
-    assert log.figures["build time"] == "8.5 sec"
-    again = read_log((HEAD + SUMMARY + END) * 2)
-    assert (again.errors, again.warnings) == (log.errors, log.warnings), "of the last run"
+def loaded(command: str, option: str, line: str) -> str:
+    """Return a log; trtexec prints the defaults of the options of a build that it did not do."""
+    return (
+        f"&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec {command}\n"
+        f"{STAMP} [I] === Model Options ===\n{STAMP} [I] Model: m.onnx\n"
+        f"{STAMP} [I] === Build Options ===\n{STAMP} [I] Precision: FP32\n"
+        f"{STAMP} [I] Load engine: {option}\n{STAMP} [I] \n{STAMP} [I] {line}\n{NAME_LAST}"
+    )
 
 
-def test_performance_by_the_percentiles_that_it_names(tmp_path: Path) -> None:
-    path = tmp_path / "run.log"
-    path.write_text(HEAD + SUMMARY + END)
-    timing = known(open_plan(path).timing)
-    assert timing.latency is not None
-    assert (timing.latency.p95, timing.latency.p99, timing.latency.median) == (4, None, 2.5)
-    assert (timing.throughput, timing.source) == (15374.3, "log")
+def summary(*lines: str) -> str:
+    told = "".join(f"{STAMP} [I] {line}\n" for line in lines)
+    return f"{HEAD}{STAMP} [I] === Performance summary ===\n{told}{STAMP} [I]\n{END}"
 
 
-def test_layer_times_of_old_and_new_logs(tmp_path: Path) -> None:
-    path = tmp_path / "run.log"
-    path.write_text(HEAD + NAME_LAST + END)
-    plan = open_plan(path)
-    assert [(layer.name, layer.time_ms, layer.median_ms) for layer in plan.layers] == [
-        ("__mye59_0_myl0_0", 0.0017, 0.0018),
-        ("Reformatting CopyNode to {F[a...b]}", 0.0056, 0.0044),
-    ]
-    assert (plan.passes, plan.names_only) == (18362, True)
-    path.write_text(HEAD + NAME_FIRST + END)
-    [layer] = open_plan(path).layers
-    assert (layer.name, layer.time_ms, layer.median_ms) == ("conv1 + relu1 3", 0.02, None)
-
-
-def test_layer_tables(tmp_path: Path) -> None:
-    verbose = "Layer(kgen): {}, Tactic: 0x0, x (Half[1,4]) -> y (Half[1,4])\n"
-    title = f"{STAMP} [V] [TRT] Engine Layer Information:\n"
-    path = tmp_path / "run.log"
-    path.write_text(HEAD + title + verbose.format("a") + title + verbose.format("b") + END)
-    # Each table begins anew.
-    assert [layer.name for layer in open_plan(path).layers] == ["b"]
-    oneline = "Name: a, LayerType: kgen, Inputs: [], Outputs: [], StreamId: 0"
-    table = f"{STAMP} [I] Layer Information:\n{STAMP} [I] Layers:\n{oneline}\n\nBindings:\nx\ny\n"
-    path.write_text(HEAD + table + f"{STAMP} [I] Starting inference\n" + END)
-    plan = open_plan(path)
-    assert [layer.type for layer in plan.layers] == ["kgen"]
-    assert [tensor.name for tensor in plan.bindings] == ["x", "y"]
-
-
-def test_a_log_of_several_runs_and_one_that_is_cut(tmp_path: Path) -> None:
-    path = tmp_path / "run.log"
-    path.write_text(HEAD + END + BEGIN.replace("m.onnx", "n.onnx") + "\n")
-    plan = open_plan(path)
-    assert plan.log is not None
-    assert "n.onnx" in plan.log.command
-    assert "the log is of 2 runs: the last is shown" in plan.notes
-    assert "the log ends before the run does" in plan.notes
-
-
-@pytest.mark.parametrize(
-    ("text", "version"),
-    [("v8003", "8.0.3"), ("v8401", "8.4.1"), ("v8502", "8.5.2"), ("v101601", "10.16.1"), ("", "")],
+VERBOSE = f"""{BEGIN}
+{STAMP} [V] [TRT] conv + relu Set Tactic Name: sm80_old Tactic: 0x00000000000003e8
+{STAMP} [V] [TRT] other (scudnn) Set Tactic Name: maxwell_scudnn Tactic: -1
+{STAMP} [V] [TRT] Tactic Name: sm80_xmma_a Tactic: 0x967f94e9db2001a8 Time: 0.006
+{STAMP} [V] [TRT] Tactic Name: sm80_xmma_b Tactic: 0x1111111111111111 Time: 0.006
+{STAMP} [V] [TRT] Tactic Name: sm80_xmma_c Tactic: 0x1111111111111111 Time: 0.006
+{STAMP} [V] [TRT] Engine Layer Information:
+Layer(CaskConvolution): conv + relu, Tactic: 0x00000000000003e8, x[Float(1,3)] -> t[Half(1,8)]
+Layer(CaskConvolution): other, Tactic: 18446744073709551615, t[Float(1,3)] -> u[Half(1,8)]
+Layer(CaskConvolution): third, Tactic: 0x967f94e9db2001a8, u[Float(1,3)] -> v[Half(1,8)]
+Layer(CaskConvolution): fourth, Tactic: 0x1111111111111111, v[Float(1,3)] -> w[Half(1,8)]
+Layer(CaskConvolution): fifth, Tactic: 0x00000000000003e8, w[Float(1,3)] -> y[Half(1,8)]
+{STAMP} [I] Input binding for x with dimensions 1x3x8x8 is created.
+{STAMP} [I] Output binding for y with dimensions 1x8x8x8 and type fp32 is created.
+"""
+TABLE = f"{STAMP} [V] [TRT] Engine Layer Information:\n"
+LINE = "Layer(kgen): {}, Tactic: 0x0, x (Half[1,4]) -> y (Half[1,4])\n"
+ONELINE = (
+    f"{STAMP} [I] Layer Information:\n{STAMP} [I] Layers:\n"
+    "Name: a, LayerType: kgen, Inputs: [], Outputs: [], StreamId: 0\n\nBindings:\nx\ny\n"
 )
-def test_versions(text: str, version: str) -> None:
-    assert version_text(f"TensorRT {text}") == version
+ROWS = "   conv    33.99    0.0852    1.1\n   pool   3082.96   7.7267   98.9\n"
+PEAK = "[MemUsageStats] Peak memory usage of TRT CPU/GPU memory allocators"
+MORE = f"""{STAMP} [I] [TRT] Loaded engine size: 12 MiB
+{STAMP} [I] [TRT] Peak memory: 5 MiB
+{STAMP} [I] [TRT] {PEAK}: CPU 12 MiB, GPU 3 MiB
+{STAMP} [I] TensorRT version: 8502
+{STAMP} [F] [TRT] a fault
+{STAMP} [I] Note: a note
+"""
+LOGS = {
+    "options, device and messages": HEAD + SUMMARY + END,
+    "twice": (HEAD + SUMMARY + END) * 2,
+    "of two runs, the last is cut": HEAD + END + BEGIN.replace("m.onnx", "n.onnx") + "\n",
+    "name last": HEAD + NAME_LAST + END, "name first": HEAD + NAME_FIRST + END,
+    # Each table begins anew.
+    "tables of layers": HEAD + TABLE + LINE.format("a") + TABLE + LINE.format("b") + END,
+    "layers in lines": f"{HEAD}{ONELINE}{STAMP} [I] Starting inference\n{END}",
+    "bindings and then another": HEAD + ONELINE + "\nz\n" + END,
+    "tactics of a verbose build": VERBOSE,
+    "a pasted table": f"{ROWS}   Total   3116.95   7.8119   100.0\n",
+    # 0.0005 may be 0.00045 or 0.00055, so it may be of 1,800 to 2,250 passes.
+    "vague": "   conv   1.00   0.0005   100.0\n   Total   1.00   0.0005   100.0\n",
+    "a pasted table without a sum": ROWS,
+    "rows that are missing": f"{ROWS}   Total   4116.95   7.8119   100.0\n",
+    "unsound figures": NAME_LAST.replace("101.96 ", "x.96 ").replace("31.40 ", "-31.40 "),
+    "unsound figures, name first": NAME_FIRST.replace("286.4 ", "nan ").replace("1.1", ""),
+    "no total": NAME_LAST[: NAME_LAST.index("     1529")],
+    "figures": HEAD + MORE + SUMMARY + END,
+    "no figures": HEAD.replace("8.5 sec", "soon") + END.replace("PASSED", "FAILED"),
+    "a build": loaded("--onnx=m.onnx", "", "Engine built in 8 sec."),
+    "a loaded engine": loaded("--loadEngine=m.trt --fp16", "", ""),
+    "a loaded engine by its option": loaded("", "m.trt", ""),
+    "a loaded engine by its line": loaded("", "", "Engine loaded in 0.1 sec."),
+    "percentiles": summary(
+        "Throughput: 10 qps", "Latency: min = 1 ms, max = 5 ms, mean = 2 ms, median = 2.5 ms,"
+        " percentile(90%) = 3 ms, percentile(95%) = 4 ms, percentile(99%) = 5 ms",
+        "GPU Compute Time: min = 1 ms, max = 5 ms, mean = 2 ms, median = 2.5 ms,"
+        " percentile(90%) = 3 ms, percentile(95%) = 4 ms, percentile(99%) = 5 ms",
+        "H2D Latency: min = 0.1 ms, max = 0.5 ms, mean = 0.2 ms", "Other: 5",
+    ),
+    "unsound summary": summary(
+        "Throughput: many qps", "Latency: min = 5 ms, max = 1 ms, mean = 2 ms, median = 2.5 ms",
+        "Enqueue Time: min = x ms, max = 1 ms, mean = 2 ms",
+        "GPU Compute Time: min = 1 ms, max = 3 ms, max = 3 ms, mean = 9 ms, median = 2 ms",
+        "D2H Latency: min = 1 ms, max = 3 ms, mean = 9 ms, median = 2 ms",
+    ),
+    "nothing": "a text\n",
+}  # fmt: skip
+
+
+def test_whole_logs(tmp_path: Path, recorded: Recorded) -> None:
+    texts = {}
+    for title, text in LOGS.items():
+        path = tmp_path / "run.log"
+        path.write_text(text)
+        log = read_log(text)
+        lines = [
+            f"{field.name}: {value}"
+            for field in dataclasses.fields(log) if (value := getattr(log, field.name))
+        ]  # fmt: skip
+        try:
+            found = open_plan(path)
+        except InputError as error:
+            lines.append(str(error))
+        else:
+            lines += [*found.notes, f"{found.passes} {found.total_ms} {found.names_only}"]
+            lines += [f"{found.model_path!r} {built_for(found)} {found.device} {found.timing}"]
+            lines += [f"{one.name} {one.mode}" for one in found.bindings]
+            lines += [f"{one.name} {one.type} {one.tactic!r} {one.tactic_value} {one.time_ms}"
+                      f" {one.median_ms} {one.percent}" for one in found.layers]  # fmt: skip
+        texts[title] = settled("\n".join(lines), tmp_path)
+    recorded("whole_logs", texts)
+
+
+def test_versions() -> None:
+    said = ("v8003", "v8401", "v8502", "v101601", "v110100", "")
+    told = [version_text(f"TensorRT {text}") for text in said]
+    assert told == ["8.0.3", "8.4.1", "8.5.2", "10.16.1", "11.1.0", ""]
 
 
 def test_real_logs(real_files: Path) -> None:
@@ -147,36 +193,6 @@ def test_real_logs(real_files: Path) -> None:
     assert [layer.name for layer in layers][:4] == [layer.name for layer in same.layers][:4]
     assert layers[0].inputs == same.layers[0].inputs
     assert layers[0].weights_bytes == same.layers[0].weights_bytes
-
-
-def test_names_of_tactics_are_told_by_a_verbose_build(tmp_path: Path) -> None:
-    verbose = f"""{BEGIN}
-{STAMP} [V] [TRT] conv + relu Set Tactic Name: sm80_old Tactic: 0x00000000000003e8
-{STAMP} [V] [TRT] other (scudnn) Set Tactic Name: maxwell_scudnn Tactic: -1
-{STAMP} [V] [TRT] Tactic Name: sm80_xmma_a Tactic: 0x967f94e9db2001a8 Time: 0.006
-{STAMP} [V] [TRT] Tactic Name: sm80_xmma_b Tactic: 0x1111111111111111 Time: 0.006
-{STAMP} [V] [TRT] Tactic Name: sm80_xmma_c Tactic: 0x1111111111111111 Time: 0.006
-{STAMP} [V] [TRT] Engine Layer Information:
-Layer(CaskConvolution): conv + relu, Tactic: 0x00000000000003e8, x[Float(1,3)] -> t[Half(1,8)]
-Layer(CaskConvolution): other, Tactic: 18446744073709551615, t[Float(1,3)] -> u[Half(1,8)]
-Layer(CaskConvolution): third, Tactic: 0x967f94e9db2001a8, u[Float(1,3)] -> v[Half(1,8)]
-Layer(CaskConvolution): fourth, Tactic: 0x1111111111111111, v[Float(1,3)] -> w[Half(1,8)]
-Layer(CaskConvolution): fifth, Tactic: 0x00000000000003e8, w[Float(1,3)] -> y[Half(1,8)]
-{STAMP} [I] Input binding for x with dimensions 1x3x8x8 is created.
-{STAMP} [I] Output binding for y with dimensions 1x8x8x8 and type fp32 is created.
-"""
-    path = tmp_path / "verbose.log"
-    path.write_text(verbose)
-    plan = open_plan(path)
-    assert [layer.tactic for layer in plan.layers] == [
-        "sm80_old",
-        "maxwell_scudnn",
-        "sm80_xmma_a",
-        "",  # two kernels go by this value
-        "",  # a small value counts the tactics of another layer only
-    ]
-    assert plan.log is not None
-    assert plan.log.modes == {"x": "input", "y": "output"}
 
 
 def test_a_log_beside_names_the_tactics(tmp_path: Path) -> None:
@@ -210,26 +226,6 @@ def test_a_table_without_its_heading_is_that_table(
     assert recognise(path) is FileKind.TRTEXEC_LOG
 
 
-def test_a_pasted_table_opens_as_a_plan(tmp_path: Path) -> None:
-    path = tmp_path / "pasted.txt"
-    rows = "  conv  33.99  0.0852  1.1\n  a b  3082.96  7.7267  98.9\n"
-    path.write_text(f"{rows}  Total  3116.95  7.8119  100.0\n")
-    plan = open_plan(path)
-    assert [(layer.name, layer.time_ms) for layer in plan.layers] == [
-        ("conv", 0.0852),
-        ("a b", 7.7267),
-    ]
-
-
-def test_the_passes_of_a_table_without_heading_follow_from_its_sums() -> None:
-    rows = "   conv    33.99    0.0852    1.1\n   pool   3082.96   7.7267   98.9\n"
-    total = "   Total   3116.95   7.8119   100.0\n"
-    assert read_log(rows + total).profile[0] == {"count": 399}
-    # 0.0005 may be 0.00045 or 0.00055, so it may be of 1,800 to 2,250 passes.
-    vague = read_log("   conv   1.00   0.0005   100.0\n   Total   1.00   0.0005   100.0\n")
-    assert [isinstance(row, dict) and row["name"] for row in vague.profile] == ["conv"]
-
-
 def test_a_log_of_a_container_is_read(tmp_path: Path) -> None:
     text = HEAD + SUMMARY + NAME_LAST + END
     lines = [f"2026-11-28T10:00:00.123Z {line}" for line in text.splitlines()]
@@ -237,32 +233,6 @@ def test_a_log_of_a_container_is_read(tmp_path: Path) -> None:
     path.write_text("\n".join(lines))
     assert read_log(path.read_text()) == read_log(text)
     assert recognise(path) is FileKind.TRTEXEC_LOG
-
-
-@pytest.mark.parametrize(
-    ("command", "option", "line", "expected"),
-    [
-        ("--onnx=m.onnx", "", "Engine built in 8 sec.", "FP32"),
-        ("--loadEngine=m.trt --fp16", "", "", "unknown: the log is of an engine that was loaded"),
-        ("", "m.trt", "", "unknown: the log is of an engine that was loaded"),
-        ("", "", "Engine loaded in 0.1 sec.", "unknown: the log is of an engine that was loaded"),
-    ],
-)
-def test_a_log_of_a_loaded_engine_does_not_know_its_build(
-    tmp_path: Path, command: str, option: str, line: str, expected: str
-) -> None:
-    """trtexec prints the defaults of the options of a build that it did not do."""
-    path = tmp_path / "run.log"
-    path.write_text(
-        f"&&&& RUNNING TensorRT.trtexec [TensorRT v8601] # trtexec {command}\n"
-        f"{STAMP} [I] === Model Options ===\n{STAMP} [I] Model: m.onnx\n"
-        f"{STAMP} [I] === Build Options ===\n{STAMP} [I] Precision: FP32\n"
-        f"{STAMP} [I] Load engine: {option}\n{STAMP} [I] \n{STAMP} [I] {line}\n{NAME_LAST}"
-    )
-    engine = open_plan(path)
-    assert built_for(engine) == expected
-    known = expected == "FP32"
-    assert (engine.model_path != "", "build_options" in engine.metadata) == (known, known)
 
 
 def test_options_that_the_layers_contradict_say_nothing() -> None:

@@ -379,7 +379,8 @@ def _of_log(parts: Parts, log: TrtexecLog) -> tuple[RawPlan, LayerRows | None]:
         parts.notes.append("the log ends before the run does")
     parts.notes += log.doubts
     bindings, _, _ = read_bindings(log.bindings or None)
-    profile = profile_of_rows(objects_of(log.profile)) if len(log.profile) > 1 else None
+    rows = objects_of(log.profile)
+    profile = profile_of_rows(rows) if any("name" in row for row in rows) else None
     layers: list[JSON] = list(log.layers)
     if not layers and profile is not None:
         layers = [row.name for row in profile.rows]
