@@ -159,9 +159,11 @@ def _joined_gain(same: Sequence[PlanFinding], share: float | None) -> GainRange 
     }
     if not gains:
         return None
-    most = sum(gain.percent[1] for gain in gains.values())
+    bounds = [gain.percent[1] for gain in gains.values()]
+    # One that is above the share is of more layers than the findings name, as of an attention.
+    limit = 100.0 if share is None or max(bounds) > share else share
     sources = dict.fromkeys(gain.source for gain in gains.values())
-    return GainRange((0.0, min(100.0 if share is None else share, most)), "; ".join(sources))
+    return GainRange((0.0, min(limit, sum(bounds))), "; ".join(sources))
 
 
 LONG_PERCENT = 10.0
