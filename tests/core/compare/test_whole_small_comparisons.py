@@ -11,13 +11,19 @@ import numpy as np
 from dld_tui.core.compare.comparison import GROUPINGS, MISMATCH, Comparison
 from dld_tui.core.compare.conditions import batch_sizes, relevant_differences, same_model
 from dld_tui.core.compare.engine_subject import plan_subject
-from dld_tui.core.compare.export import comparison_csv
+from dld_tui.core.compare.export import (
+    compare_table,
+    comparison_csv,
+    difference_table,
+    mismatch_table,
+    precision_table,
+)
 from dld_tui.core.compare.records import Subject
 from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from tests.support.compared import noisy, subject, timed
 from tests.support.plans import layer, plan
-from tests.support.recorded import Recorded, settled
+from tests.support.recorded import Recorded, settled, table_text
 from tests.support.report_files import HOSTILE
 
 CPU, CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -130,7 +136,9 @@ def engines() -> Iterator[tuple[str, Comparison]]:
     yield "one without a profile", Comparison([slow, engine("y", conv("a", "fp16", "t2"))])
     eighth = engine(
         "eighth", conv("c1", "int8", "", 1.0), conv("p", "fp16", "", 1.0, type="Pooling"),
-        conv("q", "fp16", "", 0.5, type="Reformat"),
+        conv("q", "fp16", "", 0.5, type="Reformat"), conv("s", "int8", "", 0.1, type="Scale"),
+        conv("QuantizeLinear_7 + QuantizeLinear_8", "int8", "", 0.2, type="PointWise"),
+        conv("QuantizeLinear_9 + Relu_10", "int8", "", 0.3, type="PointWise"),
     )  # fmt: skip
     four = [conv("c1", "fp16", "", 2.0), conv("p", "fp16", "", 1.0, type="Pooling")]
     yield "int8", Comparison([engine("half", *four), eighth])
@@ -206,6 +214,19 @@ def test_small_comparisons(recorded: Recorded) -> None:
 
 def test_small_comparisons_of_engines(recorded: Recorded) -> None:
     recorded("whole_small_engines", {name: told(one) for name, one in engines()})
+
+
+def test_columns_of_comparisons(recorded: Recorded) -> None:
+    fused, three = dict(reports())["fused in the base"], dict(engines())["three engines"]
+    texts = {}
+    for view in ("csv", "text", "html", "screen"):
+        rows = compare_table(fused, "layer", fused.rows(), view)
+        mismatches = mismatch_table(three, three.mismatches, view)
+        texts[view] = settled("\n".join(map(table_text, (rows, mismatches))))
+    settings = Comparison([run(), run(settings={"threads": 2})])
+    texts["differences"] = table_text(difference_table(settings))
+    texts["precisions"] = table_text(precision_table(three))
+    recorded("whole_columns", texts)
 
 
 SETTINGS = {"provider": "CPU", "threads": 0, "input_shapes": {"x": [1, 3]}, "percentile": "90"}
