@@ -11,6 +11,7 @@ from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import is_report, open_database
 from tests.support.profiles import write_report
+from tests.support.recorded import Recorded, settled
 
 
 @pytest.fixture
@@ -96,25 +97,32 @@ def test_a_report_is_opened_to_read_under_any_name(report: Path) -> None:
     database.close()
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE layers SET name = x'ff'",
-        "UPDATE layers SET time_ms = 'long'",
-        "UPDATE layers SET time_ms = 9e999",
-        "UPDATE layers SET input_dims = '[[[['",
-        "UPDATE layers SET id = 7",
-        "UPDATE layer_nodes SET scope = '7'",
-        "UPDATE passes SET duration_us = 'x'",
-        "UPDATE report SET value = 'no json' WHERE key = 'network'",
-        "INSERT INTO latencies VALUES (0, 'x')",
-        "DROP TABLE samples",
-        "ALTER TABLE layers RENAME COLUMN precision TO p",
-    ],
-)
-def test_wrong_contents(report: Path, statement: str) -> None:
-    change(report, statement)
-    assert "r.dldprof" in refused(report)
+WRONG = (
+    "UPDATE layers SET name = x'ff'", "UPDATE layers SET time_ms = 'long'",
+    "UPDATE layers SET time_ms = 9e999", "UPDATE layers SET input_dims = '[[[['",
+    "UPDATE layers SET id = 7", "UPDATE layer_nodes SET scope = '7'",
+    "UPDATE passes SET duration_us = 'x'",
+    "UPDATE report SET value = 'no json' WHERE key = 'network'",
+    "INSERT INTO latencies VALUES (0, 'x')", "DROP TABLE samples",
+    "ALTER TABLE layers RENAME COLUMN precision TO p", "PRAGMA user_version = 0",
+    "PRAGMA application_id = 7",
+)  # fmt: skip
+
+
+def test_wrong_contents(report: Path, recorded: Recorded) -> None:
+    whole, told = report.read_bytes(), {}
+    for statement in WRONG:
+        report.write_bytes(whole)
+        change(report, statement)
+        told[statement] = settled(refused(report), report.parent)
+    recorded("whole_wrong_reports", told)
+
+
+def test_a_report_that_is_being_written_is_told(report: Path) -> None:
+    with pytest.raises(InputError, match="is being written"), schema.reading(report):
+        raise sqlite3.OperationalError("database is locked")
+    with pytest.raises(CorruptFileError, match="the report is damaged: 7"), schema.reading(report):
+        raise OverflowError(7)
 
 
 def test_wrong_samples_are_found_when_they_are_read(report: Path) -> None:

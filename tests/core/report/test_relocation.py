@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,31 @@ def test_only_reports_are_relocated(tmp_path: Path) -> None:
     assert report.model["path"] == "/here/model.onnx"
     assert len(report.layers) == 10
     assert "command" not in report.properties
+
+
+@pytest.mark.parametrize(
+    ("stored", "kept"),
+    [
+        ('["/job/m", ["/job/m.onnx"], {"/job/m": "a /job/m b", "n": [null, 1]}]',
+         '["/here", ["/here.onnx"], {"/job/m": "a /here b", "n": [null, 1]}]'),
+        ('"/job/other"', '"/job/other"'), ('["/job/m"', '["/job/m"'), ("7", "7"),
+        (b"/job/m", b"/job/m"), ("[]", "[]"),
+    ],
+)  # fmt: skip
+def test_only_sound_values_with_a_path_are_changed(
+    stored: object, kept: object, tmp_path: Path
+) -> None:
+    path = make_report(tmp_path / "r.dldprof")
+    with closing(sqlite3.connect(path)) as database, database:
+        database.execute("INSERT INTO settings VALUES ('n', ?)", (stored,))
+        database.execute("INSERT INTO report VALUES ('command', ?)", (stored,))
+    relocate(path, {"/job/m": "/here"}, "board")
+    with closing(sqlite3.connect(path)) as database:
+        (found,) = database.execute("SELECT value FROM settings WHERE name = 'n'").fetchone()
+        (words,) = database.execute("SELECT value FROM report WHERE key = 'command'").fetchone()
+    assert found == kept
+    is_command = isinstance(kept, str) and kept.endswith("]") and kept != "[]"
+    assert words == (f'{str(kept)[:-1]}, "--target", "board"]' if is_command else kept)
 
 
 def test_a_report_with_a_trigger_is_left_alone(tmp_path: Path) -> None:
