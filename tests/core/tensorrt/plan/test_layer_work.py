@@ -10,8 +10,6 @@ import pytest
 from dld_tui.core.machine.peaks import gpu_peaks
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer
 from dld_tui.core.tensorrt.plan.layer_work import (
-    Gemm,
-    GemmDims,
     above_roof,
     arithmetic_intensity,
     computed_bandwidth,
@@ -21,14 +19,15 @@ from dld_tui.core.tensorrt.plan.layer_work import (
     macs,
     peaks_of,
     placement,
+    points_under_roofs,
     unknown_device,
     with_traffic,
     with_weights,
 )
 from dld_tui.core.tensorrt.plan.layers import is_pointwise, operations, read_layers
-from dld_tui.core.tensorrt.plan.tables import make_table
 from tests.support.known import known
 from tests.support.plans import plan
+from tests.support.recorded import Recorded, settled
 
 
 def make(kind: str, read: list[list[int]], written: list[int], **fields: Any) -> EngineLayer:
@@ -49,79 +48,103 @@ CONV = make(
 )  # fmt: skip
 
 
-def test_convolution() -> None:
-    count = 2 * 32 * 8 * 8 * 16 * 9
-    assert macs(CONV) == count
-    assert gemm(CONV) == Gemm(1, 2 * 64, 32, 16 * 9)
-    moved = 2 * (2 * 16 * 100 + 2 * 32 * 64 + 16 * 32 * 9)
-    assert arithmetic_intensity(CONV) == pytest.approx(count / moved)
+def conv(read: list[int], written: list[int], **fields: Any) -> EngineLayer:
+    kind = fields.pop("kind", "CaskConvolution")
+    return make(kind, [read], written, ParameterType="Convolution", **fields)
 
 
-def test_convolutions_of_any_form() -> None:
-    depthwise = make(
-        "CudaDepthwiseConvolution", [[1, 16, 8, 8]], [1, 16, 8, 8], ParameterType="Convolution",
-        Kernel=[3, 3], OutMaps=16, Groups=16,
-    )  # fmt: skip
-    assert macs(depthwise) == 16 * 64 * 9
-    assert gemm(depthwise) == Gemm(16, 64, 1, 9)
-    volume = make(
-        "CaskConvolution", [[1, 2, 4, 4, 4]], [1, 3, 4, 4, 4], ParameterType="Convolution",
-        Kernel=[1, 1, 1], OutMaps=3,
-    )  # fmt: skip
-    assert macs(volume) == 64 * 6
-    layer = make(
-        "CaskConvolution", [[0, 2, 4, 4]], [0, 3, 4, 4], ParameterType="Convolution",
-        Kernel=[1, 1], OutMaps=3,
-    )  # fmt: skip
-    assert macs(layer) == 0
-    layer = make(
-        "CaskDeconvolution", [[1, 4, 5, 5]], [1, 2, 10, 10], ParameterType="Deconvolution",
-        Kernel=[2, 2], Stride=[2, 2], OutMaps=2,
-    )  # fmt: skip
-    assert macs(layer) == 25 * 4 * 2 * 4
-    layer = make(
-        "ConvActPool", [[1, 3, 224, 224]], [1, 64, 56, 56], ParameterType="ConvActPool",
-        ConvKernel=[7, 7], ConvOutMaps=64, ConvGroups=1, ConvStride=[2, 2],
-        ConvPrePadding=[3, 3], ConvPostPadding=[3, 3], ConvDilation=[1, 1],
-        PoolingWindowSize=[3, 3],
-    )  # fmt: skip
-    found = known(convolution(layer))
-    assert found.out_dims == (112, 112)
-    assert macs(layer) == 112 * 112 * 64 * 3 * 49
+def window(**attributes: Any) -> EngineLayer:
+    return conv([1, 16, 8, 8], [1, 16, 8, 8], Kernel=[3, 3], **attributes)
 
 
-@pytest.mark.parametrize(
-    ("read", "written", "product"),
-    [
-        ([[8, 128], [128, 32]], [8, 32], Gemm(1, 8, 32, 128)),
-        ([[4, 12, 64, 80], [4, 12, 80, 64]], [4, 12, 64, 64], Gemm(48, 64, 64, 80)),
-        ([[1, 3136]], [1, 1024], Gemm(1, 1, 1024, 3136)),
-        ([[128, 8], [128, 32]], [8, 32], Gemm(1, 8, 32, 128)),
-    ],
-)
-def test_matrix_products(read: list[list[int]], written: list[int], product: Gemm) -> None:
-    layer = make("gemm", read, written)
-    assert gemm(layer) == product
-    assert macs(layer) == product.macs
+def pooling(**attributes: Any) -> EngineLayer:
+    return make("CaskPooling", [[1, 4, 8, 8]], [1, 4, 4, 4], ParameterType="Pooling", **attributes)
 
 
-@pytest.mark.parametrize(
-    "layer",
-    [
-        make("kgen", [[1, 2]], [1, 2]),
-        make("gemm", [[-1, 3136]], [-1, 1024]),
-        make("gemm", [], [4]),
-        make("CaskConvolution", [[1, 3]], [1, 3], ParameterType="Convolution", Kernel=[3, 3]),
-        make("CaskConvolution", [[1, 3, 4, 4]], [1, 3, 4, 4], ParameterType="Convolution"),
-        make(
-            "CaskConvolution", [[2**60, 3, 4, 4]], [2**60, 3, 4, 4],
-            ParameterType="Convolution", Kernel=[3, 3],
-        ),
-    ],
-)  # fmt: skip
-def test_what_is_not_known(layer: EngineLayer) -> None:
-    assert macs(layer) is None
-    assert arithmetic_intensity(layer) is None
+FUSED = {
+    "ParameterType": "ConvActPool", "ConvKernel": [7, 7], "ConvOutMaps": 64, "ConvGroups": 1,
+    "ConvStride": [2, 2], "ConvPrePadding": [3, 3], "ConvPostPadding": [3, 3],
+    "ConvDilation": [1, 1], "PoolingWindowSize": [3, 3],
+}  # fmt: skip
+IMAGE = ([[1, 3, 224, 224]], [1, 64, 56, 56])
+LAYERS = {
+    "a convolution": CONV,
+    "depthwise": conv([1, 16, 8, 8], [1, 16, 8, 8], kind="CudaDepthwiseConvolution",
+                      Kernel=[3, 3], OutMaps=16, Groups=16),
+    "a volume": conv([1, 2, 4, 4, 4], [1, 3, 4, 4, 4], Kernel=[1, 1, 1], OutMaps=3),
+    "nothing in it": conv([0, 2, 4, 4], [0, 3, 4, 4], Kernel=[1, 1], OutMaps=3),
+    "a deconvolution": make("CaskDeconvolution", [[1, 4, 5, 5]], [1, 2, 10, 10],
+                            ParameterType="Deconvolution", Kernel=[2, 2], Stride=[2, 2], OutMaps=2),
+    "with a pooling": make("ConvActPool", *IMAGE, **FUSED),
+    "with a pooling, no paddings": make("ConvActPool", *IMAGE, **{
+        key: value for key, value in FUSED.items() if "Padding" not in key and "Dil" not in key}),
+    "with a pooling of other axes": make("ConvActPool", *IMAGE, **{**FUSED, "ConvStride": [2]}),
+    "with a pooling, no steps": make("ConvActPool", *IMAGE, **{**FUSED, "ConvStride": [0, 1]}),
+    "dilated, with a pooling": make("ConvActPool", *IMAGE, **{**FUSED, "ConvDilation": [2, 3]}),
+    "no kernel": conv([1, 3, 4, 4], [1, 3, 4, 4]), "two axes": conv([1, 3], [1, 3], Kernel=[3, 3]),
+    "a kernel of no size": conv([1, 3, 4, 4], [1, 3, 4, 4], Kernel=[0, 3], OutMaps=3),
+    "too large": conv([2**60, 3, 4, 4], [2**60, 3, 4, 4], Kernel=[3, 3]),
+    "large weights": conv([-1, 2**30, 4, 4], [-1, 2**30, 4, 4], Kernel=[3, 3], OutMaps=2**30),
+    "dynamic": conv([-1, 8, -1, -1], [-1, 16, -1, -1], Kernel=[3, 3], OutMaps=16, Groups=2),
+    "dynamic channels": conv([-1, -1, 4, 4], [-1, 16, 4, 4], Kernel=[3, 3], OutMaps=16),
+    "dynamic, no kernel": conv([-1, 8, 4, 4], [-1, 16, 4, 4], OutMaps=16),
+    "dynamic, nothing written": conv([-1, 8, 4, 4], [-1, 16, 4, 4], Kernel=[3, 3], OutMaps=0),
+    "dynamic, no groups": conv([-1, 8, 4, 4], [-1, 16, 4, 4], Kernel=[3, 3], OutMaps=4, Groups=-1),
+    "without a kernel in a log": make("CaskConvolution", [[1, 8, 4, 4]], [1, 8, 4, 4]),
+    "without weights": make("CaskConvolution", [[1, 8, 4, 4]], [1, 16, 4, 4], Kernel=[3, 3],
+                            OutMaps=16),
+    "weights that are an input": conv([1, 8, 4, 4], [1, 16, 4, 4], Kernel=[3, 3], OutMaps=16,
+                                      HasDynamicFilter=1),
+    "a product": make("gemm", [[8, 128], [128, 32]], [8, 32]),
+    "a batch of products": make("gemm", [[4, 12, 64, 80], [4, 12, 80, 64]], [4, 12, 64, 64]),
+    "of weights": make("gemm", [[1, 3136]], [1, 1024], TacticName="cublas_gemvx"),
+    "transposed": make("gemm", [[128, 8], [128, 32]], [8, 32]),
+    "both transposed": make("gemm", [[8, 64, 32], [8, 64, 32]], [8, 64, 64]),
+    "of one": make("gemm", [[1, 1], [7, 5]], [1, 5]), "of vectors": make("gemm", [[5]], [4]),
+    "with a residual": make("gemm", [[4, 16], [4, 32]], [4, 32]),
+    "with a bias": make("MatrixMultiply", [[4, 16], [1, 32], [16, 32]], [4, 32]),
+    "a dynamic product": make("gemm", [[-1, 16]], [-1, 32]),
+    "a dynamic batch": make("gemm", [[-1, 4, 16]], [-1, 4, 32]),
+    "a dynamic row": make("gemm", [[-1, 2, 16]], [-1, 32]),
+    "flattened rows": make("gemm", [[2, 64, 7, 7]], [2, 1024]),
+    "rows that do not fit": make("gemm", [[3, 64, 7, 7]], [2, 1024]),
+    # Weights times input: K is above N.
+    "weights times input": make("gemm", [[2, 16, 100]], [2, 32, 100]),
+    "no inputs": make("gemm", [], [4]), "nothing known": make("gemm", [[]], [4]),
+    "no type": make("gemm", [[4, 16]], [4, 32], Inputs=[{"Name": "i", "Dimensions": [4, 16]}]),
+    "a large product": make("gemm", [[2**30, 2**30]], [2**30, 2**30]),
+    "another kernel": make("kgen", [[1, 2]], [1, 2]), "an open one": make("kgen", [[-1]], [-1]),
+    "long steps": window(Stride=[4, 4]), "no steps": window(), "steps of 1": window(Stride=[1, 1]),
+    "steps of other axes": window(Stride=[4]), "padded": window(
+        Stride=[5, 5], PrePadding=[1, 1], PostPadding=[1, 1]),
+    "padded on one axis": window(Stride=[5, 5], PrePadding=[1]),
+    "dilated": window(Stride=[5, 5], Dilation=[2, 1]),
+    "too wide": window(Stride=[5, 5], Dilation=[9, 1]),
+    "a pooling": pooling(WindowSize=[1, 1], Stride=[2, 2]),
+    "a pooling without a window": pooling(Stride=[2, 2]),
+    "a slice": make("Slice", [[4, 8]], [4, 2]), "a gather": make("Gather", [[4, 8], [2]], [8, 8]),
+    "a slice without outputs": make("Slice", [[4, 8]], [4, 2], Outputs=[]),
+    "a selection in a type": make("NoOp", [[4, 8]], [1, 8], ParameterType="Slice"),
+}  # fmt: skip
+
+
+def test_whole_layers(recorded: Recorded) -> None:
+    peaks = known(peaks_of({"Name": "NVIDIA A100 80GB PCIe"}))
+    texts = {}
+    for title, layer in LAYERS.items():
+        whole = with_traffic(with_weights(layer))
+        lines = [f"{convolution(whole)} {gemm(whole)}", f"{gemm_dims(whole)} {macs(whole)}"]
+        lines.append(f"{whole.weights_bytes} {whole.weights_from}, unread {whole.unread_bytes},"
+                     f" moves {whole.footprint}, {arithmetic_intensity(whole)}")  # fmt: skip
+        for time_ms in (None, 0.0, 1e-9, 0.001, 0.01, 5.0):
+            timed = replace(whole, time_ms=time_ms)
+            lines.append(f"{time_ms} ms: {placement(timed, peaks)}")
+        texts[title] = settled("\n".join(lines))
+    slow = [replace(layer, time_ms=3.0) for layer in LAYERS.values()]
+    points, roofs = points_under_roofs(slow, peaks)
+    found = [f"{layer.name} {more:g} {rate:g}" for layer, more, rate in points]
+    texts["points"] = settled("\n".join([*found, str(roofs)]))
+    recorded("whole_layer_work", texts)
 
 
 def test_peaks_and_why_there_is_no_roof() -> None:
@@ -140,22 +163,6 @@ def test_peaks_and_why_there_is_no_roof() -> None:
     assert "peaks of Abacus" in unknown_device(plan([], device={"Name": "Abacus"}))
 
 
-def test_under_the_roof() -> None:
-    peaks = known(peaks_of({"Name": "NVIDIA A100 80GB PCIe"}))
-    timed = EngineLayer(**{**vars(CONV), "time_ms": 0.01})
-    found = known(placement(timed, peaks))
-    intensity = known(arithmetic_intensity(timed))
-    assert found.efficiency is not None
-    assert found.bound == "launch"
-    assert found.attainable == pytest.approx(2 * intensity * 1935e9)
-    assert found.efficiency == pytest.approx(timed.footprint / 1e-5 / 1935e9)  # type: ignore[operator]
-    untimed = known(placement(CONV, peaks))
-    assert (untimed.bound, untimed.efficiency) == ("memory", None)
-    slow = known(placement(replace(CONV, time_ms=5.0), peaks))
-    assert slow.bound == "overhead"
-    assert placement(make("kgen", [[-1]], [-1]), peaks) is None
-
-
 def test_operations_inside() -> None:
     listed = make("PointWiseV2", [[1]], [1], Operations=["auto const y = f(x);", ["a", 1]])
     assert operations(listed) == ("auto const y = f(x);", "a 1")
@@ -166,53 +173,6 @@ def test_operations_inside() -> None:
     assert is_pointwise(listed)
     assert is_pointwise(generated)
     assert not is_pointwise(CONV)
-
-
-def test_the_weights_of_a_product_of_myelin_are_estimated_from_its_shapes() -> None:
-    """node_linear of a cookbook engine of TensorRT 10.16: without them it looked compute bound."""
-    layer = with_weights(make("gemm", [[1, 3136]], [1, 1024], TacticName="cublas_gemvx"))
-    assert (layer.weights_bytes, layer.weights_from) == (2 * 3136 * 1024, "shapes")
-    assert gemm(layer) == Gemm(1, 1, 1024, 3136)
-    peaks = known(peaks_of({"Name": "NVIDIA H100 PCIe"}))
-    found = known(placement(layer, peaks))
-    assert found.bound == "memory"
-
-
-def test_weights_are_known_where_shapes_tell_them() -> None:
-    layer = with_weights(make("gemm", [[-1, 16]], [-1, 32]))
-    assert (layer.weights_bytes, layer.weights_from) == (2 * 16 * 32, "shapes")
-    assert gemm_dims(layer) == GemmDims(1, None, 32, 16)
-    assert layer.footprint is None  # the input's size is not known
-    layer = with_weights(make("gemm", [[8, 64, 32], [8, 64, 32]], [8, 64, 64]))
-    assert (layer.weights_bytes, layer.weights_from) == (0, "file")
-    assert gemm(layer) == Gemm(8, 64, 64, 32)
-    layer = with_weights(make("gemm", [[4, 16], [4, 32]], [4, 32]))  # a residual of the result
-    assert (layer.weights_bytes, layer.weights_from) == (2 * 16 * 32, "shapes")
-
-
-def test_rows_that_are_flattened_for_the_product() -> None:
-    assert gemm_dims(make("gemm", [[2, 64, 7, 7]], [2, 1024])).k == 64 * 49
-    # Weights times input: K is above N.
-    assert gemm_dims(make("gemm", [[2, 16, 100]], [2, 32, 100])).k == 16
-
-
-def test_a_convolution_of_which_nothing_tells_its_weights() -> None:
-    """A line of a build log has no kernel: what it moves is not known, and not just its tensors."""
-    layer = with_weights(make("CaskConvolution", [[1, 8, 4, 4]], [1, 8, 4, 4]))
-    assert (layer.weights_from, layer.footprint) == ("unknown", None)
-    listed = with_weights(
-        make("CaskConvolution", [[1, 8, 4, 4]], [1, 16, 4, 4], Kernel=[3, 3], OutMaps=16)
-    )
-    assert (listed.weights_bytes, listed.weights_from) == (2 * 8 * 16 * 9, "shapes")
-
-
-def test_kernel_and_groups_where_the_size_is_dynamic() -> None:
-    layer = make(
-        "CaskConvolution", [[-1, 8, -1, -1]], [-1, 16, -1, -1], Kernel=[3, 3], OutMaps=16, Groups=2
-    )
-    table = make_table(plan([layer]), "convolutions")
-    row = dict(zip(table.keys, table.values(table.rows[0]), strict=True))
-    assert [row[key] for key in ("kernel", "groups", "m", "n", "k")] == ["3x3", 2, None, 8, 36]
 
 
 def test_a_layer_faster_than_its_roof_has_no_share_of_it() -> None:
