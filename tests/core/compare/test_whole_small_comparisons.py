@@ -222,7 +222,7 @@ def test_columns_of_comparisons(recorded: Recorded) -> None:
     for view in ("csv", "text", "html", "screen"):
         rows = compare_table(fused, "layer", fused.rows(), view)
         mismatches = mismatch_table(three, three.mismatches, view)
-        texts[view] = settled("\n".join(map(table_text, (rows, mismatches))))
+        texts[view] = settled(f"{table_text(rows)}\n{table_text(mismatches)}")
     settings = Comparison([run(), run(settings={"threads": 2})])
     texts["differences"] = table_text(difference_table(settings))
     texts["precisions"] = table_text(precision_table(three))
@@ -234,7 +234,7 @@ NETWORK = {"network": "net.onnx", "backend": "ORT 1", "device": "cpu", "status":
 
 
 def run(passes: int = 10, **changes: Any) -> Subject:
-    fields = {"model": SAME, "properties": NETWORK, "settings": SETTINGS,
+    fields: dict[str, Any] = {"model": SAME, "properties": NETWORK, "settings": SETTINGS,
               "environment": {"python": "3"}}  # fmt: skip
     merged = {name: {**fields.get(name, {}), **value} if name in fields else value
               for name, value in changes.items()}  # fmt: skip
@@ -268,7 +268,10 @@ def conditions() -> Iterator[tuple[str, list[Subject]]]:
     yield "the same size", sizes[:1] * 2
     yield "a network without a model", [run(model={"sha256": None, "bytes": None}, properties=named)
                                         for named in (NETWORK, {"network": "o"})]  # fmt: skip
-    for shapes in ({"x": [8, 3]}, {"x": [1, 5]}, {"y": [1, 3]}, {"x": ["N", 3]}, {"x": []}, {}):
+    other_shapes: list[dict[str, Any]] = [
+        {"x": [8, 3]}, {"x": [1, 5]}, {"y": [1, 3]}, {"x": ["N", 3]}, {"x": []}, {}
+    ]  # fmt: skip
+    for shapes in other_shapes:
         yield f"shapes {shapes}", [run(), run(settings={"input_shapes": shapes})]
     yield (
         "three shapes",

@@ -191,11 +191,10 @@ def print_command(settings: BuildSettings, version: str = "10.16") -> str:
 
 def _options(settings: BuildSettings, release: Version) -> Iterator[tuple[str, str | None]]:
     """Return the options of trtexec with their values, for all versions."""
-    engine = settings.prebuilt if isinstance(settings, RunSettings) else None
-    if engine != settings.model:
+    if not isinstance(settings, RunSettings) or settings.prebuilt != settings.model:
         yield "--onnx", str(settings.model)
     elif settings.engine is None:
-        yield "--loadEngine", str(engine)
+        yield "--loadEngine", str(settings.model)
     if isinstance(settings, MeasureSettings):
         if settings.output is not None:
             yield "--saveEngine", str(settings.output)

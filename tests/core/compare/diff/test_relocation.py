@@ -261,7 +261,7 @@ all (bool c, float[4] x, float[2] s) => (float[4] y, float[4] z)
 <domain: "f", opset_import: ["" : 18]>
 Three (p, q) => (r, s, t) { [sum] r = Add(p, q) s = Neg(r) t = Exp(r) }
 """
-INSIDE = ["choose:then_branch"]
+INSIDE: JSON = ["choose:then_branch"]
 ARGUMENTS: dict[str, JSON] = {
     "scope": [], "node": "second", "nodes": ["first", ">b", 3, ["second", 1], [INSIDE, "inner"]],
     "value": "a", "values": ["b", "d"], "names": ["w", 5], "name": "x", "inputs": ["a", "", "no"],
@@ -284,7 +284,8 @@ def lines_of_every_kind() -> Iterator[dict[str, JSON]]:
     yield {"edit": "set_input", "scope": INSIDE, "value": "h", "node": None}
     yield {"edit": "rename_value", "scope": INSIDE, "value": "a"}
     yield {"edit": "rename_value", "scope": ["function f:Three"], "value": "r", "node": "sum"}
-    for scope in (["nowhere:then_branch"], "main", [1]):
+    scopes: list[JSON] = [["nowhere:then_branch"], "main", [1]]
+    for scope in scopes:
         yield {"edit": "rename_value", "scope": scope, "value": "a", "node": "first"}
     yield {"edit": "rename_value", "value": "d", "node": {"node": "first", "attribute": "k"}}
     yield {"edit": "any", "nodes": [["first"], [1, 2], [["a"], 2], None], "tensor": {"node": 1}}

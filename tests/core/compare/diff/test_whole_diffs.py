@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def changed(text: str, *replaced: tuple[str, str]) -> Models:
     return models.parse(text), models.parse(other)
 
 
-def sparse(name: str, values: list[float], indices: list[int], size: int) -> Any:
+def sparse(name: str, values: Sequence[float], indices: list[int], size: int) -> Any:
     return helper.make_sparse_tensor(
         numpy_helper.from_array(np.asarray(values, np.float32), name),
         numpy_helper.from_array(np.asarray(indices, np.int64), "places"),
@@ -162,9 +162,11 @@ def texts() -> Models:
     new.opset_import.add(domain="com.microsoft", version=1)
     old.opset_import.add(domain="z", version=7)
     for model, metadata in ((old, {"a": "1", "b": "2"}), (new, {"b": "3", "c": "4", "a": "1"})):
-        for message in (model, model.graph, model.graph.node[1], model.graph.initializer[0]):
+        messages: list[Any] = [
+            model, model.graph, model.graph.node[1], model.graph.initializer[0], model.graph.input[0]
+        ]  # fmt: skip
+        for message in messages:
             helper.set_model_props(message, metadata)
-        helper.set_model_props(model.graph.input[0], metadata)
     old.graph.doc_string, new.graph.name = "graph", "other"
     old.graph.node[0].doc_string, new.graph.node[1].doc_string = "why", "how"
     new.graph.output[0].doc_string, new.graph.initializer[1].doc_string = "result", "not used"
@@ -201,7 +203,7 @@ def functions() -> Models:
     new.functions[0].opset_import[0].version = 19
     old.functions[0].opset_import.add(domain="z", version=1)
     new.functions[0].doc_string = "twice"
-    helper.set_model_props(old.functions[0], {"a": "b"})
+    old.functions[0].metadata_props.add(key="a", value="b")
     return old, new
 
 

@@ -61,7 +61,7 @@ def pooling(**attributes: Any) -> EngineLayer:
     return make("CaskPooling", [[1, 4, 8, 8]], [1, 4, 4, 4], ParameterType="Pooling", **attributes)
 
 
-FUSED = {
+FUSED: dict[str, Any] = {
     "ParameterType": "ConvActPool", "ConvKernel": [7, 7], "ConvOutMaps": 64, "ConvGroups": 1,
     "ConvStride": [2, 2], "ConvPrePadding": [3, 3], "ConvPostPadding": [3, 3],
     "ConvDilation": [1, 1], "PoolingWindowSize": [3, 3],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import struct
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def layers(*names: str, **more: Any) -> list[dict[str, Any]]:
     return [{"Name": name, **more} for name in names]
 
 
-def summary(compute: list[float]) -> dict[str, Any]:
+def summary(compute: Sequence[float]) -> dict[str, Any]:
     return {"performance_summary": {"GPU Compute Time": compute}}
 
 

@@ -565,13 +565,16 @@ def _defaults(old: DiffSide, new: DiffSide) -> Iterator[Field]:
 
 def _annotation_fields(old: DiffSide, new: DiffSide) -> Iterator[Field]:
     """Yield the quantization annotations that differ but for names, by the new one of the value."""
-    before, after = annotations(old.scope, old.values), annotations(new.scope, {})
+    before, after = (
+        quantization_annotations(old.scope, old.values),
+        quantization_annotations(new.scope, {}),
+    )
     for name in sorted({*before, *after}):
         if before.get(name) != after.get(name):
             yield Field(f"quantization of {name}", before.get(name), after.get(name))
 
 
-def annotations(scope: Scope, names: Mapping[str, str]) -> dict[str, str]:
+def quantization_annotations(scope: Scope, names: Mapping[str, str]) -> dict[str, str]:
     """Return the quantization annotations of a scope by value. Untrusted text.
 
     Args:

@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 
 from dld_tui.core import fmt
 from dld_tui.core.compare.diff.attributes import attribute_text, tensor_text
-from dld_tui.core.compare.diff.compare import annotations as quantization_annotations
-from dld_tui.core.compare.diff.compare import signature
+from dld_tui.core.compare.diff.compare import quantization_annotations, signature
 from dld_tui.core.compare.diff.model_diff import Field, ModelChange, ModelDiff, ScopeDiff
 from dld_tui.core.compare.diff.side import DiffSide
 from dld_tui.core.compare.diff.tensors import Meter, WeightNoise, digest
