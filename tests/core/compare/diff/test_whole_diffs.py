@@ -163,7 +163,8 @@ def texts() -> Models:
     old.opset_import.add(domain="z", version=7)
     for model, metadata in ((old, {"a": "1", "b": "2"}), (new, {"b": "3", "c": "4", "a": "1"})):
         messages: list[Any] = [
-            model, model.graph, model.graph.node[1], model.graph.initializer[0], model.graph.input[0]
+            model, model.graph, model.graph.node[1], model.graph.initializer[0],
+            model.graph.input[0],
         ]  # fmt: skip
         for message in messages:
             helper.set_model_props(message, metadata)
