@@ -14,6 +14,8 @@ from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.report.report import open_report
 from dld_tui.extras.nsight import export as nsight_export
 from dld_tui.extras.nsight.export import report_from_nsight
+from tests.support.recorded import Recorded, settled
+from tests.support.report_text import report_text
 
 PROCESS = 0x1000000 * 77
 KERNEL = "CUPTI_ACTIVITY_KIND_KERNEL"
@@ -162,66 +164,98 @@ def simple() -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def test_details_streams_and_notes(tmp_path: Path) -> None:
-    rows = simple()
-    rows["CUPTI_ACTIVITY_KIND_RUNTIME"] = [launch(1100, 1), launch(1200, 2, thread=5)]
-    rows["NVTX_EVENTS"] = [
-        pushed(None, 1000, 1300), pushed("idle", 1400, 1500), pushed("never ends", 5, None),
-        (1, 2000, 60, 0, "start and end", PROCESS + 1, None, 0),
-    ]  # fmt: skip
-    with open_report(export(tmp_path / "net.sqlite", rows)) as report:
-        assert [layer.name for layer in report.layers] == ["conv"]
-        events = sorted(report.gpu_events(0), key=lambda event: event.start_us)
-        assert [(event.stream, event.kind, event.name, event.bytes) for event in events] == [
-            ("stream 7", "memcpy", "DtoH", 64), ("stream 7", "memset", "memset", 32),
-            ("stream 7", "kernel", "gemm", None), ("stream 9", "kernel", "gemm", None),
-            ("stream 7", "kernel", "gemm", None),
-        ]  # fmt: skip
-        assert [event.layer for event in events] == [None, None, 0, None, None]
-        assert events[2].details == {
-            "grid": [4, 2, 1], "block": [128, 1, 1], "registers": 32, "shared_bytes": 1536,
-        }  # fmt: skip
-        notes = " ".join(note.text for note in report.notes)
-        assert "shown as one pass" in notes
-        assert "1 row without start and end" in notes
-        assert "4 events of the GPU launched outside" in notes
+def details() -> dict[str, list[tuple[Any, ...]]]:
+    """Return ranges of one pass: one of textId, one that launches nothing, others to leave out."""
+    return simple() | {
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [
+            launch(1100, 1), launch(1200, 2, thread=5), ("x", "y", 0, None, 3, 0),
+        ],
+        "NVTX_EVENTS": [
+            pushed(None, 1000, 1300), pushed("idle", 1400, 1500), pushed("never ends", 5, None),
+            (1, 2000, 60, 0, "start and end", PROCESS + 1, None, 0), pushed("backwards", 20, 10),
+            (*pushed(None, 1600, 1600, thread=2)[:6], 9, 0), pushed("conv", 1190, 1300, thread=5),
+        ],
+    }  # fmt: skip
 
 
-def test_what_is_outside_all_passes_is_left_out_and_counted(tmp_path: Path) -> None:
-    marks = [
-        pushed("warm up", 500, 900),
-        *(pushed("enqueue", at, at + 400) for at in (1000, 2000)),
-        *(pushed("layer", at + 10, at + 300) for at in (1000, 2000)),
-    ]
-    starts = [510, 1020, 1600, 2020]  # the third is launched in no range
-    rows = {
+def passes() -> dict[str, list[tuple[Any, ...]]]:
+    """Return two passes behind a warm up; the third kernel is launched in no range."""
+    starts = [510, 1020, 1600, 2020]
+    return {
         "StringIds": [(1, "gemm"), (2, "conv")],
-        "NVTX_EVENTS": marks,
+        "NVTX_EVENTS": [
+            pushed("warm up", 500, 900),
+            *(pushed("enqueue", at, at + 400) for at in (1000, 2000)),
+            *(pushed("layer", at + 10, at + 300) for at in (1000, 2000)),
+        ],
         KERNEL: [kernel(at + 5, at + 25, number) for number, at in enumerate(starts, 1)],
         "CUPTI_ACTIVITY_KIND_RUNTIME": [launch(at, number) for number, at in enumerate(starts, 1)],
     }
-    with open_report(export(tmp_path / "net.sqlite", rows)) as report:
-        assert [one.duration_us for one in report.passes] == [0.4, 0.4]
-        for one in report.passes:
-            (event,) = report.gpu_events(one.index)
-            assert (event.start_us, event.duration_us) == pytest.approx((0.025, 0.02))
-            assert len(report.pass_events(one.index)) == 2
-        assert "3 events outside all passes left out" in [note.text for note in report.notes]
 
 
-def test_of_ranges_that_begin_together_the_shorter_one_is_inside(tmp_path: Path) -> None:
-    rows = simple()
-    rows["NVTX_EVENTS"] = [
-        pushed(name, at, end)
-        for at in (1000, 2000)
-        for name, end in (("inner", at + 300), ("outer", at + 400))
-    ]
+def together() -> dict[str, list[tuple[Any, ...]]]:
+    """Return ranges that begin together: the shorter one is inside."""
     starts = (1020, 2020)
-    rows[KERNEL] = [kernel(at + 5, at + 25, number) for number, at in enumerate(starts, 1)]
-    rows["CUPTI_ACTIVITY_KIND_RUNTIME"] = [launch(at, n) for n, at in enumerate(starts, 1)]
-    with open_report(export(tmp_path / "net.sqlite", rows)) as report:
-        (event,) = report.gpu_events(0)
-        assert report.layers[event.layer or 0].name == "inner"
+    return simple() | {
+        "NVTX_EVENTS": [
+            pushed(name, at, end)
+            for at in (1000, 2000)
+            for name, end in (("inner", at + 300), ("outer", at + 400))
+        ],
+        KERNEL: [kernel(at + 5, at + 25, number) for number, at in enumerate(starts, 1)],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [launch(at, n) for n, at in enumerate(starts, 1)],
+    }
+
+
+def touching() -> dict[str, list[tuple[Any, ...]]]:
+    """Return passes without a gap, one that outlasts the next, and launches at their ends."""
+    starts = (1000, 1400, 1800)
+    rows = {
+        "NVTX_EVENTS": [pushed("pass", at, at + 400) for at in starts]
+        + [pushed("long", 1390, 1500), pushed("last", 1790, 1800)],
+        KERNEL: [kernel(at, at, number) for number, at in enumerate((1400, 1800, 2200), 1)],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [
+            launch(at, number) for number, at in enumerate((1400, 1800, 2200), 1)
+        ],
+    }
+    rows[KERNEL] += [kernel(1300, 1310, 4), kernel(1310, 1300, 5)]
+    rows["CUPTI_ACTIVITY_KIND_RUNTIME"] += [launch(1001, 4), launch(1002, 5)]
+    return rows
+
+
+def machines() -> dict[str, list[tuple[Any, ...]]]:
+    """Return two processes, GPUs, contexts and threads, and values that are not there."""
+    other = PROCESS + 0x1000000
+    return {
+        "StringIds": [(1, "gemm"), (3, b"no text")],
+        "TARGET_INFO_GPU": [(0, None), (1, "second")],
+        KERNEL: [
+            kernel(2000, 2100, 1),
+            (2000, 2200, 1, 1, 7, 1, other, 5, 1, *(0,) * 9),
+            (2300, 2400, 1, 2, None, 2, None, 3, 4, None, *(1,) * 8),
+            (None, 2400, 0, 1, 7, 3, PROCESS, 1, 1, *(1,) * 9),
+            (2300, None, 0, 1, 7, 4, PROCESS, 1, 1, *(1,) * 9),
+        ],
+        "CUPTI_ACTIVITY_KIND_MEMCPY": [
+            (100, 150, 0, 1, 7, 6, PROCESS, 0, kind) for kind in (0, 1, 2, 3, 8, 10, 99)
+        ],
+        "CUPTI_ACTIVITY_KIND_MEMSET": [(160, 170, 0, 1, 7, 5, PROCESS, 0, None)],
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [
+            launch(1900, 1), (1950, 1960, 0, other + 4, 1, 0), launch(1960, 2, thread=2),
+        ],
+        "NVTX_EVENTS": [
+            pushed("one", 1890, 1990), (1900, 1990, 59, 0, "two", other + 4, None, 0),
+            pushed("three", 1950, 1990, thread=2),
+        ],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "rows", [simple, details, passes, together, touching, machines], ids=lambda rows: rows.__name__
+)
+def test_whole_exports(rows: Any, tmp_path: Path, recorded: Recorded) -> None:
+    with open_report(export(tmp_path / "net.sqlite", rows())) as report:
+        recorded(f"nsight_{rows.__name__}", {"report": settled(report_text(report), tmp_path)})
 
 
 def test_rows_beyond_the_limit_are_left_out_and_counted(
@@ -234,13 +268,11 @@ def test_rows_beyond_the_limit_are_left_out_and_counted(
         assert "only the first 2 rows of a table are read, 3 are left out" in texts
 
 
-def test_without_ranges_kernels_are_the_layers(tmp_path: Path) -> None:
-    with open_report(export(tmp_path / "net.sqlite", simple())) as report:
-        times = {layer.name: layer.time_ms for layer in report.layers}
-        assert times == {
-            "gemm": pytest.approx(0.0012), "DtoH": pytest.approx(5e-5),
-            "memset": pytest.approx(1e-5),
-        }  # fmt: skip
+def test_reading_tells_when_it_is_done(tmp_path: Path) -> None:
+    path = export(tmp_path / "net.sqlite", simple())
+    told: list[tuple[int, int]] = []
+    report_from_nsight(path, lambda done, total: told.append((done, total)), None).close()
+    assert told == [(path.stat().st_size,) * 2]
 
 
 def test_refused(tmp_path: Path) -> None:
