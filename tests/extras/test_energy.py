@@ -4,11 +4,13 @@ import math
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from dld_tui.backends.machine.meters import Energy
 from dld_tui.extras.energy import counters
 from dld_tui.extras.energy.counters import EnergyWatch
-from dld_tui.extras.energy.rails import energy
+from dld_tui.extras.energy.rails import energy, energy_of
 
 SECOND = 1_000_000_000
 
@@ -51,6 +53,13 @@ def test_nothing_is_said_where_nothing_can_be_read(tmp_path: Path, clock: list[f
     watch = EnergyWatch(lambda: None, tmp_path)
     clock[0] += 1.0
     assert watch.read(3) is None
+    rapl(tmp_path, "intel-rapl:1", "", 0)  # behind the one that cannot be read
+    watch = EnergyWatch(lambda: None, tmp_path)
+    assert watch.read(3) is None  # no time has passed
+    clock[0] += 1.0
+    rapl(tmp_path, "intel-rapl:1", "", 6_000_000)
+    assert watch.read(0) is None
+    assert watch.read(3) == Energy(2.0, 6.0, "intel-rapl:1 (RAPL)")
     assert EnergyWatch(root=tmp_path / "none").read(3) is None
 
 
@@ -166,8 +175,25 @@ def test_a_rail_that_is_not_known_to_the_end_is_left_out(
 
 
 def test_energy_is_the_area_under_the_power() -> None:
+    """Against NumPy's interpolation, which is constant before the first and after the last."""
     ramp = [(second * SECOND, 2.0 * second) for second in range(11)]
     assert energy(ramp, (2 * SECOND, 5 * SECOND)) == pytest.approx(25 - 4)  # of t squared
-    assert energy(ramp, (int(2.25 * SECOND), int(2.75 * SECOND))) == pytest.approx(2.5)
-    assert energy([(0, 5.0)], (SECOND, 3 * SECOND)) == pytest.approx(10.0)
+    random = np.random.default_rng(4)
+    for _ in range(300):
+        times = sorted({int(time) for time in random.integers(0, 12, random.integers(1, 9))})
+        watts = [float(value) for value in random.integers(0, 50, len(times))]
+        begin, end = (int(time) for time in random.integers(-2, 14, 2))
+        window = (begin * SECOND, end * SECOND)
+        found = energy([(time * SECOND, w) for time, w in zip(times, watts, strict=True)], window)
+        if begin >= end:
+            assert found is None
+            continue
+        power = np.interp(range(begin, end + 1), times, watts)
+        assert found == pytest.approx(float((power[1:] + power[:-1]).sum() / 2))
     assert energy([], (0, SECOND)) is None
+
+
+def test_the_energy_of_a_board_is_that_of_all_its_rails() -> None:
+    rails = {"CPU": [(0, 4.0), (SECOND, 8.0)], "GPU": [(0, 10.0)]}
+    assert energy_of(rails, (0, 2 * SECOND), 0.5) == Energy(8.5, 17.0, "CPU + GPU")
+    assert energy_of({**rails, "lost": []}, (0, 2 * SECOND), 0.5) is None
