@@ -43,6 +43,20 @@ def test_caps_are_read_and_minus_one_is_none() -> None:
     assert mode.cpu_caps == {"CPU_A78_0": 1728000}
 
 
+def test_caps_of_release_28_are_paths_of_files() -> None:
+    cpus = "/sys/devices/system/cpu/cpu"
+    text = (
+        "< POWER_MODEL NAME=MAXN ID=0 >\n"
+        f"{cpus}1/online 1\n{cpus}2/online 0\n{cpus}4/online 1\n{cpus}x/online 1\n"
+        f"{cpus}0/cpufreq/scaling_max_freq 2035200\n{cpus}0/cpufreq/scaling_min_freq 7\n"
+        "/sys/devices/17000000.gp10b/devfreq/17000000.gp10b/max_freq 1300500000\n"
+        "/sys/kernel/nvpmodel_emc_cap/emc_iso_cap 0\none two three four\n"
+    )
+    (mode,) = power_modes(text)
+    assert (mode.gpu_cap, mode.memory_cap, mode.cores) == (1300500000, math.inf, 2)
+    assert mode.cpu_caps == {f"CPU {cpus}0/cpufreq/scaling_max_freq": 2035200}
+
+
 def names(text: str) -> list[str]:
     return [mode.name for mode in fastest(power_modes(text))]
 
