@@ -118,7 +118,7 @@ def test_whole_machines(
         ("system", "Linux"), ("release", "6.1"), ("machine", "x86_64"), ("processor", ""),
         ("python_version", "3.10.1"), ("freedesktop_os_release", {"PRETTY_NAME": "Some Linux"}),
     ):  # fmt: skip
-        monkeypatch.setattr(module.platform, name, lambda value=value: value)
+        monkeypatch.setattr(f"platform.{name}", lambda value=value: value)
     shared = ("load_average", "memory_bytes", "os", "kernel", "machine", "python")
     found = {**environment(), "peak": peak_memory()}
     for name in shared:
