@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,9 +24,9 @@ from dld_tui.backends.machine.jetson import (
 )
 from dld_tui.core.errors import UnavailableError
 from tests.support.jetson_boards import BOARDS, NOT_ROOT, answers, place, put
+from tests.support.recorded import Recorded
 
 no_tool = answers()
-tools = answers("NV Power Mode: MAXN\n0\n", "SOC family: tegra234\n")
 
 
 @pytest.fixture
@@ -35,26 +36,6 @@ def root(tmp_path: Path) -> Path:
     put(tmp_path, "sys/devices/platform/17000000.gpu/load", "456\n")
     put(tmp_path, "sys/class/devfreq/17000000.gpu/cur_freq", "624750000\n")
     return tmp_path
-
-
-def test_the_board_its_mode_and_clocks(root: Path) -> None:
-    board = Jetson(root, tools)
-
-    assert board.environment() == {
-        "jetson": "NVIDIA Jetson Orin Nano Developer Kit",
-        "jetson_release": "R36 (release), REVISION: 4.0, GCID: 1",
-        "jetson_power_mode": "MAXN",
-        "jetson_clocks": "SOC family: tegra234",
-    }
-    assert board.state() == {"gpu_sm_mhz": 624.75}
-
-
-def test_load_and_clock(root: Path) -> None:
-    assert Jetson(root, no_tool).read() == {"gpu": 45.6, "gpu_mhz": 624.75}
-
-    put(root, "sys/kernel/actmon_avg_activity/mc_all", "532800\n")
-    put(root, "sys/kernel/debug/bpmp/debug/clk/emc/rate", "2131200000\n")
-    assert Jetson(root, no_tool).read()["memory"] == pytest.approx(25.0)
 
 
 def test_a_file_that_goes_later_leaves_the_row_out(root: Path) -> None:
@@ -67,47 +48,6 @@ def test_a_file_that_goes_later_leaves_the_row_out(root: Path) -> None:
     assert rows["GPU load"].samples == [(5, 45.6)]
     assert len(rows["GPU clock"].samples) == 3
     assert rows["Memory traffic"].absent == "the driver does not report it"
-
-
-def test_another_machine_is_no_jetson(tmp_path: Path) -> None:
-    put(tmp_path, "proc/device-tree/model", "Raspberry Pi 5\0")
-    put(tmp_path, "sys/devices/gpu.0/load", "100\n")
-    board = Jetson(tmp_path, tools)
-
-    assert (board.board, board.environment(), board.read()) == (None, {}, {})
-
-
-def test_a_container_with_the_release_alone_is_a_jetson(tmp_path: Path) -> None:
-    put(tmp_path, "etc/nv_tegra_release", "# R36 (release), REVISION: 4.3\n")
-    board = Jetson(tmp_path, no_tool)
-
-    assert (board.board, board.gpu_file()) == ("Jetson, model unknown", None)
-    assert not board.is_container()
-    put(tmp_path, "run/.containerenv", "")
-    assert board.is_container()
-
-
-def test_the_mode_is_told_by_its_state_file_where_the_tool_is_not(tmp_path: Path) -> None:
-    board = place(tmp_path, BOARDS["Orin Nano Super"])
-    board.tool = no_tool
-    assert isinstance(board.present_mode(), ToolAnswer)
-    put(tmp_path, "var/lib/nvpmodel/status", "pmode:0002 fmode:quiet\n")
-    assert board.present_mode() == ("MAXN_SUPER", 2)
-    (tmp_path / "etc/nvpmodel.conf").unlink()
-    assert board.present_mode() == ("mode 2", 2)
-    # It counts though the tool may not read all.
-    board.tool = answers(ToolAnswer("NV Power Mode: 25W\n1\n", NO_RIGHTS, "NVPM ERROR: : 13"))
-    assert board.present_mode() == ("25W", 1)
-
-
-def test_clocks_for_a_user_who_is_not_root_are_those_of_sysfs(root: Path) -> None:
-    board = Jetson(root, answers(clocks=NOT_ROOT))
-    assert board.gpu_clocks() == NOT_ROOT
-    for name, hertz in (("min_freq", 306000000), ("max_freq", 918000000)):
-        put(root, f"sys/class/devfreq/17000000.gpu/{name}", f"{hertz}\n")
-    clocks = board.gpu_clocks()
-    assert isinstance(clocks, list)
-    assert [(c.lowest, c.highest, c.now, c.is_fixed) for c in clocks] == [(306, 918, 624.75, False)]
 
 
 @pytest.fixture
@@ -166,25 +106,6 @@ def test_a_load_that_stops_answering_ends_no_run(
 
 
 @pytest.mark.parametrize(
-    ("load", "clock", "read"),
-    [("nan\n", "624750000\n", {"gpu_mhz": 624.75}), (None, "not a number\n", {})],
-)
-def test_what_cannot_be_read_is_left_out(
-    root: Path, load: str | None, clock: str, read: dict[str, float]
-) -> None:
-    file = root / "sys/devices/platform/17000000.gpu/load"
-    file.unlink() if load is None else file.write_text(load)
-    put(root, "sys/class/devfreq/17000000.gpu/cur_freq", clock)
-    board = Jetson(root, no_tool)
-    assert board.read() == read
-    assert "jetson_power_mode" not in board.environment()
-    if not read:
-        assert board.state() == {}
-        with pytest.raises(UnavailableError, match="no file gives the load"):
-            jetson_meter(board)
-
-
-@pytest.mark.parametrize(
     ("text", "mode", "problem", "why"),
     [
         (None, 0, ABSENT, ""),
@@ -211,48 +132,104 @@ def test_how_a_tool_ends(
     assert problem or len(answer.printed) == 3300
 
 
-SYSTEM = "usr/lib/python3.10/dist-packages/tensorrt/__init__.py"
-AGAIN = "/usr/bin/python3.10 -m venv --system-site-packages"
-INSTALL = "sudo apt install python3-libnvinfer"
-VENV = AGAIN.replace("3.10", "3")
-THEN = "then install dld-tui there"
+NUMBERS: Mapping[str, Mapping[str, str | None]] = {
+    "whole": {}, "no load": {"load": None}, "a load that is none": {"load": "nan"},
+    "a clock that is none": {"clock": "not a number", "load": None},
+    "no clock": {"clock": None}, "limits": {"lowest": "306000000", "highest": "918000000"},
+    "one limit": {"lowest": "306000000"}, "another limit": {"highest": "918000000"},
+    "busy memory": {"busy": "532800", "emc": "2131200000"},
+    "no emc": {"busy": "532800", "emc": "0"}, "too busy": {"busy": "5328000", "emc": "2131200000"},
+}  # fmt: skip
+FILES = {
+    "load": "sys/devices/platform/17000000.gpu/load",
+    "clock": "sys/class/devfreq/17000000.gpu/cur_freq",
+    "lowest": "sys/class/devfreq/17000000.gpu/min_freq",
+    "highest": "sys/class/devfreq/17000000.gpu/max_freq",
+    "busy": "sys/kernel/actmon_avg_activity/mc_all",
+    "emc": "sys/kernel/debug/bpmp/debug/clk/emc/rate",
+}
 
 
-@pytest.mark.parametrize(
-    ("there", "prefix", "base", "python", "fix"),
-    [
-        (False, "/usr", "/usr", (3, 10), INSTALL),
-        (False, "/home/me/my env", "/usr", (3, 10),
-         f"{INSTALL} && {VENV} --without-pip '/home/me/my env'"),
-        (False, "/e", "/opt/py", (3, 10),
-         f"{INSTALL} && {VENV} --clear /e, {THEN}"),
-        (True, "/e", "/usr", (3, 10), f"{AGAIN} --without-pip /e"),
-        (True, "/e", "/opt/py", (3, 10), f"{AGAIN} --clear /e, {THEN}"),
-        (True, "/e", "/opt/py", (3, 12), f"{AGAIN} --clear /e, {THEN}"),
-        (True, "/opt/py", "/opt/py", (3, 12), f"{AGAIN} .venv, {THEN}"),
-    ],
-)  # fmt: skip
-def test_how_an_environment_sees_the_tensorrt_of_jetpack(
-    root: Path, there: bool, prefix: str, base: str, python: tuple[int, int], fix: str
-) -> None:
-    if there:
-        put(root, SYSTEM, "")
-    system = system_tensorrt(Jetson(root, no_tool), prefix, base, python)
-    assert system is not None
-    assert system[1] == fix
-    assert ("JetPack's is for Python 3.10" in system[0]) is (there and python == (3, 12))
-    assert there or system[0] == "not installed; JetPack brings it"
+def shown(board: Jetson) -> str:
+    """Return all that a board tells."""
+    told = [board.model, board.board, board.environment(), board.power_mode(), board.state(),
+            board.present_mode(), board.power_modes() is None, board.gpu_clocks(), board.read(),
+            board.gpu_file(), board.is_container()]  # fmt: skip
+    lines = map(repr, told)
+    try:
+        meter = jetson_meter(board)
+    except UnavailableError as error:
+        return "\n".join([*lines, error.message])
+    return "\n".join([*lines, f"{meter.source} {[*meter.rows]} {meter.interval_s} {meter.read()}"])
 
 
-def test_where_the_tensorrt_of_jetpack_needs_no_environment(root: Path) -> None:
-    put(root, "e/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = true\n")
-    system = system_tensorrt(Jetson(root, no_tool), "/e", "/usr", (3, 10))
-    assert system is not None
-    assert system[1] == INSTALL
-    old = place(root / "old", BOARDS["AGX Orin, JetPack 5"])
-    put(root / "old", SYSTEM.replace("3.10", "3.8"), "")
-    system = system_tensorrt(old, "/e", "/usr", (3, 10))
-    assert system is not None
-    assert "cannot be used" in system[0]
-    assert system[1] == ""
-    assert system_tensorrt(Jetson(root / "another machine", no_tool)) is None
+def environments(root: Path) -> Iterator[tuple[str, tuple[str, str] | None]]:
+    """Yield how environments see the TensorRT of JetPack: prefix, base, Python, what is there."""
+    system = "usr/lib/python{}/dist-packages/tensorrt/__init__.py"
+    for there, prefix, base, python in (
+        ("", "/usr", "/usr", (3, 10)), ("", "/home/me/my env", "/usr", (3, 10)),
+        ("", "/e", "/opt/py", (3, 10)), ("3.10", "/usr", "/usr", (3, 10)),
+        ("3.10", "/e", "/usr", (3, 10)), ("3.10", "/e", "/opt/py", (3, 10)),
+        ("3.10", "/e", "/opt/py", (3, 12)), ("3.10", "/opt/py", "/opt/py", (3, 12)),
+        ("3.8 3.10", "/e", "/usr", (3, 10)), ("3.8 3.9", "/e", "/usr", (3, 10)),
+        ("3", "/e", "/usr", (3, 12)), ("3.10", "/sees", "/usr", (3, 10)),
+        ("3.10", "/blind", "/usr", (3, 10)), ("", "/sees", "/usr", (3, 10)),
+    ):  # fmt: skip
+        board = place(root, BOARDS["Orin Nano Super"])
+        put(root, "sees/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = True\n")
+        put(root, "blind/pyvenv.cfg", "include-system-site-packages = false\n")
+        for version in there.split():
+            put(root, system.format(version), "")
+        title = f"{there or 'none'} installed, {prefix} of {base}, Python {python}"
+        yield title, system_tensorrt(board, prefix, base, python)
+    old = place(root, BOARDS["AGX Orin, JetPack 5"])
+    yield "JetPack 5", system_tensorrt(old, "/e", "/usr", (3, 10))
+    none = Jetson(root / "another machine", no_tool)
+    yield "TensorRT of another machine", system_tensorrt(none, "/e", "/usr", (3, 10))
+
+
+def test_all_that_boards_tell(recorded: Recorded, tmp_path: Path) -> None:
+    root, found = tmp_path / "board", dict[str, str]()
+    for name, one in BOARDS.items():
+        found[name] = shown(place(root, one))
+    for name, numbers in NUMBERS.items():
+        place(root, BOARDS["Orin Nano"])
+        given = {"load": "456", "clock": "624750000", **numbers}
+        for key, text in given.items():
+            if text is not None:
+                put(root, FILES[key], f"{text}\n")
+        found[name] = shown(Jetson(root, answers(clocks=NOT_ROOT)))
+    board = place(root, BOARDS["Orin Nano Super"])
+    for title, mode in (
+        ("no tool", ""),
+        (
+            "a tool that may not read all",
+            ToolAnswer("NV Power Mode: 25W\n1\n", NO_RIGHTS, "NVPM ERROR: : 13"),
+        ),
+    ):
+        board.tool = answers(mode)
+        for status in (None, "pmode:0002 fmode:quiet", "pmode:0009", "odd"):
+            if status is not None:
+                put(root, "var/lib/nvpmodel/status", f"{status}\n")
+            found[f"{title}, status {status}"] = repr(board.present_mode())
+            (root / "var/lib/nvpmodel/status").unlink(missing_ok=True)
+    put(root, "var/lib/nvpmodel/status", "pmode:0002\n")
+    (root / "etc/nvpmodel.conf").unlink()
+    board.tool = no_tool
+    found["a status without modes"] = repr(board.present_mode())
+    for name, files in (
+        ("another machine", {"proc/device-tree/model": "Raspberry Pi 5\0", FILES["load"]: "100"}),
+        ("a release alone", {"etc/nv_tegra_release": "# R36 (release), REVISION: 4.3\n"}),
+        ("a container", {"etc/nv_tegra_release": "", "run/.containerenv": ""}),
+        ("of Docker, with a driver", {"etc/nv_tegra_release": "", ".dockerenv": "",
+                                      "dev/nvidia0": ""}),
+        ("several files of a load", {"etc/nv_tegra_release": "x", "sys/devices/gpu.0/load": "odd",
+                                     "sys/devices/platform/gpu.0/load": "30",
+                                     FILES["load"]: "100"}),
+    ):  # fmt: skip
+        shutil.rmtree(root)
+        for path, text in files.items():
+            put(root, path, text)
+        found[name] = shown(Jetson(root, no_tool))
+    found |= {title: repr(told) for title, told in environments(root)}
+    recorded("jetson", found)
