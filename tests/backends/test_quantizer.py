@@ -5,9 +5,13 @@ All of it is in quantizer.txt and quantization.txt.
 
 from __future__ import annotations
 
+import importlib
 import json
+import shutil
+import sys
 from contextlib import closing, nullcontext
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,6 +25,8 @@ pytest.importorskip("onnxruntime")
 
 from dld_tui.backends.conversion import quantization
 from dld_tui.backends.conversion.quantizer import Quantizer
+from dld_tui.core.codec import encode
+from dld_tui.core.conversion.quantization_plan import QuantizationPlan
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.serialise import skeleton_bytes
@@ -28,6 +34,7 @@ from dld_tui.core.model.inputs.shapes import InputSpec
 from tests.support import models
 from tests.support.model_lines import changes
 from tests.support.recorded import Recorded, settled
+from tests.support.runtime import needs_onnxruntime
 
 HEAD = '<ir_version: 10, opset_import: ["" : {}, "com.microsoft" : 1, "f" : 1]>\n'
 NAMES = """g (float[N, 4] x, bool c, float given) => (float[N, 4] y, float[N, 4] x, float[4] w0)
@@ -246,3 +253,155 @@ def test_types_as_the_library_calls_them() -> None:
     assert [quantization._type(name) for name in names] == [
         "QInt8", "QUInt8", "QInt16", "QUInt16", "QInt4", "QUInt4", "QFLOAT8E4M3FN"
     ]  # fmt: skip
+
+
+class Library:
+    """Stands for ONNX Runtime's quantizers: says how they are called, and copies the model."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        from onnxruntime.quantization import matmul_nbits_quantizer as blocks
+
+        self.told: list[str] = []
+        self.reads, self.problem = 0, ""
+        self.folder = folder
+        library = importlib.import_module("onnxruntime.quantization")
+        called = importlib.import_module("onnxruntime.quantization.quantize")
+        monkeypatch.setattr(called, "QDQQuantizer", called.QDQQuantizer)  # which is replaced
+        monkeypatch.setattr(library, "quantize_dynamic", self.dynamic)
+        monkeypatch.setattr(library, "quantize_static", self.static)
+        for name in ("MatMulNBitsQuantizer", "KQuantWeightOnlyQuantConfig",
+                     "DefaultWeightOnlyQuantConfig"):  # fmt: skip
+            monkeypatch.setattr(blocks, name, partial(self.made, name))
+
+    def note(self, name: str, **given: Any) -> None:
+        self.told += [name, *(f"  {key}: {given[key]}" for key in sorted(given))]
+
+    def dynamic(self, source: Any, target: str, **given: Any) -> None:
+        self.note("dynamic", source=source, target=target, **given)
+        shutil.copy(source, target)
+
+    def static(
+        self, source: str, target: str, reader: Any, *, calibration_cache_path: Any = None,
+        **given: Any,
+    ) -> None:  # fmt: skip
+        self.note("static", source=source, target=target, ranges=calibration_cache_path, **given)
+        for _ in range(self.reads):
+            reader.get_next()
+        if self.problem:
+            raise ValueError(self.problem)
+        shutil.copy(source, target)
+
+    def made(self, name: str, model: Any = None, **given: Any) -> Any:
+        self.note(name, **{key: getattr(one, "named", one) for key, one in given.items()})
+        saved = SimpleNamespace(
+            model=model,
+            save_model_to_file=lambda path, outside: (
+                self.note("save", outside=outside), onnx.save(model, path)
+            ),
+        )  # fmt: skip
+        return SimpleNamespace(model=saved, process=lambda: self.note("process"), named=name)
+
+    def run(self, monkeypatch: pytest.MonkeyPatch, source: Path, **changes: Any) -> str:
+        """Run the process of the library; return how it was called, and what it said."""
+        options = quantization.Options(**{
+            "dynamic": False, "weights_only": False, "points_only": False,
+            "runtime": "onnxruntime", "weights": "int8", "block": 32, "format": "matmulnbits",
+            "rounding": "nearest", "activations": "uint8", "per_channel": True,
+            "reduce_range": False, "keep_activations": True,
+            "inputs": [InputSpec("x", "float32", ("N", 4))], "is_uniform": True,
+            "calibration": str(self.folder / "sets"), "method": "minmax", "ranges": "",
+            "ops": [], "exclude": [], **changes,
+        })  # fmt: skip
+        self.told = []
+        target = self.folder / "out.onnx"
+        argv = ["quantize", str(source), str(target), json.dumps(encode(options))]
+        monkeypatch.setattr(sys, "argv", argv)
+        try:
+            quantization.main()
+        except SystemExit as end:
+            self.told.append(f"ended with {end.code}")
+        left = sorted(path.name for path in self.folder.iterdir())
+        for path in self.folder.glob("out.onnx*"):
+            path.unlink()
+        return settled("\n".join([*self.told, f"left {left}"]), self.folder)
+
+
+def test_how_the_library_is_called(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        folder = tmp_path / "sets" / f"test_data_set_{number}"
+        folder.mkdir(parents=True)
+        np.save(folder / "x.npy", np.full((2, 4), number, np.float32))
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[N, 4] x) => (float[N, 4] y)
+    <float[4, 4] w, float[4, 4] v> { t = Neg(v) a = MatMul(x, w) [n] y = MatMul(a, t) }"""
+    source, library = models.write_weighted(tmp_path, text), Library(monkeypatch, tmp_path)
+    found = {}
+    for name, other in {
+        "dynamic": {"dynamic": True},
+        "dynamic, chosen": {"dynamic": True, "ops": ["MatMul"], "exclude": ["n"],
+                            "weights": "uint8", "reduce_range": True, "per_channel": False},
+        "static": {"ranges": "r.json"},
+        "static, chosen": {"ops": ["MatMul"], "exclude": ["n"], "method": "percentile",
+                           "weights": "int16", "activations": "int16", "is_uniform": False},
+        "static, uniform": {"method": "entropy", "runtime": "tensorrt", "activations": "fp8"},
+        "static, few values removed": {"method": "distribution", "keep_activations": False},
+        "blocks": {"weights_only": True, "weights": "int4"},
+        "blocks, chosen": {"weights_only": True, "weights": "uint8", "format": "dequantize",
+                           "ops": ["MatMul"], "exclude": ["n"], "block": 16},
+        "blocks of k-quant": {"weights_only": True, "weights": "uint4", "rounding": "k-quant",
+                              "block": 2},
+        "uneven blocks": {"weights_only": True, "weights": "uint4", "rounding": "k-quant",
+                          "block": 4},
+    }.items():  # fmt: skip
+        found[name] = library.run(monkeypatch, source, **other)
+    library.reads, library.problem = 2, "  no\n such  range"
+    found["a set that is refused"] = library.run(monkeypatch, source)
+    library.reads = 4
+    found["sets that are refused together"] = library.run(monkeypatch, source)
+    monkeypatch.setattr(quantization, "_ONE_FILE", 100)
+    found["a large model"] = library.run(monkeypatch, source, dynamic=True)
+    recorded("quantization_calls", found)
+
+
+@needs_onnxruntime(31)
+def test_what_would_be_quantized_and_with_which_ranges(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """<ir_version: 10, opset_import: ["" : 21]>
+    g (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)
+    <float[4, 4] w, float[4] b, float[4, 4] v> {
+      [gemm] a = Gemm(x, w, b) [relu] r = Relu(a) [product] p = MatMul(r, v) [soft] s = Softmax(p)
+      [clip] c = Clip(p) [left] l = MatMul(c, w) [shape] t = Reshape(s, k) [sum] y = Add(t, l)
+      [move] z = Transpose<perm = [0, 1]>(y) }"""
+    source = models.write_weighted(tmp_path, text)
+    model = onnx.load(source)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([-1, 4]), "k"))
+    source.write_bytes(model.SerializeToString())
+    folder = tmp_path / "sets" / "test_data_set_0"
+    folder.mkdir(parents=True)
+    np.save(folder / "x.npy", np.array([[1, -2, 3, -4], [4, 3, -2, 1]], np.float32))
+    with monkeypatch.context() as patched:
+        library = Library(patched, tmp_path)
+    called = importlib.import_module("onnxruntime.quantization.quantize")
+    monkeypatch.setattr(called, "QDQQuantizer", called.QDQQuantizer)  # which is replaced
+    found = {}
+    plan = quantization.plan_file(tmp_path / "out.onnx")
+    real = Path.unlink
+    monkeypatch.setattr(Path, "unlink", lambda path, **more: path != plan and real(path, **more))
+    for name, other in {
+        "without ranges": {"points_only": True, "exclude": ["left"]},
+        "without ranges, for TensorRT": {"points_only": True, "runtime": "tensorrt",
+                                         "ops": ["MatMul", "Softmax"], "per_channel": False},
+        "with ranges": {"exclude": ["left"]},
+    }.items():  # fmt: skip
+        assert library.run(monkeypatch, source, **other).startswith("left ")
+        report = json.loads(plan.read_text())
+        points = QuantizationPlan.from_json(report).points()
+        lines = [json.dumps(rule) for rule in report["rules"]]
+        for key, one in sorted(report["scales"].items()):
+            scales = [f"{scale:.4g}" for scale in one["scale"]]
+            lines.append(f"{key}: {scales} {one['zero_point']} {one['dtype']} {one['axis']}")
+        lines.append(f"narrowed {report['narrowed']}, infinite {report['infinite']}")
+        found[name] = "\n".join([*lines, *map(repr, points)])
+    recorded("quantization_plan", found)
