@@ -187,6 +187,12 @@ class SessionRunner(TensorRunner):
 def has_halves(document: Document) -> bool:
     """Return whether a model computes in float16 or bfloat16."""
     halves = ("float16", "bfloat16")
+    main = document.main
+    for name in main.inputs:
+        kind = main.value_type(name)
+        if kind is not None and kind.dtype in halves:
+            if any(use.node.op_type != "Cast" for use in main.users(name)):
+                return True
     for scope in document.scopes():
         if any(tensor.dtype in halves for tensor in scope.initializers):
             return True
