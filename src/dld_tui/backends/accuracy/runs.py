@@ -190,9 +190,9 @@ def has_halves(document: Document) -> bool:
     main = document.main
     for name in main.inputs:
         kind = main.value_type(name)
-        if kind is not None and kind.dtype in halves:
-            if any(use.node.op_type != "Cast" for use in main.users(name)):
-                return True
+        is_half = kind is not None and kind.dtype in halves
+        if is_half and any(use.node.op_type != "Cast" for use in main.users(name)):
+            return True
     for scope in document.scopes():
         if any(tensor.dtype in halves for tensor in scope.initializers):
             return True
