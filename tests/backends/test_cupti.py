@@ -64,22 +64,31 @@ def test_kernels_alone_record_no_calls() -> None:
 def test_records_without_times_or_fields_are_counted_not_shown() -> None:
     broken = gpu.kernel("no stream", 1, 2, 1)
     del broken.stream_id
-    log = trace(gpu.kernel("never ran", 0, 0, 1), broken, gpu.kernel("good", 5, 6, 2)).stop()
-
-    assert [work.name for work in log.work] == ["good"]
-    assert log.dropped == 2
+    log = trace(
+        gpu.kernel("never ran", 0, 0, 1), broken, gpu.kernel("good", 5, 6, 2),
+        gpu.kernel("short", 7, 7, 2), gpu.kernel("backwards", 8, 7, 2), gpu.overhead(0, 5),
+        gpu.overhead(6, 6), gpu.overhead(8, 7), SimpleNamespace(kind=99),
+    ).stop()  # fmt: skip
+    assert [(work.name, work.correlation) for work in log.work] == [
+        ("good", 2), ("short", 2), ("CUPTI buffer flush", -1)
+    ]  # fmt: skip
+    assert log.dropped == 5
 
 
 def test_named_ranges_are_paired_by_their_numbers() -> None:
     fake = gpu.FakeCupti([
         gpu.marker(10, 1, "pass"), gpu.marker(20, 2, "conv"), gpu.marker(30, 2),
         gpu.marker(35, 9),  # began before the tracer
-        gpu.marker(40, 1), gpu.marker(50, 3, "never ends"),
+        gpu.marker(40, 1), gpu.marker(50, 3, "never ends"), gpu.marker(60, 4, "empty"),
+        gpu.marker(60, 4), gpu.marker(70, 5, "backwards"), gpu.marker(65, 5),
+        gpu.marker(0, 6, "no time"), gpu.marker(80, 6), gpu.marker(90, 5),
     ])  # fmt: skip
     tracer = ActivityTracer(module=fake, ranges=True)
     tracer.start()
     assert gpu.Kind.MARKER in fake.enabled
-    assert tracer.stop().ranges == [("conv", 20, 30), ("pass", 10, 40)]
+    assert tracer.stop().ranges == [
+        ("conv", 20, 30), ("pass", 10, 40), ("empty", 60, 60)
+    ]  # fmt: skip
 
 
 def test_the_library_that_hears_ranges(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -151,8 +160,11 @@ def test_what_is_flushed_between_passes_and_of_which_device(tmp_path: Path) -> N
     tracer = ActivityTracer(module=fake)
     tracer.start()
     tracer.flush()
+    fake.lost = 3
     fake.records = [gpu.kernel("b", 3, 4, 2, device_id=3)]
-    work = tracer.stop().work
+    log = tracer.stop()
+    assert (fake.flushed, log.dropped) == ([0, 1], 3), "the last also what is not full"
+    work = log.work
     assert [(one.name, one.stream) for one in work] == [("a", "stream 7"), ("b", "GPU 3 stream 7")]
     assert not fake.enabled
 

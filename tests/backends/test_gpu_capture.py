@@ -59,6 +59,8 @@ LOGS = {
     "joined": {False: log(0, "a1b a1b", calls=False), True: log(1000, "a1b a1b", calls=True)},
     "other kernels": {False: log(0, "axb a1b", calls=False),
                       True: log(1000, "a1b a1b", calls=True, dropped=3)},
+    "dropped calls": {False: log(0, "a1b a1b", calls=False),
+                      True: log(1000, "a1b a1b", calls=True, dropped=2)},
     "kernels alone": {False: log(0, "a1b a1b", calls=False, dropped=1)},
     "calls alone": {True: log(1000, "a1b a1b", calls=True)},
     "no kernel": {False: ActivityLog(), True: ActivityLog()},
@@ -96,6 +98,7 @@ class Sampler:
     """Hardware counters of two rows."""
 
     refuses = False
+    fails = False
 
     def __init__(self, device: int, interval_us: float, expected: int) -> None:
         assert (device, interval_us, expected) == (1, 20.0, 100)
@@ -105,6 +108,8 @@ class Sampler:
     def start(self) -> None: ...
 
     def stop(self) -> list[Series]:
+        if self.fails:
+            raise UnavailableError("the samples are lost", hint="Try again")
         samples = [(ORIGIN + 10 * US, 50.0), (ORIGIN + 30 * US, 25.0)]
         return [
             Series(CounterSpec("sm", "SM active", "%", 100.0), "cupti-pm", samples),
@@ -153,6 +158,7 @@ def captured(folder: Path, plan: GpuPlan, unordered: str = "", *, calls: bool = 
     """Run a whole capture; return the report, and what was yielded on the way."""
     board: Any = SimpleNamespace(board=None, state=dict, read=dict)
     run = GpuCapture(plan, board, fake_pynvml)
+    fake_pynvml.CALLS.clear()
     run.open()
     lines = [repr(run.environment), repr([*run.metrics()]), repr((run.energy_mj(), run.memory()))]
     with start_report(folder / "r.dldprof") as writer:
@@ -180,6 +186,7 @@ def captured(folder: Path, plan: GpuPlan, unordered: str = "", *, calls: bool = 
         run.close()
         run.write_notes(writer)
     lines += [*shown(folder / "r.dldprof"), f"clocks released {Lock.released}"]
+    lines.append(f"of the driver: {', '.join(fake_pynvml.CALLS)}")
     return "\n".join(lines)
 
 
@@ -198,11 +205,20 @@ def test_all_that_is_captured(
         add(name, GpuPlan(1, counters="hardware"), name)
     add("in no order", GpuPlan(1, counter_passes=3, lock_clocks=True), unordered="two streams")
     add("no layers", GpuPlan(1), "kernels alone", calls=False)
+    monkeypatch.setattr(
+        fake_pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda handle: 77, raising=False
+    )
     add("switched off", GpuPlan(1, timeline=False, counters="off"))
     add("no passes to sample", GpuPlan(1, counter_passes=0))
+    monkeypatch.setattr(Sampler, "fails", True)
+    add("counters that are lost", GpuPlan(1, counters="hardware"))
     monkeypatch.setattr(Sampler, "refuses", True)
     add("no rights for counters", GpuPlan(1, counters="hardware"))
     add("a counter of a board", GpuPlan(1, counters="sysfs"))
+
+    monkeypatch.setattr(Lock, "mhz", None)
+    monkeypatch.setattr(Lock, "problem", None)
+    add("clocks of an unknown speed", GpuPlan(1, counters="off", lock_clocks=True))
 
     def refuse(device: object) -> Lock:
         raise UnavailableError("the clocks could not be locked")

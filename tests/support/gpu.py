@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import enum
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -95,12 +96,16 @@ class FakeCupti:
     def __init__(self, records: list[Any], refuses: Exception | None = None) -> None:
         self.records, self.refuses = records, refuses
         self.enabled: set[int] = set()
+        self.flushed: list[int] = []
+        self.lost = 0
         self.completed: Callable[[list[Any]], None] = lambda records: None
 
     def activity_register_callbacks(
         self, requested: Callable[[], tuple[int, int]], completed: Callable[[list[Any]], None]
     ) -> None:
-        assert requested()[0] > 0
+        size, most = requested()
+        assert size > 0
+        assert most == 0, "as many records as there is room for"
         self.completed = completed
 
     def activity_enable(self, kind: int) -> None:
@@ -112,11 +117,13 @@ class FakeCupti:
         self.enabled.discard(kind)
 
     def activity_flush_all(self, flag: int) -> None:
+        self.flushed.append(flag)
         records, self.records = self.records, []
         self.completed(records)
 
     def activity_get_num_dropped_records(self, context: int, stream: int, count: int) -> None:
-        assert count
+        assert (context, stream) == (0, 0)
+        ctypes.c_size_t.from_address(count).value = self.lost
 
 
 class FakeCollector:
