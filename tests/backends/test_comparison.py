@@ -116,7 +116,13 @@ def told(case: Case, folder: Path) -> Iterator[str]:
         yield f"loose {[side.is_loose for side in sides]}"
         try:
             comparison = stack.enter_context(
-                Comparison(*sides, parse_tolerances(case.tolerances), case.tensors, case.channels)
+                Comparison(
+                    sides[0],
+                    sides[1],
+                    parse_tolerances(case.tolerances),
+                    case.tensors,
+                    case.channels,
+                )
             )
             assert comparison.trial_run is not None
             comparison.trial_run(case.feeds[0])
@@ -131,9 +137,9 @@ def told(case: Case, folder: Path) -> Iterator[str]:
             yield f"! {type(error).__name__} {error.message} | {error.where} | {error.hint}"
             return
         for row in rows:
-            error = row.error
-            figures = [error.count, error.max_abs, error.largest, error.outside]
-            lost = f", lost {error.lost}" if error.lost else ""
+            found = row.error
+            figures = [found.count, found.max_abs, found.largest, found.outside]
+            lost = f", lost {found.lost}" if found.lost else ""
             yield (
                 f"{row.name} and {row.other} of {row.node} {row.op_type} {row.order}, output"
                 f" {row.is_output}: {figures}{lost} {row.tolerance} | {row.problem}"

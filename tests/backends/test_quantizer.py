@@ -293,12 +293,12 @@ class Library:
 
     def made(self, name: str, model: Any = None, **given: Any) -> Any:
         self.note(name, **{key: getattr(one, "named", one) for key, one in given.items()})
-        saved = SimpleNamespace(
-            model=model,
-            save_model_to_file=lambda path, outside: (
-                self.note("save", outside=outside), onnx.save(model, path)
-            ),
-        )  # fmt: skip
+
+        def save(path: str, outside: bool) -> None:
+            self.note("save", outside=outside)
+            onnx.save(model, path)
+
+        saved = SimpleNamespace(model=model, save_model_to_file=save)
         return SimpleNamespace(model=saved, process=lambda: self.note("process"), named=name)
 
     def run(self, monkeypatch: pytest.MonkeyPatch, source: Path, **changes: Any) -> str:
@@ -336,8 +336,8 @@ def test_how_the_library_is_called(
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float[N, 4] x) => (float[N, 4] y)
     <float[4, 4] w, float[4, 4] v> { t = Neg(v) a = MatMul(x, w) [n] y = MatMul(a, t) }"""
     source, library = models.write_weighted(tmp_path, text), Library(monkeypatch, tmp_path)
-    found = {}
-    for name, other in {
+    found, ways = {}, dict[str, dict[str, Any]]()
+    ways = {
         "dynamic": {"dynamic": True},
         "dynamic, chosen": {"dynamic": True, "ops": ["MatMul"], "exclude": ["n"],
                             "weights": "uint8", "reduce_range": True, "per_channel": False},
@@ -353,7 +353,8 @@ def test_how_the_library_is_called(
                               "block": 2},
         "uneven blocks": {"weights_only": True, "weights": "uint4", "rounding": "k-quant",
                           "block": 4},
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for name, other in ways.items():
         found[name] = library.run(monkeypatch, source, **other)
     library.reads, library.problem = 2, "  no\n such  range"
     found["a set that is refused"] = library.run(monkeypatch, source)
@@ -385,16 +386,17 @@ def test_what_would_be_quantized_and_with_which_ranges(
         library = Library(patched, tmp_path)
     called = importlib.import_module("onnxruntime.quantization.quantize")
     monkeypatch.setattr(called, "QDQQuantizer", called.QDQQuantizer)  # which is replaced
-    found = {}
+    found, ways = {}, dict[str, dict[str, Any]]()
     plan = quantization.plan_file(tmp_path / "out.onnx")
     real = Path.unlink
     monkeypatch.setattr(Path, "unlink", lambda path, **more: path != plan and real(path, **more))
-    for name, other in {
+    ways = {
         "without ranges": {"points_only": True, "exclude": ["left"]},
         "without ranges, for TensorRT": {"points_only": True, "runtime": "tensorrt",
                                          "ops": ["MatMul", "Softmax"], "per_channel": False},
         "with ranges": {"exclude": ["left"]},
-    }.items():  # fmt: skip
+    }  # fmt: skip
+    for name, other in ways.items():
         assert library.run(monkeypatch, source, **other).startswith("left ")
         report = json.loads(plan.read_text())
         points = QuantizationPlan.from_json(report).points()
