@@ -70,38 +70,6 @@ def _some(setting: Setting) -> JSON:
     return "text" if setting.type in (str, Path) else ["a", "b"]
 
 
-def test_each_model_keeps_its_own(models: tuple[str, str], tmp_path: Path) -> None:
-    state, declared = State(tmp_path / "state"), settings("convert_fp16")
-    for model, node in zip(models, ("one", "two"), strict=True):
-        values: dict[str, JSON] = {"model": model, "node_block": [node], "range_check": False}
-        form_memory.keep(state, "convert_fp16", declared, values)
-    first = form_memory.recall(state, "convert_fp16", declared, models[0])
-    assert first == {"model": models[0], "node_block": ["one"], "range_check": False}
-    # Without a model the last one is offered again, with its own.
-    assert form_memory.recall(state, "convert_fp16", declared)["node_block"] == ["two"]
-
-
-def test_what_is_no_file_has_no_settings_of_its_own(tmp_path: Path) -> None:
-    """Two documents that were never saved have the same name."""
-    state, declared = State(tmp_path / "state"), settings("convert_fp16")
-    new: dict[str, JSON] = {"model": "new.onnx", "node_block": ["one"], "range_check": False}
-    form_memory.keep(state, "convert_fp16", declared, new)
-    assert form_memory.recall(state, "convert_fp16", declared, "new.onnx") == {
-        "model": "new.onnx", "range_check": False,
-    }  # fmt: skip
-
-
-def test_few_models_are_remembered(tmp_path: Path) -> None:
-    state, declared = State(tmp_path / "state"), settings("convert_fp16")
-    for number in range(40):
-        model = tmp_path / f"{number}.onnx"
-        model.touch()
-        form_memory.keep(
-            state, "convert_fp16", declared, {"model": str(model), "node_block": ["n"]}
-        )
-    assert len(state.get(form_memory.OF_MODELS, "convert_fp16")) == 30
-
-
 def test_what_the_state_holds_need_not_make_sense(tmp_path: Path) -> None:
     state, declared = State(tmp_path / "state"), settings("convert_fp16")
     state.put("forms", "convert_fp16", {"model": 3, "no_such": 1, "node_block": ["x"]})
