@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dld_tui.backends.tensorrt.calibration import calibrator_for
-from dld_tui.core.errors import InputError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
 from dld_tui.core.model.document.metadata import Range
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support.engines import FIXED, FREE, library_of, model_of
@@ -39,8 +39,8 @@ def calibrate(trt: Any, text: str = FIXED, profile: tuple[int, ...] = (), **sett
     config = builder.create_builder_config()
     config.set_flag(trt.BuilderFlag.INT8)
     profiles = []
-    if profile:
-        shape = (profile[0], 3, 4, 4)
+    for count in profile:
+        shape = (count, 3, 4, 4)
         profiles.append({"image": Range(shape, shape, shape)})
         made = builder.create_optimization_profile()
         made.set_shape("image", shape, shape, shape)
@@ -57,12 +57,13 @@ def test_a_cache_is_used_instead_of_inputs(trt: Any, tmp_path: Path) -> None:
 
     assert calibrate(trt, calibration_cache=cache) is not None
     assert not trt.fake.calibrated
+    assert trt.fake.builds[-1][1].int8_calibrator.read_calibration_cache() == cache.read_bytes()
     assert isinstance(trt.fake.builds[-1][1].int8_calibrator, trt.IInt8MinMaxCalibrator)
     assert cache.read_bytes().endswith(b"3c010a14\n")
 
 
 def test_free_dimensions_are_those_of_the_profile(trt: Any, sets: Path) -> None:
-    assert calibrate(trt, FREE, (1,), calibration_inputs=sets) is not None
+    assert calibrate(trt, FREE, (1, 2), calibration_inputs=sets) is not None
 
     with pytest.raises(InputError, match=r"but the model has image float32\[2, 3, 4, 4\]"):
         calibrate(trt, FREE, (2,), calibration_inputs=sets)
@@ -93,6 +94,30 @@ def test_a_folder_becomes_a_cache(trt: Any, sets: Path, tmp_path: Path) -> None:
     assert seen == [0.0, 1.0, 2.0]
     assert cache.read_bytes().startswith(b"TRT-101300-EntropyCalibration2\n")
     assert trt.fake.cuda.live == 0
+    calibrator = trt.fake.builds[-1][1].int8_calibrator
+    assert calibrator.get_batch_size() == 1
+    assert calibrator.read_calibration_cache() is None
+    assert calibrator.get_batch(["image"]) is None
+    calibrator.write_calibration_cache(b"another")
+    assert cache.read_bytes() == b"another"
+
+
+def test_an_input_that_is_not_there_ends_the_calibration(trt: Any, sets: Path) -> None:
+    assert calibrate(trt, calibration_inputs=sets) is not None
+    network, config = trt.fake.builds[-1]
+    settings = BuildSettings(model=Path("net.onnx"), calibration_inputs=sets)
+    cuda = trt.fake.cuda
+    calibrator: Any = calibrator_for(config, network, settings, library_of(trt), cuda=cuda)
+    assert cuda.live == 3  # a stream, and memory on both sides
+    assert calibrator.get_batch(["picture"]) is None
+    assert cuda.live == 0
+    calibrator = calibrator_for(config, network, settings, library_of(trt), cuda=cuda)
+    assert len({tuple(calibrator.get_batch(["image"])) for _ in range(3)}) == 1
+    cuda.limit = 192 + 191  # no room for the copy on the GPU
+    with pytest.raises(ActivityError, match="no memory left"):
+        calibrator_for(config, network, settings, library_of(trt), cuda=cuda)
+    assert calibrator.get_batch(["image"]) is None
+    assert cuda.live == 0
 
 
 def test_what_is_no_cache_says_so(trt: Any, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from dld_tui.core.errors import ActivityError, InputError, UsageError
 from tests.support.engines import FREE, built, loaded
 from tests.support.fake_cuda import FakeCuda
 from tests.support.fake_tensorrt import fake_tensorrt
+from tests.support.recorded import Recorded
 
 SHAPE = (2, 3, 4, 4)
 
@@ -58,18 +59,80 @@ def test_a_shape_tensor_takes_values_for_its_shape(trt: Any) -> None:
     assert np.asarray(values["image"]).tolist() == [7]
 
 
-def test_a_pass_copies_in_computes_and_copies_out(trt: Any, engine: Engine) -> None:
-    execution = execution_of(trt, engine, shapes=["image:1x3x4x4"])
-    execution.enqueue()
+class TracedCuda:
+    """A device that writes down the calls of the program."""
 
-    outputs = execution.outputs()
-    assert list(outputs) == ["scores"]
-    assert len(outputs["scores"]) == 1 * 2 * 4 * 4 * 4
+    def __init__(self) -> None:
+        self.device = FakeCuda()
+        self.trace: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self.device, name)
+        if not callable(value) or name in ("read", "write", "work"):
+            return value  # the fake of TensorRT works on it, too
+
+        def call(*given: Any) -> Any:
+            result = value(*given)
+            shown = [_short(one) for one in (*given, result)]
+            self.trace.append(f"{name}({', '.join(shown[:-1])}) -> {shown[-1]}")
+            return result
+
+        return call
+
+
+def _short(value: object) -> str:
+    if isinstance(value, bytes):
+        return f"{len(value)} bytes"
+    if isinstance(value, float):
+        return f"{value:.3g}"
+    return (
+        f"+{value - 0x7F0000000000:x}" if isinstance(value, int) and value > 1 << 32 else str(value)
+    )
+
+
+@pytest.mark.parametrize("is_host", [False, True])
+def test_what_a_run_asks_of_the_device(trt: Any, recorded: Recorded, is_host: bool) -> None:
+    """A copy in, runs, a copy out; the same from a graph; and an input whose values are a shape."""
+    cuda = trt.fake.cuda = TracedCuda()
+    if is_host:
+        trt.fake.host_tensors = {"image"}
+        trt.ICudaEngine.get_tensor_profile_values = lambda self, profile, name: [[1], [5], [9]]
+    engine = loaded(trt, built(trt, FREE, ranges=((1, 2, 8), (4, 8, 16))))
+    cuda.trace.clear()
+    values, shapes = engine_inputs(engine.inputs)
+    if is_host:
+        values["image"] = bytes(192)  # as many as a shape tensor of this size would have
+    execution = Execution(cuda, engine, values, shapes)  # type: ignore[arg-type]
+    texts = {}
+
+    def done(title: str) -> None:
+        texts[title] = "\n".join(cuda.trace)
+        cuda.trace.clear()
+
+    done("opened")
+    execution.copy_inputs()
+    execution.enqueue()
+    execution.copy_outputs()
+    execution.wait()
+    done("a pass")
+    assert {name: len(value) for name, value in execution.outputs().items()} == {
+        "scores": (1 if is_host else 2) * 2 * 4 * 4 * 4
+    }
+    done("outputs")
+    timer = PassTimer(cuda, [execution], True)  # type: ignore[arg-type]
+    assert timer(0, array("q", bytes(16)), 2, 2**62) == 2
+    timer.close()
+    done("timed")
+    execution.capture()
+    execution.enqueue()
+    done("captured")
     assert execution.context.nvtx_verbosity.name == "NONE"
     execution.name_layers()
     assert execution.context.nvtx_verbosity == engine.engine.profiling_verbosity
     execution.close()
-    assert trt.fake.cuda.live == 0
+    done("closed")
+    recorded(f"engine_calls{'_of_shape_values' if is_host else ''}", texts)
+    assert cuda.live == 0
 
 
 def timed(trt: Any, executions: list[Execution], transfers: bool, passes: int) -> PassTimer:
