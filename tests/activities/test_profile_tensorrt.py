@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +28,8 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.activities import finished
 from tests.support.engines import FREE, built, write_model
 from tests.support.fake_machine import install
+from tests.support.recorded import Recorded, settled
+from tests.support.report_text import report_text
 
 Profile = Callable[..., tuple[Report, dict[str, Any]]]
 
@@ -93,6 +98,49 @@ def test_an_engine_is_built_and_measured_with_its_layers(
     assert times == pytest.approx(trt.fake.layer_ms)
 
 
+WHOLE: dict[str, dict[str, Any]] = {
+    "default": {"layer_passes": 3},
+    "graph": {"use_cuda_graph": True, "spin_wait": True, "no_data_transfers": True, "streams": 2},
+    "no layers": {"layer_passes": 0},
+    "hidden": {"hide_non_compute": True},
+    "names": {"verbosity": "layer_names", "iterations": 1},
+    "batch": {"shape": ("image:4x3x4x4",), "opt_shapes": ("image:4x3x4x4",), "seed": 3},
+}
+
+
+@pytest.mark.parametrize("slow", ["compute", "launch", "copies"])
+def test_whole_reports(
+    trt: Any, profile: Profile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    recorded: Recorded, slow: str,
+) -> None:  # fmt: skip
+    """On a clock of which each look takes 0.01 ms, 5 ms where launches are slow; of dates 4 ms."""
+    ticks = itertools.count(10**18, 5_000_000 if slow == "launch" else 10_000)
+    wall = itertools.count(10**18, 4_000_000)
+    clock = SimpleNamespace(
+        perf_counter_ns=lambda: next(ticks), time_ns=lambda: next(wall),
+        perf_counter=lambda: next(ticks) / 1e9,
+    )  # fmt: skip
+    monkeypatch.setattr("dld_tui.backends.tensorrt.profiling.time", clock)
+    trt.fake.layer_ms = {"first": 2.0, "last": 1.0, "kernel": 0.0}
+    if slow == "copies":
+        trt.fake.layer_ms = dict.fromkeys(trt.fake.layer_ms, 0.000001)
+    texts = {}
+    for title, settings in WHOLE.items() if slow == "compute" else [*WHOLE.items()][:2]:
+        text = FREE if "opt_shapes" in settings else FREE.replace("N,", "1,")
+        model = write_model(tmp_path / "small.onnx", text)
+        report, result = profile(model, **settings)
+        del result["report"]
+        lines = [one for one in report_text(report).split("\n") if not one.startswith(OWN)]
+        text = settled("\n".join([*lines, json.dumps(result)]), tmp_path)
+        texts[title] = re.sub(r"\d\.\d+e-1[3-9]", "0.0", text)  # equal values, summed
+        assert trt.fake.cuda.live == 0
+    recorded(f"tensorrt_profiles_{slow}", texts)
+
+
+OWN = ("environment:", "properties:", "settings:", "model:", "info: No ", "info: The GPU's clocks")
+"""Beginnings of what is of this machine, or as it was asked for."""
+
+
 def test_settings_that_decide_what_figures_mean_are_kept(
     trt: Any, profile: Profile, model: Path
 ) -> None:
@@ -111,7 +159,7 @@ def test_settings_that_decide_what_figures_mean_are_kept(
     ("settings", "layers", "said"),
     [
         ({"layer_passes": 0}, [], ""),
-        ({"hide_non_compute": True}, ["first", "last"], "1 layer that compute nothing"),
+        ({"hide_non_compute": True}, ["first", "last"], "1 layer without computation"),
         ({"verbosity": "layer_names"}, ["kernel", "first", "last"], "--verbosity detailed"),
     ],
     ids=["none", "those that compute", "names alone"],
@@ -137,7 +185,7 @@ def test_a_prebuilt_engine_must_be_trusted_and_may_be_refitted(
     assert report.settings["engine"] == str(engine)
     assert [layer.name for layer in report.layers] == ["kernel", "first", "last"]
     report, _ = profile(model, engine=engine, trust=True, refit_engine=True)
-    assert "1 weights of the engine were taken" in notes(report)
+    assert "1 weight of the engine taken" in notes(report)
     assert report.layers[1].nodes
     assert not trt.fake.builds
 

@@ -345,7 +345,7 @@ def rows_of(
         else:
             rows.layers.append(layer)
     if hidden:
-        rows.notes.append(f"{fmt.plural(hidden, 'layer')} that compute nothing are hidden")
+        rows.notes.append(f"{fmt.plural(hidden, 'layer')} without computation hidden")
     return rows
 
 
@@ -611,7 +611,8 @@ class ProfilingRun:
         )
         if plan.refit_from is not None:
             count = refit(engine, plan.refit_from)
-            self._note(f"{count:,} weights of the engine were taken from {plan.refit_from.name}")
+            weights = fmt.plural(count, "weight")
+            self._note(f"{weights} of the engine taken from {plan.refit_from.name}")
         budget = engine.stream_weights(plan.streaming_budget)
         if budget is not None:
             self._note(f"Weights are streamed: {budget:,} bytes of them stay on the GPU")
