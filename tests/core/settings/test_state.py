@@ -122,6 +122,5 @@ def test_settings_of_so_many_models_are_remembered(state: State, tmp_path: Path)
         (tmp_path / f"{number}.onnx").touch()
         path = str(tmp_path / f"{number}.onnx")
         keep(state, "build", settings, {"model": path, "shapes": str(number)})
-    assert [value["shapes"] for value in state.get(OF_MODELS, "build").values()] == [
-        str(number) for number in range(1, 31)
-    ]
+    kept: Any = state.get(OF_MODELS, "build")
+    assert [one["shapes"] for one in kept.values()] == [str(number) for number in range(1, 31)]
