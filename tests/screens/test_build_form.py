@@ -8,6 +8,7 @@ from threading import Event as Flag
 from typing import Any
 
 import pytest
+import textual
 from textual.pilot import Pilot
 
 from dld_tui.activities.build import Result
@@ -24,11 +25,12 @@ from dld_tui.screens.activity.form import ActivityScreen
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.targets.process import LocalTarget
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm, SwitchField
+from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.support import models
 from tests.support.pages import running
+from tests.support.recorded import Recorded, settled
 from tests.support.tui import until
+from tests.support.walks import Steps, walked
 
 BUILD = "build"
 MEMBERS = frozenset(("IBuilderConfig.builder_optimization_level",))
@@ -105,28 +107,6 @@ def reasons(form: ParamForm) -> dict[str, str]:
     return {name: row.why_not for name, row in form.rows.items() if row.why_not}
 
 
-async def test_another_library_greys_other_settings(target: FakeTarget) -> None:
-    target.libraries = [WEAK, STRONG]
-    async with running() as run:
-        form = await opened(run.app, run.pilot, fp16=True)
-        assert "fp16" not in reasons(form)
-        assert "bf16" in reasons(form)
-        form.set_values({"library": "tensorrt_rtx"})
-        await run.pilot.pause()
-        assert reasons(form)["fp16"] == "types come from the model"
-        assert "optimization_level" not in reasons(form)
-        assert "TensorRT-RTX 1.7.1" in run.text
-        form.show_page("Precision")
-        await run.pilot.pause()
-        assert "types come from the model" in run.text
-        form.set_values({"library": "tensorrt"})
-        await run.pilot.pause()
-        assert "fp16" not in reasons(form)
-        assert form.values()["fp16"] is True
-        assert isinstance(form.rows["fp16"].field, SwitchField)
-        assert not form.rows["fp16"].field.disabled
-
-
 async def test_another_target_is_asked_for_its_libraries_and_named_in_the_command(
     target: FakeTarget,
 ) -> None:
@@ -187,51 +167,6 @@ async def test_what_runs_does_not_depend_on_how_soon_the_key_comes(
     assert runs == [False], "strongly typed: the setting does not apply"
 
 
-async def test_a_target_that_does_not_answer_is_said(target: FakeTarget) -> None:
-    target.broken = True
-    async with running(size=(100, 24)) as run:
-        form = await opened(run.app, run.pilot)
-        assert reasons(form) == {}
-        assert "the target is gone" in run.text
-
-
-async def test_the_equal_commands(target: FakeTarget) -> None:
-    target.libraries = [WEAK]
-    async with running(size=(120, 30)) as run:
-        form = await opened(run.app, run.pilot)
-        form.set_values({"fp16": True, "optimization_level": 5, "opt_shapes": ["x:1x3"]})
-        await run.pilot.pause()
-        text = run.text
-        assert "dld build m.onnx --fp16 --opt-shapes x:1x3 --optimization-level 5" in text
-        screen = run.in_front(ActivityScreen)
-        expected = (
-            "trtexec --onnx=m.onnx --saveEngine=m.engine --optShapes=x:1x3"
-            " --profilingVerbosity=detailed --fp16 --builderOptimizationLevel=5 --skipInference"
-        )
-        assert screen.trtexec_command == expected
-        await run.press("f7")
-        assert run.app.clipboard == expected
-        form.set_values({"opt_shapes": ["x:one"]})
-        await run.pilot.pause()
-        assert screen.trtexec_command == ""
-
-
-async def test_presets(target: FakeTarget, tmp_path: Path) -> None:
-    target.libraries = [WEAK]
-    async with running(DldApp(state=State(tmp_path))) as run:
-        form = await opened(run.app, run.pilot, fp16=True, optimization_level=4)
-        await run.press("ctrl+s")
-        await run.press(*"fast", "enter")
-        form.set_values({"fp16": False, "optimization_level": None, "model": "other.onnx"})
-        await run.press("f4")
-        run.in_front(ChoiceDialog)
-        assert "fast" in run.text
-        await run.press("enter")
-        values = form.values()
-        assert (values["fp16"], values["optimization_level"]) == (True, 4)
-        assert values["model"] == "other.onnx"
-
-
 @pytest.mark.broad
 async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -> None:
     app = DldApp()
@@ -267,3 +202,29 @@ async def test_from_the_workspace(target: FakeTarget, tmp_path: Path) -> None:
             assert screen.activity.title.startswith(title)
             assert screen.query_one(ParamForm).values()["model"] == str(path)
             await run.press("escape")
+
+
+@pytest.mark.broad
+@pytest.mark.skipif(textual.__version__ != "8.2.8", reason="as Textual 8.2.8 draws")
+async def test_a_walk_through_the_form(
+    target: FakeTarget, tmp_path: Path, recorded: Recorded
+) -> None:
+    target.libraries = [WEAK, STRONG]
+    app = DldApp(state=State(tmp_path))
+    async with app.run_test(size=(100, 34)) as pilot:
+        form = await opened(app, pilot, fp16=True, optimization_level=4)
+        steps: Steps = {
+            "ctrl+s": None, "f a s t enter": None,
+            "rtx ~": lambda: form.set_values({"library": "tensorrt_rtx"}),
+            "ctrl+pagedown": None, "ctrl+pagedown ~": None, "ctrl+pagedown ": None,
+            "back ~": lambda: form.set_values({"library": "tensorrt"}), "f7": None, "f9": None,
+            "shapes": lambda: form.set_values({"opt_shapes": ["x:1x3"], "fp16": False}),
+            "bad shapes": lambda: form.set_values({"opt_shapes": ["x:one"]}), "f7 ": None,
+            "f5": None, "escape": None, "f8": None, "f4": None, "enter": None, "60x20": None,
+            "gone": lambda: setattr(target, "broken", True),
+            "elsewhere": lambda: form.set_values({"library": str(tmp_path)}),
+        }  # fmt: skip
+        texts = await walked(app, pilot, steps)
+        texts["copied"] = app.clipboard
+        shown = {name: settled(text, tmp_path) for name, text in texts.items()}
+    recorded("walk_of_build_form", shown)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from dld_tui.core.model.document.metadata import position_of
 from dld_tui.core.model.graph.pictures import style
 from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.core.report.report import Report
-from dld_tui.screens.home.palette import ContextMenu
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, FieldsDialog, OpenPathDialog
 from dld_tui.widgets.graph import row_list
@@ -330,51 +328,6 @@ async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:
         assert at(session) == "/layers.20/gate"
 
 
-async def the_cursor_goes_onto_links_and_edits_them(session: Session) -> None:
-    graph = session.screen.graph
-    first = session.screen.document.main.nodes[0]
-    await to_graph(session, first.name)
-    await session.press(";")
-    link = session.screen.navigation.cursor.link
-    assert link is not None
-    assert link.value == first.outputs[0]
-    assert re.search("[┃┏┓┗┛╋┻┳┣┫]", session.text)
-    assert "link " in str(graph.border_subtitle)
-    await session.press("right")
-    other = session.screen.navigation.cursor.link
-    assert other is not None
-    assert other != link
-    await session.press("left", "down")
-    assert graph.links.link is None
-    assert graph.node is link.node
-    await session.press("[")
-    assert graph.node is first
-    await session.press(";", "escape")
-    assert graph.links.link is None
-    assert graph.node is first
-    # Insert on the link: only the one node takes the new value.
-    await session.press(";", "I")
-    await session.type("Relu", "enter")
-    taker = named(session, "second")
-    await session.until(lambda: taker.inputs[link.index] != link.value)
-    assert other.node is None or other.node.inputs[other.index] == other.value
-
-
-async def marks_are_the_explorers_in_every_view(session: Session) -> None:
-    await to_graph(session, "second")
-    await session.press("space")
-    await session.until(lambda: session.screen.explorer.marked == [named(session, "second")])
-    assert re.search("• *Add", session.text)
-    assert "1 marked" in session.screen.graph.frame.keys
-    await session.press("v", "space")
-    await session.until(lambda: session.screen.explorer.marked == [])
-    session.screen.selection.set_marks([named(session, "third"), named(session, "last")])
-    await session.pilot.pause()
-    assert "2 marked" in session.screen.graph.frame.keys
-    await session.press("escape")
-    await session.until(lambda: session.screen.explorer.marked == [])
-
-
 async def a_fold_is_marked_as_a_whole_and_deleted(session: Session) -> None:
     await to_graph(session)
     session.screen.graph.list.go_to_key(fold(session))
@@ -384,24 +337,6 @@ async def a_fold_is_marked_as_a_whole_and_deleted(session: Session) -> None:
     await session.press("delete", "d")
     assert [node.name for node in session.screen.document.main.nodes] == ["/stem", "/head"]
     assert session.screen.graph.list.marks == set()
-
-
-async def a_click_on_a_box_and_the_menu(session: Session) -> None:
-    await to_graph(session, "first")
-    canvas = session.screen.graph.canvas
-    assert canvas.drawing is not None
-    box = canvas.drawing.box(canvas.drawing.graph.names.index("second"))
-    where = Offset(box.x + 1, box.y + 1) + canvas.content_region.offset
-    where += Offset(canvas._indent, 0) - canvas.scroll_offset
-    await session.pilot.click(offset=where)
-    await session.settle()
-    assert at(session) == "second"
-    await session.pilot.click(offset=where, button=3)
-    await session.front(ContextMenu)
-    assert "Add second" in session.text
-    await session.press("r", "ctrl+u")
-    await session.type("other", "enter")
-    assert named(session, "other").op_type == "Add"
 
 
 @pytest.mark.broad
@@ -553,9 +488,6 @@ async def test_a_chain_in_the_graph(chain: Path) -> None:
             edits_and_undo_draw_the_graph_again,
             a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next,
             inputs_get_their_names_when_the_schemas_are_read,
-            a_click_on_a_box_and_the_menu,
-            the_cursor_goes_onto_links_and_edits_them,
-            marks_are_the_explorers_in_every_view,
         )
 
 

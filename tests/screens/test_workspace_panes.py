@@ -23,7 +23,7 @@ from dld_tui.screens.workspace.layout import (
 from dld_tui.screens.workspace.layout import (
     WIDE as SIDE_BY_SIDE,
 )
-from tests.support.workspace import SIZES, WIDE, Session, opened
+from tests.support.workspace import SIZES, WIDE, opened
 
 
 @pytest.mark.broad
@@ -63,30 +63,6 @@ async def test_sizes_change_by_key_and_are_remembered(chain: Path) -> None:
         assert session.screen.explorer.outer_size == before
 
 
-async def layouts_are_saved_and_chosen_by_name(session: Session) -> None:
-    before = session.screen.explorer.outer_size
-    session.screen.panes.save_layout()
-    await session.pilot.pause()
-    await session.type("mine", "enter", "<")
-    assert session.screen.explorer.outer_size != before
-    session.screen.panes.choose_layout()
-    await session.pilot.pause()
-    await session.press("1")
-    assert session.screen.explorer.outer_size == before
-    await session.press("_")  # a layout without the pane that has the keys when it is chosen
-    session.screen.panes.save_layout()
-    await session.pilot.pause()
-    await session.type("small", "enter", "1")
-    assert session.screen.panes.focused() == "explorer"
-    session.screen.panes.choose_layout()
-    await session.pilot.pause()
-    await session.press("2")
-    assert not session.screen.explorer.display
-    assert session.screen.graph.has_focus_within
-    session.screen.panes.show_all()
-    await session.pilot.pause()
-
-
 @pytest.mark.broad
 @SIZES
 async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[int, int]) -> None:
@@ -113,63 +89,6 @@ async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[in
         assert [pane.id for pane in screen.panes.area.children] == [
             "explorer", "graph", "parameters", "findings",
         ]  # fmt: skip
-
-
-async def the_last_pane_is_not_hidden(session: Session) -> None:
-    await session.press("_", "_", "_")
-    shown = [pane for pane in session.screen.panes.area.children if pane.display]
-    assert shown == [session.screen.parameters, session.screen.findings]
-    assert session.screen.parameters.has_focus_within
-    session.screen.panes.show_all()
-    await session.pilot.pause()
-    assert session.screen.explorer.display
-    assert session.screen.parameters.display
-
-
-async def without_a_focus_the_keys_are_the_explorers(session: Session) -> None:
-    screen = session.screen
-    screen.set_focus(None)
-    before = screen.explorer.outer_size.area
-    screen.panes.grow()
-    await session.pilot.pause()
-    assert screen.explorer.outer_size.area > before
-    screen.panes.maximise()
-    await session.pilot.pause()
-    shown = [pane.id for pane in screen.panes.area.children if pane.display]
-    assert shown == ["explorer"]
-
-
-async def the_border_between_panes_can_be_dragged(session: Session) -> None:
-    border = session.screen.explorer.region.right - 1
-    await session.pilot.mouse_down(session.screen.panes.area, offset=(border, 20))
-    await session.pilot.hover(session.screen.panes.area, offset=(60, 20))
-    await session.pilot.mouse_up(session.screen.panes.area, offset=(60, 20))
-    assert abs(session.screen.explorer.region.right - 60) <= 1
-    assert session.app.mouse_captured is None
-
-
-async def tab_reaches_every_pane(session: Session) -> None:
-    panes = session.screen.panes
-    seen = [panes.focused()]
-    for _ in range(2):
-        await session.press("tab")
-        seen.append(panes.focused())
-    assert sorted(seen) == ["explorer", "graph", "parameters"]
-    await session.press("shift+tab")
-    assert panes.focused() == seen[1]
-    assert "1 Layers" in session.text or "2 Graph" in session.text
-
-
-@pytest.mark.broad
-async def test_panes_side_by_side(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.in_turn(
-            layouts_are_saved_and_chosen_by_name,
-            the_last_pane_is_not_hidden,
-            the_border_between_panes_can_be_dragged,
-            tab_reaches_every_pane,
-            without_a_focus_the_keys_are_the_explorers,
-        )
 
 
 ALL = (EXPLORER, GRAPH, PARAMETERS, FINDINGS)

@@ -10,7 +10,8 @@ Below a step stand the rows of the screen that differ from those of the step bef
 number. Where cells have the same text in another style, such as those of the cursor, ``^`` marks
 them. ``= NAME`` names what has the focus now, instead of its heavier border, and ``as after > KEY``
 stands for a whole screen that was shown before. ``! TEXT`` is told in a corner for a moment.
-``+ NAME`` puts a file there, ``## …`` says what the steps show.
+``+ NAME`` puts a file there, ``~`` shows the colours: a letter a cell, and what the letters mean;
+a cell of the most frequent colour has none. ``## …`` says what the steps show.
 ``pytest tests/screens/test_screen_transcripts.py --write-transcripts`` writes what is shown now, to
 be read as a diff.
 """
@@ -21,10 +22,12 @@ import ast
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from string import ascii_letters, digits, punctuation
 from typing import Any
 
 import onnxruntime
@@ -101,6 +104,23 @@ def changed(old: list[Row], new: list[Row]) -> list[str]:
     return lines
 
 
+def colours(rows: list[Row]) -> list[str]:
+    """Return the style of each cell as a letter, row by row, and what the letters mean."""
+    counts = Counter(style for row in rows for _, style in row)
+    usual = counts.most_common(1)[0][0]
+    letters = {usual: " ", "": " "}
+    blanks = len(letters)
+    lines: list[str] = []
+    for number, row in enumerate(rows, 1):
+        for _, style in row:
+            letters.setdefault(style, (ascii_letters + digits + punctuation)[len(letters) - blanks])
+        text = "".join(letters[style] for _, style in row).rstrip()
+        if text:
+            lines.append(f"{number:3} {text}")
+    meant = {letter: style for style, letter in letters.items() if letter != " "}
+    return [*lines, *(f"    {letter} = {style}" for letter, style in meant.items())]
+
+
 def _busy_with(app: DldApp) -> list[str]:
     """Return what the program has to do before it only waits for keys."""
     busy = [
@@ -137,7 +157,7 @@ async def opened(pilot: Pilot[Any]) -> Pilot[Any]:
     return pilot
 
 
-async def _point(pilot: Pilot[Any], what: str, places: str) -> None:
+async def point(pilot: Pilot[Any], what: str, places: str) -> None:
     """Use the mouse at places of the screen, which are counted from 1."""
     found = [tuple(map(int, place.split(","))) for place in places.split("-")]
     at, *other = ((column - 1, row - 1) for column, row in found)
@@ -165,7 +185,7 @@ async def press(pilot: Pilot[Any], keys: str) -> None:
             pilot.app.post_message(Paste(ast.literal_eval(f'"{places}"')))
             await pilot.pause()
         elif places:
-            await _point(pilot, what, places)
+            await point(pilot, what, places)
         else:
             await pilot.press(word)
         await settled(pilot)
@@ -210,9 +230,14 @@ async def _lines(path: Path) -> AsyncIterator[str]:
                 assert pilot is not None, "no program is open"
                 pilot.app.clear_notifications()
                 await press(pilot, rest)
-            else:
+            elif kind != "~":
                 continue
             yield line
+            if kind == "~":
+                for row in colours(shown[-1][1]):
+                    yield row
+                yield ""
+                continue
             if pilot is None or kind == "+":
                 continue
             await settled(pilot)

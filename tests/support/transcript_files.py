@@ -102,7 +102,7 @@ sums (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)
 SEQUENCES = """<ir_version: 10, opset_import: ["" : 18]>
 two (int64[batch, seq] ids, int64[batch, seq] mask, float[M, 4] a, float[K, 3] b, float[a, b] c)
 => (int64[batch, seq] y) { y = Add(ids, mask) }"""
-_HEAD_OF_ATTRIBUTES = '<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>\n'
+HEAD_OF_ATTRIBUTES = '<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>\n'
 ATTRIBUTES = """g (float[4] x) => (float[4] y)
 <float[2, 2] same = {1, 2, 3, 4}, float[4] w = {1, 2, 3, 4}, int64[3] n = {1, 2, 3}>
 {
@@ -118,8 +118,8 @@ CHANGED = """g (float[4] x) => (float[4] y)
     [choose] y = custom.Choose <body = b () => (float[4] t) { [in] t = Abs(a) }> (a)
 }"""
 _MODELS = {
-    "attributes.onnx": _HEAD_OF_ATTRIBUTES + ATTRIBUTES,
-    "attributes2.onnx": _HEAD_OF_ATTRIBUTES + CHANGED,
+    "attributes.onnx": HEAD_OF_ATTRIBUTES + ATTRIBUTES,
+    "attributes2.onnx": HEAD_OF_ATTRIBUTES + CHANGED,
     "costs.onnx": COSTS,
     "seq.onnx": SEQUENCES,
     "plain.onnx": PLAIN,
@@ -486,6 +486,24 @@ def _lost_tuning(path: Path) -> None:
     Path(result.report).rename(path)
 
 
+def _annotated(path: Path) -> None:
+    """Write a model with declared types, annotations, metadata, odd texts and bad profiles."""
+    model = models.parse(models.CHAIN)
+    model.doc_string, model.producer_name = "one\ntwo\nthree", HOSTILE
+    model.metadata_props.add(key=HOSTILE, value="of the model")
+    profiles = [{"x": {"min": [1, 5], "opt": [1, 4], "max": [1, 4]}}]
+    model.metadata_props.add(key="dld.profiles", value=json.dumps(profiles))
+    graph = model.graph
+    declared = onnx.helper.make_tensor_value_info("a", onnx.TensorProto.FLOAT, ["N", 4])
+    graph.value_info.append(declared)
+    for name in ("a", HOSTILE):
+        annotation = graph.quantization_annotation.add(tensor_name=name)
+        annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
+    graph.node[0].doc_string = "a\\b\n\x1b]0;x\x07"
+    graph.node[1].metadata_props.add(key="k", value="v")
+    onnx.save(model, path)
+
+
 def _shelf(path: Path) -> None:
     """Make a folder of models, reports and engines, with other ones below it."""
     names = (
@@ -616,6 +634,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "m.tune.json": lambda path: tuned_results.found(path.parent),
     "lost.tune.json": _lost_tuning,
     "sums.npy": lambda path: np.save(path, np.array([[1.5, -2], [0, 4]], np.float32)),
+    "annotated.onnx": _annotated,
     "targets": _targets,
     "shelf": _shelf,
     "tensors.onnx": lambda path: write_tensors(path.parent),

@@ -68,40 +68,6 @@ def text_of(view: TimelineView) -> str:
     return "\n".join(view.render_line(y).text for y in range(view.size.height))
 
 
-async def test_keys_move_from_layer_to_layer_and_say_so() -> None:
-    app = Host(steps(20))
-    async with app.run_test(size=(80, 12)) as pilot:
-        await pilot.press("right", "l", "left", "end", "right", "home", "h", "enter")
-        assert app.moves == [1, 2, 1, 19, 0]
-        assert app.chosen == [0]
-
-
-async def test_the_window_moves_by_panning_and_with_the_cursor() -> None:
-    app = Host(steps(50))
-    async with app.run_test(size=(80, 12)) as pilot:
-        # Panning moves the window and not the cursor.
-        view = app.query_one(TimelineView)
-        for _ in range(4):
-            view.action_zoom_in()
-        before = view.scale.offset_us
-        await pilot.press("L", "pagedown")
-        assert view.scale.offset_us > before
-        await pilot.press("shift+left", "pageup", "pageup")
-        assert view.scale.offset_us == 0
-        assert app.moves == []
-        # The cursor stays in view when zoomed.
-        view = app.query_one(TimelineView)
-        view.action_zoom_in()
-        view.action_zoom_in()
-        assert view.scale.zoom > 2
-        await pilot.press("end")
-        assert view.scale.end_us == view.timeline.total_us
-        await pilot.press("home")
-        assert view.scale.offset_us == 0
-        view.action_zoom_reset()
-        assert view.scale.zoom == 1
-
-
 async def test_a_move_repaints_only_the_spans_it_touches_and_the_text_below() -> None:
     app = Host(steps(20))
     async with app.run_test(size=(110, 14)) as pilot:
@@ -119,42 +85,6 @@ async def test_a_move_repaints_only_the_spans_it_touches_and_the_text_below() ->
         assert lanes
         assert all(region.y == 2 and region.width <= 16 for region in lanes)
         assert any(region.y == 2 + view.lane_rows for region in painted)
-
-
-async def test_lanes_scroll_when_there_are_more_than_rows() -> None:
-    app = Host(Timeline(layout([(f"t{n}", [span(0, 5, n)]) for n in range(30)]), 5))
-    async with app.run_test(size=(80, 10)) as pilot:
-        view = app.query_one(TimelineView)
-        assert "t29" not in text_of(view)
-        assert (view.lane_height, view.lane_rows, view.lanes_seen) == (1, 7, 7)
-        await pilot.click(view, offset=(40, 2 + view.lane_rows))  # what is said of a span
-        assert view.key_at_cursor() == 0
-        for _ in range(40):
-            await pilot.press("down")
-        assert view.key_at_cursor() == 29
-        assert "t29" in text_of(view)
-
-
-async def test_clicks_choose_a_span_and_the_overview_moves_the_window() -> None:
-    app = Host(steps(10))
-    async with app.run_test(size=(110, 12)) as pilot:
-        view = app.query_one(TimelineView)
-        await pilot.click(TimelineView, offset=(10 + 55, 3))
-        assert view.key_at_cursor() == 5
-        await pilot.click(TimelineView, offset=(10 + 15, 3), times=2)
-        assert app.chosen == [1]
-        for _ in range(5):
-            view.action_zoom_in()
-        await pilot.click(TimelineView, offset=(10 + 95, 0))
-        assert view.scale.end_us > 90
-        await pilot.click(TimelineView, offset=(3, 11))
-
-
-async def test_nothing_to_show_says_so() -> None:
-    app = Host(Timeline([], 0))
-    async with app.run_test(size=(80, 12)) as pilot:
-        await pilot.press("right", "down", "space", "enter", "home", "end", "pagedown")
-        assert "nothing here" in text_of(app.query_one(TimelineView))
 
 
 async def test_any_size_draws() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import textual
 from textual.app import App, ComposeResult
 
 from dld_tui.core.report.records import GpuEvent
@@ -11,10 +12,22 @@ from dld_tui.core.report.report import Report
 from dld_tui.widgets.charts.bars import width_of
 from dld_tui.widgets.shell.themes import THEMES
 from dld_tui.widgets.timeline.cells import ASCII_SHADES, GAP, TEXTURES, UNICODE_SHADES, Cell, paint
-from dld_tui.widgets.timeline.lanes import TONES, event_title, kernel_name, measure, timeline_of
+from dld_tui.widgets.timeline.lanes import (
+    TONES,
+    Span,
+    Timeline,
+    event_title,
+    kernel_name,
+    layout,
+    measure,
+    timeline_of,
+)
 from dld_tui.widgets.timeline.timeline import TimelineView, event_lines, kernels_line, span_lines
 from tests.support.gpu_reports import KERNELS, gpu_writer, make_gpu_report
-from tests.support.report_files import HOSTILE
+from tests.support.recorded import Recorded
+from tests.support.report_files import HOSTILE, make_nested_report
+from tests.support.tui import HostApp
+from tests.support.walks import Steps, walked
 from tests.support.work import steps_in
 
 
@@ -110,93 +123,6 @@ def test_measure_sums_the_time_in_which_the_gpu_was_busy(report: Report) -> None
     assert (launches.layers, launches.self_us) == (12, 120.0)
 
 
-async def test_layers_counters_and_copies_at_the_cursor(report: Report) -> None:
-    app = Host(report)
-    async with app.run_test(size=(120, 30)) as pilot:
-        # From a layer to its kernel and back.
-        view = app.query_one(TimelineView)
-        await pilot.press("right", "right", "X")
-        event = view.event_at_cursor()
-        assert event is not None
-        assert (event.layer, view.key_at_cursor()) == (2, 2)
-        assert event.name == KERNELS[0]
-        assert KERNELS[0] in text_of(view)
-        await pilot.press("X")
-        assert (view.event_at_cursor(), view.key_at_cursor()) == (None, 2)
-        await pilot.press("home", "X")
-        assert view.event_at_cursor() is None
-        assert "not in this pass" in next(iter(app._notifications)).message
-        assert app.moves == [1, 2, 0]
-        # Counters show the value at the cursor and the mean of a range.
-        view = app.query_one(TimelineView)
-        first = row_of(view, "SM active")
-        assert "%" in first[:20]
-        assert any(char in first for char in "▁▃▅▇")
-        await pilot.press("right", "right", "right")
-        assert row_of(view, "SM active")[:20] != first[:20]
-        view.move_to(0, 0)
-        await pilot.press("space", "end", "space")
-        start, end = (view.measured.start_us, view.measured.end_us) if view.measured else (0, 0)
-        origin = report.passes[0].counter_origin_us
-        series = report.counter_series(0, origin + start, origin + end, 1)
-        assert series[0] is not None
-        assert f"⌀{series[0].mean:.1f} %" in row_of(view, "SM active")
-        assert "GB/s" in row_of(view, "PCIe read")
-        # A click on a counter reads it there.
-        view = app.query_one(TimelineView)
-        view.move_to(0, 0)
-        before = view.index
-        await pilot.click(TimelineView, offset=(80, 2 + view.lane_rows))
-        assert view.lane == 0
-        assert view.index > before
-        # Copies have a size, a rate and no layer.
-        view = app.query_one(TimelineView)
-        await pilot.press("down", "home")
-        assert view.key_at_cursor() is None
-        assert "memcpy" in text_of(view)
-        assert "602 kB at 75.3 GB/s" in text_of(view)
-        await pilot.press("enter", "X", "space", "right", "space")
-        assert "GPU" in row_of(view, "measure")
-
-
-async def test_the_kernels_of_a_layer_are_in_its_details(report: Report) -> None:
-    app = Host(report)
-    async with app.run_test(size=(200, 30)) as pilot:
-        view = app.query_one(TimelineView)
-        await pilot.press("right", "right")
-        text = text_of(view)
-        assert "in 3 kernels" in text
-        assert "nchwToNhwcKernel" in text
-
-
-async def test_what_was_not_measured_says_why_once(tmp_path: Path) -> None:
-    why = "add the user to the group debug\x1b[2J"
-    path = make_gpu_report(tmp_path / "a.dldprof", absent="no libcupti", no_counters=why)
-    with Report.open(path) as report:
-        app = Host(report)
-        async with app.run_test(size=(120, 24)):
-            text = text_of(app.query_one(TimelineView))
-    assert "not measured: no libcupti" in text
-    assert text.count("not measured: add the user to the group debug\\x1b") == 1
-    assert "SM active +3" in text
-
-
-async def test_a_part_without_samples_is_not_drawn_as_zero(tmp_path: Path) -> None:
-    path = tmp_path / "g.dldprof"
-    with gpu_writer(path) as writer:
-        writer.add_pass(0, 0.0, 100.0)
-        writer.add_gpu_events(0, [GpuEvent("s", "kernel", "k", 0.0, 50.0)])
-        counter = writer.add_counter("c", "SM", "%", 100.0, "cupti-pm")
-        writer.add_counter_samples(counter, [(1000.0 + n, 5.0) for n in range(50)])
-    with Report.open(path) as report:
-        app = Host(report)
-        async with app.run_test(size=(100, 20)):
-            row = row_of(app.query_one(TimelineView), "SM")
-    assert "no sample" in row
-    assert "–" in row
-    assert "▁" not in row
-
-
 async def test_any_size_draws(report: Report) -> None:
     app = Host(report)
     async with app.run_test(size=(20, 3)) as pilot:
@@ -243,6 +169,52 @@ async def test_the_cost_of_zoom_and_pan_does_not_depend_on_the_number_of_samples
                 view.action_zoom_reset()
                 work.append(steps_in(move))
     assert work[1] < 1.5 * work[0]
+
+
+def timeline_steps(view: TimelineView) -> Steps:
+    many = layout([(f"t{n}", [Span(n, 5.0 + n, n, 1, 5.0)]) for n in range(30)])
+    return {
+        "right right ~": None, "X ~": None, "X": None, "home X": None, "right right right": None,
+        "down home ~": None, "enter X": None, "space right space ~": None, "escape": None,
+        "up home space end space": None, "plus plus plus ~": None, "right": None, "L": None,
+        "pagedown": None, "shift+left": None, "pageup pageup": None, "end": None, "home": None,
+        "minus": None, "0": None, "click:80,4": None, "double:60,3": None, "click:80,10": None,
+        "plus plus plus plus click:100,1": None, "click:4,20": None, "0 tab": None,
+        "80x21": None, "40x8 ~": None, "20x3": None, "200x40 ~": None, "right ": None,
+        "many": lambda: view.set_timeline(Timeline(many, 40.0)), "110x12": None,
+        "down down down": None, "end ": None, "down down down down down down down down": None,
+        "nothing": lambda: view.set_timeline(Timeline([], 0)),
+        "right down space enter home end pagedown": None,
+    }  # fmt: skip
+
+
+@pytest.mark.broad
+@pytest.mark.skipif(textual.__version__ != "8.2.8", reason="as Textual 8.2.8 draws")
+@pytest.mark.parametrize("kind", ["gpu", "unmeasured", "partly", "nested"])
+async def test_walks_through_timelines(kind: str, tmp_path: Path, recorded: Recorded) -> None:
+    path = tmp_path / "g.dldprof"
+    if kind == "unmeasured":
+        why = "add the user to the group debug\x1b[2J"
+        make_gpu_report(path, absent="no libcupti", no_counters=why)
+    elif kind == "partly":
+        with gpu_writer(path) as writer:
+            writer.add_pass(0, 0.0, 100.0)
+            writer.add_gpu_events(0, [GpuEvent("s", "kernel", "k", 0.0, 50.0)])
+            counter = writer.add_counter("c", "SM", "%", 100.0, "cupti-pm")
+            writer.add_counter_samples(counter, [(1000.0 + n, 5.0) for n in range(50)])
+    else:
+        (make_gpu_report if kind == "gpu" else make_nested_report)(path)
+    view = TimelineView(empty="nothing here")
+    app = HostApp(view)
+    with Report.open(path) as found:
+        async with app.run_test(size=(120, 24), message_hook=app.note) as pilot:
+            view.describe = lambda room: span_lines(view, found.layers, room)
+            view.set_timeline(timeline_of(found, 0))
+            view.focus()
+            steps = timeline_steps(view)
+            few = dict([*steps.items()][: None if kind in ("gpu", "nested") else 9])
+            texts = await walked(app, pilot, few)
+    recorded(f"walk_of_timeline_{kind}", texts)
 
 
 def test_details_of_everything_fit(report: Report) -> None:

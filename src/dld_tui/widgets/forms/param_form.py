@@ -475,8 +475,10 @@ class ParamForm(Vertical):
 
     def suggest(self, name: str, values: list[str]) -> None:
         """Offer values of a setting, which Enter fills in where the field is empty."""
-        self.rows[name].suggested = values
-        self.rows[name].show_effective(self.values(), here=self.here)
+        row = self.rows[name]
+        row.suggested = values
+        row.show_effective(self.values(), here=self.here)
+        row.show_problem(row.problem)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Fill in what is offered, or go to the next field."""

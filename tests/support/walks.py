@@ -1,0 +1,70 @@
+"""Walks through an app of one widget: what is shown and told after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from textual.app import App
+from textual.message import Message
+from textual.pilot import Pilot
+
+from dld_tui.app import DldApp
+from dld_tui.core.text import visible
+from tests.support.screen_transcripts import (
+    Row,
+    changed,
+    colours,
+    focus_of,
+    point,
+    rows_of,
+    settled,
+)
+
+Steps = Mapping[str, Callable[[], object] | None]
+"""What is done by its name: keys and what :func:`point` knows, a size, or what is called."""
+_OWN = ("view", "form", "field", "timeline", "control", "time", "sender")
+
+
+def _told(message: Message) -> str:
+    values = {
+        name: sorted(map(str, value)) if isinstance(value, set) else value
+        for name, value in vars(message).items()
+        if not name.startswith("_") and name not in _OWN
+    }
+    return f"* {type(message).__qualname__} {values}"
+
+
+async def walked(app: App[Any], pilot: Pilot[Any], steps: Steps) -> dict[str, str]:
+    """Take steps, and return what each leads to; after a step with ``~`` its colours, too."""
+    texts: dict[str, str] = {}
+    before: list[Row] = []
+    told = 0
+    for number, (step, call) in enumerate({"": None, **steps}.items()):
+        words = step.replace("~", "").split()
+        if call is not None:
+            call()
+        elif words and words[0][:1].isdigit() and "x" in words[0]:
+            width, height = map(int, words[0].split("x"))
+            await pilot.resize_terminal(width, height)
+            before = []
+        else:
+            for word in words:
+                what, _, places = word.partition(":")
+                await (point(pilot, what, places) if places else pilot.press(word))
+        for _ in range(3):
+            await pilot.pause()
+        if isinstance(app, DldApp):
+            await settled(pilot)
+        rows = rows_of(app)  # type: ignore[arg-type]
+        new = {id(message): message for message in getattr(app, "messages", ())}
+        messages = [one for one in new.values() if type(one).__module__.startswith("dld_tui")]
+        lines = [f"= {focus_of(app)}", *changed(before, rows)]  # type: ignore[arg-type]
+        lines += [visible(_told(message)) for message in messages[told:]]
+        copied = getattr(app, "copied", [])
+        lines += [f"copied {text!a}" for text in copied]
+        copied.clear()
+        lines += colours(rows) if "~" in step or not step else []
+        texts[f"{number}: {step}"] = "\n".join(lines)
+        before, told = rows, len(messages)
+    return texts
