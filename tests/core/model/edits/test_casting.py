@@ -7,7 +7,6 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.model.edits.casting import (
@@ -38,14 +37,6 @@ def test_types_are_inferred_in_bodies_too(tmp_path: Path) -> None:
     assert known.text == "float32[N, 4]"
 
 
-def test_the_edit_is_undone_to_the_same_bytes(tmp_path: Path) -> None:
-    document = typed(tmp_path, models.CHAIN)
-    nodes: list[JSON] = [[[], "first"], [[], "second"]]
-    document.apply("cast_nodes", nodes=nodes, precision="fp16")
-    casts = [node.name for node in document.main.nodes if node.op_type == "Cast"]
-    assert casts == ["x_float16_cast", "w_float16_cast", "b_cast"]
-
-
 @pytest.mark.parametrize(
     ("node", "precision", "text"),
     [
@@ -65,26 +56,6 @@ def test_what_an_operator_takes_decides(node: str, precision: str, text: str) ->
     found = changes_of(Document(model).main.nodes[0], precision)
     told = found.text if isinstance(found, Unchangeable) else found.note
     assert told.startswith(text) if text else not told
-
-
-@pytest.mark.parametrize(
-    "node",
-    [
-        "s = SequenceConstruct(x, z)\n y = SequenceAt(s, at)",
-        "e = SequenceConstruct(z)\n s = SequenceInsert(e, x)\n y = SequenceAt(s, at)",
-        "s = SplitToSequence(x)\n y = SequenceAt(s, at)",
-        "s = Optional(x)\n y = OptionalGetElement(s)",
-        "y = OptionalGetElement(x)",
-    ],
-)
-def test_no_cast_changes_what_a_container_holds(tmp_path: Path, node: str) -> None:
-    text = f"""<ir_version: 10, opset_import: ["" : 18]>
-    held (float[2] x, float[2] z) => (float[N] y) <int64 at = {{0}}> {{ {node} }}"""
-    document = typed(tmp_path, text)
-    for holder in [node.outputs[0] for node in document.main.nodes]:
-        nodes: list[JSON] = [[[], f">{holder}"]]
-        with pytest.raises(EditError, match=r"keeps its type|no floating point inputs"):
-            document.apply("cast_nodes", nodes=nodes, precision="fp16")
 
 
 def test_a_plan_changes_nothing(tmp_path: Path) -> None:

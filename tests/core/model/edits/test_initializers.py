@@ -17,7 +17,6 @@ from tests.support import models
 from tests.support.sessions import opened, tensor_in, type_in
 
 ZEROS: JSON = {"kind": "zeros"}
-THEN: list[JSON] = ["choose:then_branch"]
 
 
 def add(document: Document, name: str, scope: list[JSON] | None = None, **more: JSON) -> None:

@@ -12,8 +12,6 @@ from dld_tui.core.model.edits.functions import unused_key
 from tests.support import body_models, models
 from tests.support.sessions import bytes_of, opened, run
 
-FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.float32)}
-
 BRANCHES = models.BRANCHES.replace("x = Abs(a)", "q = Abs(a)").replace("Mul(x, x)", "Mul(q, q)")
 
 

@@ -11,7 +11,6 @@ import pytest
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.metadata import profiles_of
 from tests.support import models
-from tests.support.sessions import bytes_of
 
 MODEL = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -26,17 +25,6 @@ net (float[2] x, bool choice) => (float[2] y) <float[2] w = {1, 2}> {
 """
 
 
-def renamed(model: str = MODEL, **arguments: Any) -> tuple[str, onnx.ModelProto]:
-    with closing(Document(models.parse(model))) as document:
-        before = bytes_of(document)
-        title = document.apply("rename_matches", **arguments).title
-        after = onnx.ModelProto.FromString(bytes_of(document))
-        document.undo()
-        assert bytes_of(document) == before
-    onnx.checker.check_model(after, full_check=True)
-    return title, after
-
-
 def names(graph: onnx.GraphProto) -> list[tuple[str, list[str], list[str]]]:
     rows = []
     for node in graph.node:
@@ -44,15 +32,6 @@ def names(graph: onnx.GraphProto) -> list[tuple[str, list[str], list[str]]]:
         for attribute in node.attribute:
             rows += names(attribute.g) if attribute.HasField("g") else []
     return rows
-
-
-def test_two_names_are_swapped() -> None:
-    swapped = MODEL.replace("b = Relu", "ab = Relu").replace("(a, b)", "(a, ab)")
-    swapped = swapped.replace("c = Neg (w) [i3] r = Add (c, a)", "ba = Neg (w) [i3] r = Add(ba, a)")
-    _, after = renamed(swapped, kinds=["tensors"], pattern="^(a)(b)$|^(b)(a)$",
-                       replacement=r"\2\1\4\3")  # fmt: skip
-    assert names(after.graph)[1][2] == ["ba"]
-    assert names(after.graph)[4][2] == ["ab"]
 
 
 @pytest.mark.parametrize(

@@ -17,11 +17,6 @@ from tests.support import models
 from tests.support.conversions import IMAGE
 from tests.support.runtime import session_of
 
-SCORES = """
-<ir_version: 8, opset_import: ["" : 17]>
-scores (float[batch, 4, 3] x) => (float[batch, 4, 3] y)
-{ y = Neg(x) }
-"""
 DETECTOR = """
 <ir_version: 8, opset_import: ["" : 17]>
 detector (float[2, 6, 40] x) => (float[2, 6, 40] y)
