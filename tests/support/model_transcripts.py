@@ -13,7 +13,7 @@ findings and what their fixes do, ``> speed`` those about speed, ``> types`` wha
 ``> sizes`` and ``> follow`` what follows from sizes, ``> fitting`` where they do not fit,
 ``> costs`` what nodes cost and a run needs, and ``> weights`` weights in few bits; ``> accept``
 what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
-``> functions``, ``> inline`` and ``> merge`` are about models of several parts; ``> paste`` pastes
+``> functions``, ``> inline``, ``> extract`` and ``> merge`` are about models of several parts; ``> paste`` pastes
 nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,7 @@ from dld_tui.core.model.document.operator_matching import (
     weight_dims,
 )
 from dld_tui.core.model.document.packed_weights import misfits, weights_of, why_unread
+from dld_tui.core.model.document.parts.extraction import extract_part
 from dld_tui.core.model.document.parts.fragment import fragment_of
 from dld_tui.core.model.document.parts.merging import merge
 from dld_tui.core.model.document.summary import summarise
@@ -76,7 +77,7 @@ from dld_tui.core.model.shapes.size import size_of, sizes_text, symbol
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.model.tensors.value_types import parse_type
 from tests.support import body_models, models
-from tests.support.model_lines import changes
+from tests.support.model_lines import changes, lines_of
 from tests.support.sessions import bytes_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "core" / "model" / "transcripts"
@@ -382,6 +383,14 @@ def _asked(document: Document, node: str, of: list[str]) -> Iterator[str]:
         yield f"{text}: {value}"
 
 
+def _extracted(document: Document, **what: Any) -> Iterator[str]:
+    """Yield a part of a model as a model, what types it lacks, and what else is said."""
+    with closing((found := extract_part(document, **what)).document) as part:
+        yield from (f"! {remark}" for remark in found.remarks)
+        yield f"untyped: {', '.join(found.untyped)}"
+        yield from lines_of(onnx.ModelProto.FromString(bytes_of(part)))
+
+
 def _found(document: Document, query: str = "", pattern: str = "") -> Iterator[str]:
     """Yield the nodes of a query, or the hits of a pattern."""
     if query:
@@ -492,7 +501,8 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 
 
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
-    "accept": _accepting, "ask": _asked, "check": _checked, "costs": _costed, "find": _found,
+    "accept": _accepting, "ask": _asked, "check": _checked, "costs": _costed,
+    "extract": _extracted, "find": _found,
     "fitting": _fitting,
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
     "dimensions": _resized, "library": _by_library, "merge": _merged, "paste": _pasted,

@@ -10,7 +10,6 @@ import onnx
 import pytest
 
 from dld_tui.core.checks import check
-from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.parts.extraction import (
     Extraction,
@@ -157,17 +156,6 @@ def test_initializer_that_is_cut_becomes_an_input(document: Document, tmp_path: 
     assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [4]
 
 
-def test_nothing_is_between_a_value_and_itself(document: Document) -> None:
-    with pytest.raises(UsageError, match="every output is an input: nothing is between"):
-        extract_between(document, document.main, ["q", "left"], ["q"])
-
-
-def test_input_that_no_output_needs_is_left_out(document: Document) -> None:
-    found = extract_between(document, document.main, ["choice", "x"], ["p"])
-    assert found.document.main.inputs == ("x",)
-    assert found.remarks == ["input 'choice' is left out: no output depends on it"]
-
-
 def test_body_with_captured_values(document: Document, tmp_path: Path) -> None:
     document.main.inferred["j"] = ValueType("float32", (2, 4))
     body = body_at(document, ["choose:then_branch"])
@@ -191,30 +179,12 @@ def test_function_with_its_default_and_with_what_a_call_gives(
     assert run(model, {"v": v}, ["r"])[0].max() == 3
 
 
-def test_parameter_without_a_value_is_told(tmp_path: Path) -> None:
-    text = models.FUNCTIONS.replace("twice (v)", "twice <to> (v)").replace(
-        "r = Add(v, v)", "r = Cast <to: int = @to> (v)"
-    )
-    document = Document.open(models.write(tmp_path, text))
-    found = extract_body(document, document.functions[0])
-    assert "parameter 'to' has no value" in found.remarks[0]
-    assert not found.document.main.nodes[0].attributes()
-
-
 def test_a_body_keeps_its_inputs_in_their_order_used_or_not(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["" : 18]>
     g (float[2] a, float[2] idle, float[2] b) => (float[2] y)
     { y = Sub(b, a) }"""
     document = Document.open(models.write(tmp_path, text))
     assert extract_body(document, document.main).document.main.inputs == ("a", "idle", "b")
-
-
-def test_main_graph_without_what_is_idle(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    document.apply("add_node", scope=[], op_type="Abs", inputs=["a"])
-    found = extract_body(document, document.main)
-    assert [tensor.name for tensor in found.document.main.initializers] == ["w"]
-    assert found.remarks == ["1 node that no output depends on left out"]
 
 
 def test_payloads_are_streamed_and_the_first_document_is_untouched(tmp_path: Path) -> None:
@@ -246,20 +216,6 @@ def test_external_data_comes_along_to_another_folder(tmp_path: Path) -> None:
     save(found.document, tmp_path / "to/part.onnx")
     part = onnx.load(tmp_path / "to/part.onnx")
     np.testing.assert_array_equal(onnx.numpy_helper.to_array(part.graph.initializer[0]), weights)
-
-
-def test_what_is_asked_wrongly(document: Document) -> None:
-    with pytest.raises(UsageError, match="no node 'nope'"):
-        nodes_at(document.main, ["nope"])
-    with pytest.raises(UsageError, match="no value 'nope'"):
-        extract_between(document, document.main, [], ["nope"])
-    with pytest.raises(UsageError, match="no graph"):
-        body_at(document, ["choose:else"])
-    inner = body_at(document, ["choose:then_branch"]).nodes[0]
-    with pytest.raises(UsageError, match="several graphs"):
-        extract_nodes(document, [inner, document.main.nodes[0]])
-    with pytest.raises(UsageError, match="no nodes"):
-        extract_nodes(document, [])
 
 
 def test_old_model_lists_its_initializers_as_inputs() -> None:

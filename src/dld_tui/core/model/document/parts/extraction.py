@@ -78,7 +78,8 @@ def parts_of(
     produced = parts.produced
     cut_values = set(cut)
     waiting = [*inputs, *(name for name in more if name not in produced)]
-    waiting += _quantization_names(scope, produced)
+    made = (name for node in ordered for name in node.outputs if name)  # in this order
+    waiting += _quantization_names(scope, made)
     for name in dict.fromkeys(name for name in waiting if name):
         definition = scope.resolve(name)
         if name in cut_values or definition is None:
