@@ -67,6 +67,8 @@ def _unsqueezed(c: Call) -> Sequence[Value]:
         return [_reordered(value, (UNKNOWN,) * (len(value.dims) + len(added)))]
     rank = len(value.dims) + len(axes)
     new, rest = {axis % rank for axis in axes}, iter(value.dims)
+    if len(new) < len(axes):
+        raise ValueError("an axis comes twice")
     return [_reordered(value, tuple(1 if at in new else next(rest) for at in range(rank)))]
 
 
