@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from dld_tui.core.model.graph.folding import Fold, Overview, Subgraph, between, neighbourhood
+from dld_tui.core.model.graph.folding import (
+    Fold,
+    Overview,
+    Subgraph,
+    arranged_rows,
+    between,
+    fold_tree,
+    name_separator,
+    neighbourhood,
+)
 from dld_tui.core.model.graph.graph import Graph
 from dld_tui.core.model.graph.layout import Layout, lay_out, text_of
 from dld_tui.core.model.graph.rails import demand_order, depths, lay_rails, rail_cells
@@ -50,6 +59,87 @@ GRAPHS = {
     "fan": graph_of_links([(f"a{at}", f"b{at * 7 % 11}") for at in range(11)]),
     **{f"random {seed}": random_graph(seed, 25) for seed in (2, 5, 13)},
 }
+
+
+def named(names: Sequence[str], labels: Sequence[str] = ()) -> Graph:
+    """Return a chain of vertices, with their last names without digits as labels, or others."""
+    graph = graph_of_links([*itertools.pairwise(names)])
+    last = (name.replace(".", "/").rpartition("/")[2].rstrip("0123456789") for name in names)
+    graph.labels = [*labels] or [*last]
+    return graph
+
+
+def masked() -> Graph:
+    graph = residual_network(8)
+    mask = graph.add("Mask", "mask")
+    graph.link("mask", mask, [at for at, label in enumerate(graph.labels) if label == "Add"])
+    return graph
+
+
+def norm_of_the_next() -> Graph:
+    """Return layers that end in the norm of the next one, not all of one kind."""
+    graph = two_streams(5)
+    for at, name in enumerate(graph.names):
+        if name.startswith(("/layers.0", "/layers.3", "/layers.4")):
+            graph.labels[at] += name[8]
+    for layer in range(5):
+        after = f"layers.{layer + 1}/Norm"
+        graph.names = [name.replace(f"layers.{layer}/SkipNorm2", after) for name in graph.names]
+    return graph
+
+
+def mixed_layers() -> list[str]:
+    """Return the names of layers as of LFM2 and Qwen3.5: two of one kind, then one of another."""
+    names = ["/stem/In", "/stem/Pad"]
+    for at in range(2, 17):
+        kinds = ("Query", "Key", "Attend", "Out") if at % 3 == 2 else ("Conv", "Gate", "Mul")
+        names += [f"/layers.{at}/{part}{at}" for part in ("Norm", *kinds, "Add")]
+    return [*names, "/Head", "/Argmax"]
+
+
+def dotted(names: Sequence[str]) -> list[str]:
+    return [name.strip("/").replace("/", ".") for name in names]
+
+
+BLOCK = ("Conv", "Relu", "Mul", "Add")
+PARTS = ("Conv", "Relu", "Mul", "Tanh", "Add", "Sqrt"), ("Exp", "Abs", "Neg", "Log", "Sin", "Cos")
+FOLDED = {
+    "masked": masked(),
+    "nested scopes": named([f"/m/{part}/{kind}" for part, kinds in (("a", "ABC"), ("b", "DEF"))
+                            for kind in kinds]),
+    "shared by blocks": named(["data", *(f"/gpu_0/layer.{at}/{kind}"
+                                         for at in range(4) for kind in "ABCD")]),
+    "shared by all": named([f"/gpu_0/{kind}" for kind in "abcdefgh"], "ABABABAB"),
+    **{f"in {scope}": named([*(f"/net/stem/{kind}" for kind in BLOCK[1:]),
+                             *(f"/{scope}{at}/{kind}" for at in range(5) for kind in BLOCK)])
+       for scope in ("layer.", "net/layer.", "net/a/b/")},
+    "mixed layers": named(mixed_layers()), "mixed, dotted": named(dotted(mixed_layers())),
+    **{f"{scopes[0]} and {scopes[1]}": named(["Input", *(f"{scope}/{kind}" for scope, part in zip(
+        scopes, PARTS, strict=True) for kind in part), "Output"])
+       for scopes in (("/0", "/1"), ("/head", "/1"), ("/layers/3", "/layers/4"),
+                      ("/layer3", "/1st"))},
+    "norm of the next": norm_of_the_next(),
+    "dotted": named(dotted(residual_network(5, "layer.").names)),
+    "past": named(["past.0.key", "past.0.value", *dotted(residual_network(3, "layer.").names)]),
+    "long cycles": named([f"Op{at % 50}x{at}" for at in range(200)],
+                         [f"Op{at % 50}" for at in range(200)]),
+    "six blocks": residual_network(6), "nine layers": two_streams(9),
+    "six transformers": diffusion_transformer(6),
+}  # fmt: skip
+
+
+def test_whole_folds(recorded: Recorded) -> None:
+    made = {}
+    for title, graph in FOLDED.items():
+        rails, folds = arranged_rows(graph)
+        assert sorted(rails.order) == [*range(len(graph))]
+        separator = f"{name_separator(graph)!r}, in the order of the file: "
+        head = separator + str([*rails.order] == [*range(len(graph))])
+        lines = [*folds_of(folds)]
+        by_demand = [*folds_of(fold_tree(graph, lay_rails(graph, demand_order(graph))))]
+        more = [] if by_demand == lines else ["by demand:", *by_demand]
+        made[title] = "\n".join([head, *lines, *more])
+    recorded("whole_folds", made)
 
 
 def numbers(values: Sequence[object]) -> str:
