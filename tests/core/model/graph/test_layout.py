@@ -28,11 +28,7 @@ from dld_tui.core.model.graph.placement import (
     MOST_LINES,
     STUB_RANKS,
     Layers,
-    linked_targets,
-    make_layers,
-    ranks_of,
 )
-from dld_tui.core.model.graph.rails import demand_order
 from tests.support.graphs import graph_of_links, random_graph
 from tests.support.lines import Line, drawn_links
 from tests.support.tiers import first
@@ -88,15 +84,6 @@ def test_nothing_is_drawn_on_top_of_anything(seed: int) -> None:
     assert sorted(box.vertex for boxes in layout.ranks for box in boxes) == list(range(len(graph)))
 
 
-def test_no_line_goes_up_and_loops_end() -> None:
-    graph = graph_of_links([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "d")])
-    layout = boxed(graph)
-    assert len(layout.ranks) == 3
-    # What closes a cycle is named where it arrives.
-    named = {graph.names[vertex]: nets for vertex, nets in layout.stubs.items()}
-    assert named == {"b": [0], "d": [3]}
-
-
 def test_a_tensor_over_many_ranks_is_named_at_its_far_users() -> None:
     links = [(f"n{at:03}", f"n{at + 1:03}") for at in range(80)]
     links += [("mask", f"n{at:03}") for at in range(5, 80, 10)]
@@ -115,31 +102,6 @@ def test_a_vertex_with_2000_inputs() -> None:
     assert len(layout.ranks[0]) == 2000
     assert len(layout.gaps[0].wires) == MOST_LINES
     assert [len(nets) for nets in layout.stubs.values()] == [2000 - MOST_LINES]
-
-
-def test_a_residual_network_is_drawn_without_crossings_and_straight() -> None:
-    links, last = [], "x"
-    for block in range(20):
-        names = [f"{kind}{block}" for kind in ("conv", "relu", "mul", "add")]
-        links += [(last, names[0]), *itertools.pairwise(names), (last, names[3])]
-        last = names[3]
-    layout = boxed(graph_of_links(links))
-    assert layout.crossings == 0
-    assert layout.width < 24
-
-
-def test_tensors_leave_a_box_in_the_order_of_where_they_go() -> None:
-    graph = Graph()
-    top = graph.add("If")
-    ends = [graph.add("Unsqueeze") for _ in range(3)]
-    graph.link("x", top, (ends[0], ends[2]))
-    graph.link("y", top, (ends[1],))
-    layout = boxed(graph)
-    (gap,) = layout.gaps
-    by_net = {wire.net: wire for wire in gap.wires}
-    spread, single = by_net[0], by_net[1]
-    assert layout.crossings == 0
-    assert (min(single.bottoms) < min(spread.bottoms)) == (single.top < spread.top)
 
 
 def test_an_empty_graph_and_a_single_vertex() -> None:
@@ -176,21 +138,6 @@ def check(graph: Graph, layout: Layout) -> None:
 def test_every_tensor_has_cells_of_its_own(seed: int) -> None:
     graph = random_graph(seed, most=30 + seed)
     check(graph, laid_out(graph, 3, heights=1 + seed % 3))
-
-
-def test_tensors_that_change_places_below_narrow_boxes() -> None:
-    """Each takes the column that the other one leaves: one of them runs sideways twice."""
-    graph = Graph()
-    tops = [graph.add("A") for _ in range(3)]
-    ends = [graph.add("B") for _ in range(3)]
-    for at, top in enumerate(tops):
-        for other in (1, 2):
-            targets = [ends[(at + other) % 3], ends[(at * other + at * at) % 3]]
-            graph.link(f"t{at}.{other}", top, targets)
-    layout = laid_out(graph, 3)
-    check(graph, layout)
-    doglegs = [wire for gap in layout.gaps for wire in gap.wires if wire.parent_track >= 0]
-    assert [abs(wire.top - wire.bottoms[0]) for wire in doglegs] == [1]  # as near as it can be
 
 
 def test_what_a_vertex_takes_beyond_what_can_be_drawn_is_named() -> None:
@@ -254,12 +201,6 @@ def _reached(cells: frozenset[tuple[int, int]], start: tuple[int, int]) -> set[t
     return found
 
 
-def layers_of(graph: Graph) -> Layers:
-    order = demand_order(graph)
-    rank = ranks_of(graph, order)
-    return make_layers(graph, rank, linked_targets(graph, rank), order)
-
-
 def chain_of_blocks(count: int) -> Graph:
     links = []
     for n in range(count):
@@ -291,16 +232,6 @@ def test_a_kind_of_block_is_arranged_once(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("dld_tui.core.model.graph.layout.order_lines", counted)
     boxed(chain_of_blocks(30))
     assert len(arranged) <= 3, "the first, those in the middle, the last"
-
-
-def test_nothing_and_one_rank() -> None:
-    assert boxed(Graph()).boxes == []
-    graph = Graph()
-    graph.add("A", "a")
-    graph.add("B", "b")
-    layout = boxed(graph)
-    assert all(box is not None for box in layout.boxes)
-    assert layout.gaps == []
 
 
 FAN = [("top", "a"), ("top", "b"), ("top", "c"), ("a", "end"), ("b", "end"), ("c", "end")]

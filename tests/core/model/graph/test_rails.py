@@ -14,34 +14,6 @@ from dld_tui.core.model.graph.rails import (
 from tests.support.graphs import graph_of_links, random_graph
 
 
-def drawn(graph: Graph) -> list[str]:
-    rails = lay_rails(graph, demand_order(graph))
-    return [
-        "".join(rail_cells(rails, row, 0, rails.width)).replace("o", "●").rstrip()
-        + " "
-        + graph.names[vertex]
-        for row, vertex in enumerate(rails.order)
-    ]
-
-
-def test_a_residual_block() -> None:
-    graph = graph_of_links(
-        [("x", "conv"), ("conv", "relu"), ("relu", "add"), ("x", "add"), ("add", "y")]
-    )
-    assert drawn(graph) == [
-        "● x", "├─● conv", "│ ● relu", "●─╯ add", "● y",
-    ]  # fmt: skip
-
-
-def test_several_outputs_have_a_rail_each() -> None:
-    graph = Graph()
-    for name in ("split", "left", "right"):
-        graph.add(name, name)
-    graph.link("l", 0, [1])
-    graph.link("r", 0, [2])
-    assert drawn(graph) == ["●─╮ split", "● │ left", "  ● right"]
-
-
 def live_nets(graph: Graph, rails: Rails, row: int) -> int:
     """Return how many tensors pass from one row to the next, hubs aside."""
     return sum(
@@ -108,26 +80,6 @@ def test_everything_comes_once_and_after_what_it_needs(seed: int) -> None:
 def test_cycles_and_loops_are_ordered_too(seed: int) -> None:
     graph = random_graph(seed)
     assert sorted(demand_order(graph)) == list(range(len(graph)))
-
-
-def test_an_input_stands_right_before_its_user() -> None:
-    links = [("a", "b"), ("b", "c"), ("c", "d"), ("late", "d"), ("d", "e")]
-    assert names_in_order(links) == ["a", "b", "c", "late", "d", "e"]
-
-
-def test_an_output_stands_right_after_its_producer() -> None:
-    links = [("a", "b"), ("b", "out1"), ("b", "c"), ("c", "d"), ("d", "out2")]
-    assert names_in_order(links) == ["a", "b", "out1", "c", "d", "out2"]
-
-
-def test_the_deepest_operand_comes_first() -> None:
-    links = [("x", "short"), ("short", "add"), ("x", "l1"), ("l1", "l2"), ("l2", "add")]
-    assert names_in_order(links) == ["x", "l1", "l2", "short", "add"]
-
-
-def test_depth_is_the_longest_way_from_an_input() -> None:
-    graph = graph_of_links([("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
-    assert depths(graph) == [0, 1, 2, 3]
 
 
 def test_a_deep_chain_needs_no_recursion() -> None:

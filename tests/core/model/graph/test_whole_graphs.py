@@ -47,6 +47,16 @@ def crossed() -> Graph:
     return graph
 
 
+def split() -> Graph:
+    """Return a box of two tensors, of which the first goes to the outermost of three."""
+    graph = Graph()
+    top = graph.add("If", "if")
+    ends = [graph.add("Unsqueeze", f"u{at}") for at in range(3)]
+    graph.link("x", top, (ends[0], ends[2]))
+    graph.link("y", top, (ends[1],))
+    return graph
+
+
 GRAPHS = {
     "diamond": graph_of_links([("a", "bb"), ("a", "cc"), ("bb", "d"), ("cc", "d"), ("a", "d")]),
     "loop": graph_of_links([("a", "b"), ("b", "c"), ("c", "a"), ("c", "d"), ("d", "d")]),
@@ -56,6 +66,22 @@ GRAPHS = {
     "named blocks": residual_network(5, "layers."),
     "two streams": two_streams(3),
     "transformer": diffusion_transformer(3),
+    "split": split(),
+    "late input": graph_of_links(
+        [
+            ("a", "b"),
+            ("b", "out1"),
+            ("b", "c"),
+            ("c", "d"),
+            ("late", "d"),
+            ("d", "out2"),
+            ("x", "short"),
+            ("short", "add"),
+            ("x", "l1"),
+            ("l1", "l2"),
+            ("l2", "add"),
+        ]
+    ),
     "fan": graph_of_links([(f"a{at}", f"b{at * 7 % 11}") for at in range(11)]),
     **{f"random {seed}": random_graph(seed, 25) for seed in (2, 5, 13)},
 }
