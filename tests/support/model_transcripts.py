@@ -13,8 +13,8 @@ findings and what their fixes do, ``> speed`` those about speed, ``> types`` wha
 ``> sizes`` and ``> follow`` what follows from sizes, ``> fitting`` where they do not fit,
 ``> costs`` what nodes cost and a run needs, and ``> weights`` weights in few bits; ``> accept``
 what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
-``> functions``, ``> inline``, ``> extract`` and ``> merge`` are about models of several parts; ``> paste`` pastes
-nodes, ``> providers`` tells what they do not take.
+``> functions``, ``> inline``, ``> extract`` and ``> merge`` are about models of several parts;
+``> paste`` pastes nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ import numpy as np
 import onnx
 import pytest
 
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.inputs.guess import Guess, candidate_guesses, guess_inputs, input_specs
 from dld_tui.core.model.inputs.shapes import InputSpec, parse_shapes
 from tests.support import models
+from tests.support.recorded import Recorded
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -275,29 +277,37 @@ def test_the_first_guess_runs(
         assert one.fill.reason
 
 
-def test_what_is_chosen_says_why(tmp_path: Path) -> None:
-    lenet = first_guess(models.write(tmp_path, HEAD + LENET)).inputs[0]
-    assert lenet.why == (
-        "batch 1 by its name N, height and width 28 by Gemm y, which cannot do with 224"
-    )
-    assert lenet.option == "x:1x1x28x28"
-    images = first_guess(models.write(tmp_path, HEAD + DETECTOR)).inputs[0]
-    assert "height and width 640 by the names H, W" in images.text
+def told(guess: Guess) -> Iterator[str]:
+    """Yield all that a guess says."""
+    for one in guess.inputs:
+        flags = [flag for flag in ("is_guessed", "is_count", "follows") if getattr(one, flag)]
+        fill = f"{one.fill.text}, {one.fill.low} to {one.fill.high}, {one.fill.reason}"
+        yield f"  {one.option} | {one.why} | {fill} | {one.free} {flags}"
 
 
-def test_values_suit_what_inputs_are(tmp_path: Path) -> None:
-    fills = {
-        one.name: one.fill
-        for text in (ENCODER, VAD, SHIFTED, UNET, RECURRENT, REGIONS)
-        for one in first_guess(models.write(tmp_path, HEAD + text)).inputs
-    }
-    assert (fills["attention_mask"].text, fills["token_type_ids"].text) == ("ones", "zeros")
-    assert (fills["sr"].text, fills["state"].text, fills["h0"].text) == ("16000", "zeros", "zeros")
-    assert fills["position_ids"].text == "counting from 0"
-    assert fills["input_ids"].high == 49
-    assert fills["batch_indices"].high == 0
-    assert fills["timestep"].high == 999
-    assert fills["x_lengths"].low > 1
+@pytest.mark.broad
+def test_whole_guesses(tmp_path: Path, recorded: Recorded) -> None:
+    ways: dict[str, dict[str, Any]] = {
+        "alone": {}, "batch of 3": {"batch": 3}, "filled": {"empty": False, "past": 7},
+        "given": {"sizes": {"N": 2, "seq": 5}},
+    }  # fmt: skip
+    made = {}
+    slow = ("whisper with other", "two operands", "one element stretched", "fixed signal")
+    for name, text, _ in CASES:
+        if name.startswith(slow):
+            continue
+        lines = []
+        with closing(Document.open(written(text, tmp_path))) as document:
+            specs = input_specs(document)
+            for way, about in ways.items():
+                try:
+                    guess = next(candidate_guesses(specs, document, **about))
+                except DldError as error:
+                    lines.append(f"{way}: ! {error}")
+                    continue
+                lines += [way, *told(guess)]
+        made[name] = "\n".join(lines)
+    recorded("guesses", made)
 
 
 def test_classes_that_are_listed_bound_an_input(tmp_path: Path) -> None:
