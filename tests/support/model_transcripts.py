@@ -13,7 +13,7 @@ findings and what their fixes do, ``> speed`` those about speed, ``> types`` wha
 ``> sizes`` and ``> follow`` what follows from sizes, ``> fitting`` where they do not fit,
 ``> costs`` what nodes cost and a run needs, and ``> weights`` weights in few bits; ``> accept``
 what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
-``> functions``, ``> inline``, ``> extract`` and ``> merge`` are about models of several parts;
+``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of several parts;
 ``> paste`` pastes nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
@@ -502,7 +502,7 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "accept": _accepting, "ask": _asked, "check": _checked, "costs": _costed,
-    "extract": _extracted, "find": _found,
+    "part": _extracted, "find": _found,
     "fitting": _fitting,
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
     "dimensions": _resized, "library": _by_library, "merge": _merged, "paste": _pasted,
