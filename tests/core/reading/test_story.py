@@ -19,7 +19,7 @@ from dld_tui.core.machine.peaks import Peaks
 from dld_tui.core.model.rewrite.rule import rules_of
 from dld_tui.core.params import from_json, rerun_command, settings_of
 from dld_tui.core.reading.card import card_lines, card_svg, write_card
-from dld_tui.core.reading.first_lines import first_lines, headline, title
+from dld_tui.core.reading.first_lines import headline, title
 from dld_tui.core.reading.story import NextStep, advice_json, next_steps, request_of, step_command
 from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
@@ -28,7 +28,6 @@ from dld_tui.core.text import clip
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
 from tests.support.gpu_reports import CUDA, gpu_writer
-from tests.support.profiles import told
 from tests.support.report_files import HOSTILE, layer, writer
 
 CPU = "CPUExecutionProvider"
@@ -176,31 +175,6 @@ def test_fp16_gains_what_the_peaks_allow(
     with open_report(waiting(tmp_path / "g.dldprof", cost=cost)) as report:
         _, _, fp16 = next_steps(report)
     assert fp16.most == pytest.approx(1.5 / (0.3 - 0.1 / 2))
-
-
-def test_no_graph_is_advised_of_a_pass_that_layers_on_the_cpu_interrupt(tmp_path: Path) -> None:
-    """ONNX Runtime captures none of it, and fp16 is no faster while the GPU waits."""
-    layers = [
-        Layer("a", "MatMul", provider=CUDA, precision="float32"),
-        Layer("copy", "MemcpyToHost", provider=CUDA),
-        Layer("b", "MatMulInteger", provider=CPU),
-    ]
-    with gpu_writer(tmp_path / "g.dldprof") as made:
-        made.add_latencies([1.0] * 100)
-        for one in layers:
-            made.add_layer(one)
-        kernels = [GpuEvent("s", "kernel", "k", 10.0, 100.0, 0)]
-        made.add_pass(0, 0.0, 5000.0)
-        made.add_samples(0, [(n, 300.0 * n, 300.0, 300.0, 1) for n in range(3)])
-        made.add_gpu_events(0, kernels)
-        made.add_pass(1, 10_000.0, 1000.0, PassState.KERNELS_ALONE)
-        made.add_gpu_events(1, kernels)
-    with open_report(tmp_path / "g.dldprof") as report:
-        assert next_steps(report) == []
-        text = "\n".join([*told(report), *(line.text for line in first_lines(report))])
-    assert "1 layer runs on the CPU and 1 node copies between the two" in text
-    assert "Launch-bound" not in text
-    assert "of 0.400 ms in kernels and layers on the CPU" in text
 
 
 def test_int8_gains_what_the_peaks_of_the_machine_allow(tmp_path: Path) -> None:
@@ -384,12 +358,6 @@ def test_a_range_never_begins_above_its_end(tmp_path: Path) -> None:
     assert step.most is not None
     assert step.most < MEASURED["cuda-graph"].least
     assert step.gain_percent == pytest.approx((20, 20))
-
-
-def test_a_noisy_run_is_to_be_measured_again(tmp_path: Path) -> None:
-    steps = next_steps(report_of(tmp_path / "r.dldprof", (4.0, 5.0, 4.0, 5.0), types=PRODUCTS))
-    assert [step.changes for step in steps] == [(), ("int8-dynamic",)]
-    assert "latency varies by" in steps[0].basis
 
 
 @pytest.mark.parametrize("network", ["tiny.onnx", HOSTILE])

@@ -12,6 +12,7 @@ from dld_tui.core.report.layer_table import (
     SHAPES,
     VIEWS,
     all_nodes,
+    group_table,
     groups_of,
     informative_columns,
     layer_columns,
@@ -28,7 +29,7 @@ from dld_tui.core.report.layer_table import (
 from dld_tui.core.report.records import Cost, Layer, LayerInformation, NodeLink
 from dld_tui.core.report.report import Report
 from dld_tui.core.tables.rendering import csv_of, fitted_lines, text_lines
-from dld_tui.core.tables.table import Column
+from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.writers import writers
 from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
@@ -38,6 +39,7 @@ from dld_tui.widgets.results.layers import screen_table
 from tests.support.known import known
 from tests.support.plans import layer as plan_layer
 from tests.support.plans import plan
+from tests.support.recorded import Recorded, table_text
 from tests.support.report_files import layer, make_report
 
 EVERY = layer_columns()
@@ -232,3 +234,31 @@ def test_labels_say_where_a_node_is() -> None:
 def test_layers_can_be_keys() -> None:
     layer = Layer("a", "Conv", cost=Cost(1), other={"new": [3]})
     assert {layer: 1}[Layer("a", "Conv", cost=Cost(1), other={"new": [3]})] == 1
+
+
+def test_whole_columns(recorded: Recorded) -> None:
+    every = replace(LAYERS[0], min_ms=1.0, max_ms=3.0, mean_ms=2.5, passes=4, cost=Cost(10**9))
+    bare = Layer("", "")
+    engine = LayerInformation(
+        engine_layer=7, findings=2, is_warned=True, output_precision="int8", footprint=3000,
+        weights_bytes=1000, io_bytes=2000, unread_bytes=10, median_ms=2.25, tactic="xmma",
+        layer_type="CaskConvolution", mapping_confidence="rule",
+    )  # fmt: skip
+    rows = {
+        "timed": (every, bare, *LAYERS[2:]),
+        "launches alone": LAYERS[:1],
+        "a GPU": (replace(every, gpu_time_ms=2.0), LAYERS[1], bare),
+        "an engine": (replace(every, engine=engine),
+                      replace(bare, engine=LayerInformation(findings=1)),
+                      replace(bare, engine=replace(engine, findings=1, output_precision="fp16"))),
+    }  # fmt: skip
+    texts = {}
+    for name, layers in rows.items():
+        is_engine = name == "an engine"
+        texts[name] = table_text(Table(layer_columns(layers, engine=is_engine), layers))
+        groups = groups_of(layers, "layer_type" if is_engine else "type")
+        texts[f"groups of {name}"] = "\n".join(
+            table_text(group_table(groups, "layer_type", view, layers))
+            for view in ("csv", "text", "screen")
+        )
+    recorded("whole_columns", texts)

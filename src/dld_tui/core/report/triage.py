@@ -71,10 +71,11 @@ def busy_line(summary: GpuSummary) -> str:
     """Return the GPU utilisation of a pass; gaps only of passes at true speed."""
     copies = f", copies {_ms(summary.copy_us)} ms ({summary.copied_text})" if summary.copies else ""
     gaps = f", launch gaps {_ms(summary.gaps_us)} ms" if summary.true_speed else ""
+    kernels = fmt.plural(summary.kernels, "kernel")
     slowed = "" if summary.true_speed else ", with profiling on: its gaps are not the model's"
     return (
         f"GPU busy {_ms(summary.busy_us)} ms of {_ms(summary.length_us)}"
-        f" ({fmt.percent(summary.busy_percent)} %) with {summary.kernels:,} kernels{gaps}{copies}"
+        f" ({fmt.percent(summary.busy_percent)} %) with {kernels}{gaps}{copies}"
         f"{slowed}."
     )
 
