@@ -166,8 +166,8 @@ def cases() -> Iterator[tuple[str, Made]]:
     yield "many layers", Made({**many, PRODUCT: [0.0] * 8}, STEADY)
     yield "a fallback", Made({layer("g", provider=CUDA): [1.0] * 8, **many}, facts=ON_GPU)
     shared = NodeLink((), "n", "n", "Conv", share=0.5)
-    yield "joined", Made({layer("f", "FusedConv", nodes=(shared, shared), precision="float32"):
-                          [6.0] * 8, layer("g", "Relu", nodes=()): [2.0] * 8})  # fmt: skip
+    joined = replace(layer("f", "FusedConv"), nodes=(shared, shared))
+    yield "joined", Made({joined: [6.0] * 8, replace(RELU, nodes=(), confidence="none"): [2.0] * 8})
     yield "a loop", Made({layer("loop", "Loop"): [2.0] * 8, CONV: [1.0] * 8}, STEADY)
     yield "launches", Made({layer("g", provider=CUDA): [1.0] * 8}, [9.0, *STEADY], facts=ON_GPU)
     wide = {layer("mm", "MatMul", CUDA, **FP32): [0.3] * 8, layer("r", "Relu", CUDA): [0.2] * 8}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.report.latency import PROCESSOR_MS
+from dld_tui.core.report.records import GpuEvent, PassState
 from dld_tui.core.report.report import open_report
 from dld_tui.core.tune.changes import CHANGES, Setup
-from dld_tui.core.tune.gain import Gain, Parts, gain_line, gain_of
+from dld_tui.core.tune.gain import Gain, GainRow, Parts, gain_line, gain_of
 from dld_tui.core.tune.race import Race
 from dld_tui.core.tune.result import (
     NOTHING,
@@ -24,6 +26,7 @@ from dld_tui.core.tune.result import (
     candidates,
     no_time,
 )
+from tests.support.recorded import Recorded
 from tests.support.report_files import layer, writer
 from tests.support.tiers import first
 
@@ -44,6 +47,8 @@ def report(
     hits: Mapping[int, tuple[int, float]] | None = None,
     nodes: bool = True,
     processor_ms: float | None = None,
+    batch: int = 1,
+    gpu: bool = False,
 ) -> Path:
     """Write a report whose layers take milliseconds by their number.
 
@@ -57,8 +62,10 @@ def report(
         hits: Of passes, the place in the pass that another program delays, and by how much.
         nodes: Whether layers are joined to nodes.
         processor_ms: Processor time of a pass without recording.
+        batch: Of its input.
+        gpu: Add passes of kernels alone, each half as long as its layer.
     """
-    made = writer(path)
+    made = writer(path, input_shapes={"x": [batch, 3]})
     waits = before_ms or {}
     plain = sum(layers.values()) + sum(waits.values()) + after_ms
     if processor_ms is not None:
@@ -77,6 +84,12 @@ def report(
             at += took
         made.add_pass(number, start, at + 1000 * factor * after_ms - start)
         made.add_samples(number, rows)
+    for number in range(len(passes), len(passes) + 4 * gpu):
+        made.add_pass(number, number * 1e6, 1000 * plain, PassState.KERNELS_ALONE)
+        made.add_gpu_events(number, [
+            GpuEvent("s", "kernel", "k", 1000.0 * index, 500.0 * ms, row)
+            for row, (index, ms) in enumerate(layers.items())
+        ])  # fmt: skip
     made.finish()
     return path
 
@@ -186,6 +199,80 @@ def test_what_is_saved_before_nodes_is_theirs(tmp_path: Path) -> None:
     assert [row.running_ms for row in found.rows] == pytest.approx([0.0] * 3, abs=1e-9)
     text = "100 % of it is at 3 nodes before they start, first "
     assert gain_line(found, -31.25).startswith(text)
+
+
+def rows_of(*deltas: tuple[float, float]) -> tuple[GainRow, ...]:
+    return tuple(
+        GainRow(f"/block.{at}/a rather long name of a node", 5.0, 5.0 + running + waiting, running,
+                waiting)
+        for at, (running, waiting) in enumerate(deltas)
+    )  # fmt: skip
+
+
+GAINS = {
+    "none": Gain(10.0, 9.0, (), 0.0),
+    "no time": Gain(0.0, 0.0, rows_of((-1.0, 0.0)), 0.0),
+    "one node": Gain(10.0, 9.0, rows_of((-1.0, 0.0)), 0.0),
+    "many nodes": Gain(10.0, 8.0, rows_of((-1.0, 0), (-0.5, 0), (-0.3, 0), (-0.2, 0)), 0.0),
+    "some gained": Gain(10.0, 9.0, rows_of((-1.0, 0.0), (0.0, 0.0), (0.5, -0.5)), 0.0),
+    "waiting": Gain(10.0, 9.0, rows_of((0.0, -1.0), (-0.25, 0.25)), 0.0),
+    "as much": Gain(10.0, 9.0, rows_of((-0.5, -0.5)), 0.0),
+    "slower": Gain(10.0, 11.0, rows_of((1.0, 0.0), (2.0, -2.0)), 0.0),
+    "copies": Gain(10.0, 9.0, rows_of((0.0, 0.0)), -1.0),
+    "both": Gain(10.0, 9.0, rows_of((-0.5, 0.0)), -0.5),
+    "few copies": Gain(10.0, 9.0, rows_of((-0.96, 0.0)), -0.04),
+    "just told": Gain(10.0, 9.0, rows_of((-0.95, 0.0)), -0.05),
+    "a short pass": Gain(0.5, 0.4, rows_of((-0.1, 0.0)), 0.0),
+    "a pass of 1 ms": Gain(1.0, 0.875, rows_of((-0.125, 0.0)), 0.0),
+    "tiny": Gain(0.002, 0.0018, rows_of((-0.0002, 0.0)), 0.0),
+}  # fmt: skip
+
+
+def test_whole_lines(recorded: Recorded) -> None:
+    recorded("whole_gain_lines", {
+        name: "\n".join(f"{change}: {gain_line(gain, change)}"
+                        for change in (-10.0, -15.0, -20.0, -50.0, -5.0, 10.0, 0.0))
+        for name, gain in GAINS.items()
+    })  # fmt: skip
+
+
+def told(first: Path, second: Path, change: float = -30.0) -> str:
+    found = gain(first, second)
+    lines = [f"{found.before_ms:.4f} {found.after_ms:.4f} {found.handing_ms:.4f}"]
+    for row in found.rows:
+        lines.append(f"{row.nodes} {row.before_ms:.4f} {row.after_ms:.4f}"
+                     f" {row.running_ms:.4f} {row.waiting_ms:.4f}")  # fmt: skip
+    return "\n".join([*lines, gain_line(found, change)])
+
+
+FASTER = {0: 3.0, 1: 1.0, 2: 2.5, 3: 0.5}
+
+
+def test_whole_gains(tmp_path: Path, recorded: Recorded) -> None:
+    """Recording adds to each of two profiles, little or most of it, with as many layers or more."""
+    cases: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+        "no recording": ({}, {}),
+        "little recording": ({"recording_ms": 0.1}, {"recording_ms": 0.3}),
+        "mostly recording": ({"recording_ms": 0.1}, {"recording_ms": 4.0}),
+        "by processor times": ({"recording_ms": 0.1, "processor_ms": 10.0},
+                               {"recording_ms": 0.2, "processor_ms": 7.0}),
+        "no processor time": ({"recording_ms": 0.1, "processor_ms": 0.0},
+                              {"recording_ms": 0.1, "processor_ms": -1.0}),
+        "too much processor time": ({"recording_ms": 0.1, "processor_ms": 20.0}, {}),
+        "waiting": ({"before_ms": {0: 1.0, 2: 0.5}, "after_ms": 2.0}, {"before_ms": {0: 0.5}}),
+        "without nodes": ({"nodes": False}, {"nodes": False}),
+    }  # fmt: skip
+    texts = {}
+    for at, (name, (before, after)) in enumerate(cases.items()):
+        first = report(tmp_path / f"{at}a.dldprof", PARTS, **before)
+        second = report(tmp_path / f"{at}b.dldprof", FASTER, **after)
+        texts[name] = told(first, second)
+    of_two = report(tmp_path / "items.dldprof", {0: 12.0, 1: 2.0, 2: 6.0}, batch=2)
+    texts["of batches"] = told(of_two, report(tmp_path / "one.dldprof", FASTER))
+    first, second = (report(tmp_path / f"gpu{at}.dldprof", parts, gpu=True)
+               for at, parts in enumerate((PARTS, FASTER)))  # fmt: skip
+    texts["on a GPU"] = told(first, second)
+    recorded("whole_gains", texts)
 
 
 @pytest.mark.parametrize(("each_ms", "running", "waiting"), [

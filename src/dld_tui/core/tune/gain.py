@@ -277,12 +277,13 @@ def gain_line(gain: Gain, change_percent: float) -> str:
     digits = 4 if gain.before_ms < _SHORT_MS else 3
     shown = 100 * gain.whole_ms / gain.before_ms
     is_rough = abs(shown - change_percent) > _ROUGH * abs(change_percent)
-    if is_rough:
-        # The profiles show another gain than the confirmation: only the order of nodes is told.
-        return f"Roughly, first at {_named(gain, digits)}."
     copies = f"copies of inputs and outputs ({_ms(gain.handing_ms, digits)})"
     least_ms = max(_TOLD_PART * abs(gain.whole_ms), _TOLD_MS)
-    if abs(gain.named_ms) < least_ms:
+    is_at_copies = abs(gain.named_ms) < min(least_ms, abs(gain.handing_ms))
+    if is_rough:
+        # The profiles show another gain than the confirmation: only the order of nodes is told.
+        return f"Roughly, first at {copies if is_at_copies else _named(gain, digits)}."
+    if is_at_copies:
         return f"{fmt.whole_percent(share)} % of it is at {copies}."
     running, waiting = (
         abs(sum(getattr(row, part) for row in gain.rows)) for part in ("running_ms", "waiting_ms")
