@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.accuracy.engine_settings import (
+    comparison_reasons,
     disabled_settings,
+    engine_reasons,
     has_two_runs,
     is_engine,
     needs_tensorrt,
@@ -13,6 +15,7 @@ from dld_tui.core.accuracy.engine_settings import (
 )
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON
+from tests.support.recorded import Recorded
 
 ORT, TRT = "onnxruntime", "tensorrt"
 LACKING = LibraryCapabilities("tensorrt", "tensorrt", "10.0")
@@ -57,37 +60,42 @@ def test_engines_are_told_by_their_names() -> None:
     assert not is_engine(None)
 
 
-def reasons(values: dict[str, JSON], facts: LibraryCapabilities | None = None) -> dict[str, str]:
-    return disabled_settings(
-        {"model": "a.onnx", "backend": ORT, "against_backend": "same"} | values, facts
-    )
+FORMS: dict[str, dict[str, JSON]] = {
+    "two runs of ONNX Runtime": {},
+    "TensorRT": {"backend": TRT},
+    "against TensorRT": {"against_backend": TRT},
+    "both by TensorRT": {"backend": TRT, "against_backend": TRT},
+    "an engine": {"model": "b.engine", "against": "a.onnx"},
+    "an engine and TensorRT": {"model": "b.engine", "against_backend": TRT},
+    "against an engine": {"against": "b.engine"},
+    "two engines": {"model": "a.engine", "against": "b.plan"},
+    "inputs": {"inputs": "data"},
+    "no inputs": {"inputs": "  "},
+}
 
 
-def test_what_is_of_no_use_is_greyed_by_what_runs() -> None:
-    found = reasons({})
-    assert found["fp16"] == found["library"] == found["device"]
-    assert found["trust"] == "", "it is not there"
-    assert not {"provider", "round", "tensors", "seed"} & set(found)
-    assert not needs_tensorrt({"model": "a.onnx"})
-    found = reasons({"against_backend": TRT})
-    assert "against_provider" in found
-    assert not {"provider", "fp16", "library", "round"} & set(found)
-    assert {"provider", "optimization"} <= set(reasons({"backend": TRT}))
-    assert needs_tensorrt({"backend": TRT})
-    found = reasons({"against": "b.engine"})
-    assert found["fp16"] == found["round"] == ""
-    assert not {"library", "device", "trust", "provider"} & set(found)
-    assert "against_backend" in found
-    found = reasons({"model": "b.engine", "against": "a.onnx"})
-    assert found["tensors"] == ""
-    assert "round" not in found
-    assert "fp16" not in reasons({"model": "b.engine", "against_backend": TRT}, None)
-    assert "has no such flag" in reasons({"backend": TRT}, LACKING)["fp16"]
-    assert "refit" not in reasons({"backend": TRT}, LACKING), "no setting of a comparison"
-    assert reasons({}, LACKING)["fp16"] == reasons({})["fp16"]
-    found = disabled_settings({"model": "a.onnx", "backend": TRT}, None)
-    assert found["fp16"] == ""
-    assert not {"provider", "library", "tf32"} & set(found)
-    assert disabled_settings({"model": "a.onnx", "backend": ORT}, None)["tf32"] == ""
-    assert {"shape", "seed", "sets"} <= set(reasons({"inputs": "data"}))
-    assert "shape" not in reasons({"inputs": "  "})
+def test_whole_forms(recorded: Recorded) -> None:
+    """Which settings are greyed, and why: of comparisons, searches, and forms with a runtime."""
+    texts = {}
+    base: dict[str, JSON] = {"model": "a.onnx", "backend": ORT}
+    for name, values in FORMS.items():
+        comparison = {**base, "against_backend": "same", **values}
+        search = {key: value for key, value in {**base, **values}.items() if key[:3] != "aga"}
+        for facts in (None, LACKING):
+            found = {
+                "comparison": comparison_reasons(comparison, facts),
+                "search": disabled_settings(search, facts),
+            }
+            texts[f"{name}, {'unknown' if facts is None else 'known'}"] = "\n".join(
+                f"{kind} {needs_tensorrt(comparison)}: {told(greyed)}"
+                for kind, greyed in found.items()
+            )
+    for runtime in (ORT, TRT):
+        for facts in (None, LACKING):
+            greyed = engine_reasons({"runtime": runtime}, facts)
+            texts[f"{runtime} {'unknown' if facts is None else 'known'}"] = told(greyed)
+    recorded("whole_greying", texts)
+
+
+def told(greyed: dict[str, str]) -> str:
+    return "; ".join(f"{name} {why}".strip() for name, why in sorted(greyed.items()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from dld_tui.core.tune.placement import (
 )
 from dld_tui.core.tune.regions import Pattern, Regions, Scheme, regions_of
 from tests.support import models
+from tests.support.recorded import Recorded, settled
 from tests.support.tiers import first
 
 Ms = Callable[[Placement], float]
@@ -128,45 +130,6 @@ def test_borders_between_quantized_and_float_regions_cost_time(seed: int) -> Non
     assert len(asked) < len(every(regions)) / 3
 
 
-def test_one_region_that_is_slower_stays_in_floating_point() -> None:
-    regions = chain(4)
-
-    def ms(placement: Placement) -> float:
-        return 10 - sum(
-            (-1.0 if at == 2 else 1.0) for at, one in enumerate(placement) if one is Scheme.ALL
-        )
-
-    search, _ = searched(regions, ms)
-    everywhere = Scheme.ALL
-    assert search.best == (everywhere, everywhere, Scheme.FLOAT, everywhere)
-    assert ms(search.best) == min(map(ms, every(regions)))
-    effects = [search.effect(at) for at in range(4)]
-    rows = [effect.row for effect in effects if effect is not None and effect.row is not None]
-    assert [row.new_ms < row.base_ms for row in rows] == [True, True, False, True]
-    assert rows[0].change_percent == pytest.approx(100 * (7 / 8 - 1))
-    assert rows[0].low_percent <= rows[0].change_percent <= rows[0].high_percent
-
-
-def test_what_is_as_fast_in_floating_point_is_not_quantized() -> None:
-    search, _ = searched(chain(3), lambda placement: 5.0)
-    assert search.best == (Scheme.FLOAT,) * 3
-    assert search.is_whole
-
-
-def test_a_model_that_may_not_be_quantized_everywhere() -> None:
-    regions = chain(4, mixed=False)
-
-    def ms(placement: Placement) -> float:
-        return 10.0 - sum(scheme is Scheme.ALL for scheme in placement)
-
-    search, _ = searched(regions, ms, lambda one: one[1] is Scheme.FLOAT)
-    assert search.best == (Scheme.ALL, Scheme.FLOAT, Scheme.ALL, Scheme.ALL)
-    rows = decisions_of(search, regions)
-    assert [bool(row.problem) for row in rows] == [False, True, False, False]
-    assert search.everything is not None
-    assert search.everything.problem
-
-
 @pytest.mark.parametrize("most", range(1, 12))
 def test_a_limit_leaves_the_best_so_far(most: int) -> None:
     regions = chain(3)
@@ -178,6 +141,68 @@ def test_a_limit_leaves_the_best_so_far(most: int) -> None:
     assert len(asked) <= most
     tried = {one for pair in asked for one in pair}
     assert ms(search.best) == min(map(ms, tried))
+
+
+SHORT = {Scheme.FLOAT: "-", Scheme.PRODUCTS: "p", Scheme.ALL: "a"}
+
+
+def shown(placement: Placement) -> str:
+    return "".join(map(SHORT.__getitem__, placement))
+
+
+def test_whole_searches(recorded: Recorded) -> None:
+    """What is asked in which order, and what is decided of each pattern."""
+
+    def sums(*gains: float) -> Ms:
+        return lambda placement: (
+            10
+            - sum(
+                gain * {"-": 0.0, "p": 0.75, "a": 1.0}[SHORT[scheme]]
+                for gain, scheme in zip(gains, placement, strict=False)
+            )
+        )
+
+    def paired(placement: Placement) -> float:
+        """Return less for two neighbours only: the border of one costs more than it gains."""
+        return 10 - (
+            2.0 if shown(placement).startswith("aa") else -0.5 * shown(placement).count("a")
+        )
+
+    def whole_is_best(placement: Placement) -> float:
+        return 5.0 if set(placement) == {Scheme.ALL} else 9.0 + 0.5 * shown(placement).count("a")
+
+    def products(placement: Placement) -> float:
+        return 10 - 2.0 * shown(placement).count("p") + shown(placement).count("a")
+
+    few = Regions((), frozenset())
+    cases: dict[str, tuple[Regions, Ms, Good, int | None]] = {
+        "nothing to decide": (few, sums(), lambda one: True, None),
+        "all gain": (chain(3), sums(1, 1, 1), lambda one: True, None),
+        "none gains": (chain(3), sums(-1, -1, -1), lambda one: True, None),
+        "one loses": (chain(3), sums(1, -1, 1), lambda one: True, None),
+        "the same": (chain(2), sums(0, 0), lambda one: True, None),
+        "products": (chain(3), products, lambda one: True, None),
+        "pairs": (chain(4, mixed=False), paired, lambda one: True, None),
+        "only the whole": (chain(3, mixed=False), whole_is_best, lambda one: True, None),
+        "one must not": (chain(3), sums(1, 1, 1), lambda one: one[1] is Scheme.FLOAT, None),
+        "nothing may": (chain(2), sums(1, 1), lambda one: shown(one) == "--", None),
+        "a limit": (chain(3), sums(1, -1, 1), lambda one: True, 4),
+        "no time": (chain(3), sums(1, -1, 1), lambda one: True, 0),
+    }
+    texts = {}
+    for name, (regions, ms, good, most) in cases.items():
+        search, asked = searched(regions, ms, good, most)
+        lines = [f"{shown(base)} {shown(new)}" for base, new in asked]
+        lines.append(f"best {shown(search.best)}, whole {search.is_whole}, {search.everything}")
+        lines += [str(row) for row in decisions_of(search, regions)]
+        texts[name] = settled("\n".join(lines))
+    shares = Regions(
+        tuple(replace(one, share=at / 10) for at, one in enumerate(chain(3).patterns)),
+        frozenset({(0, 2)}),
+    )
+    search, asked = searched(shares, sums(1, -1, 0.5))
+    texts["shares"] = " ".join(f"{shown(base)}>{shown(new)}" for base, new in asked)
+    recorded("whole_searches", texts)
 
 
 def test_a_resumed_search_asks_what_an_uninterrupted_one_would(tmp_path: Path) -> None:

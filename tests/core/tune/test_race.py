@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from dld_tui.core.compare.gate import RunFigures
-from dld_tui.core.tune.race import LEAST_ROUNDS, Race
+from dld_tui.core.tune.race import Race
+from tests.support.recorded import Recorded
 
 
 def raced(true_ms: dict[str, float], seed: int, most: int = 12) -> tuple[Race, int]:
@@ -46,27 +47,6 @@ def test_what_is_alike_is_not_called_slower() -> None:
     assert wrong <= 0.1 * 100  # 1 % at each side and look, up to nine looks; what wins is confirmed
 
 
-def test_ratios_are_of_rounds_and_the_reference_stays_in() -> None:
-    race = Race(["base", "other"])
-    for drift in (1.0, 7.0, 3.0, 2.0):
-        race.add_round({"base": 2 * drift, "other": 1 * drift})
-    assert race.ratio("other", "base") == pytest.approx(0.5)
-    assert race.running == ["base", "other"]
-    assert race.rounds == LEAST_ROUNDS
-    assert race.is_over  # nobody else is left and the two differ for sure
-
-
-def test_each_is_first_now_and_then() -> None:
-    race = Race(["a", "b", "c"], most_rounds=9)
-    firsts = []
-    while not race.is_over:
-        order = race.order()
-        firsts.append(order[0])
-        assert sorted(order) == ["a", "b", "c"]
-        race.add_round({"a": 1.0, "b": 1.0, "c": 1.0})
-    assert set(firsts) == {"a", "b", "c"}
-
-
 def test_what_delays_the_reference_does_not_make_all_others_seem_faster() -> None:
     """The speed of the machine changes from turn to turn; all are alike."""
 
@@ -99,3 +79,42 @@ def test_the_reference_runs_again_beside_those_that_it_is_compared_with() -> Non
         [(name, RunFigures(ms)) for name, ms in turns], lambda name, base, new: new.ms / base.ms
     )
     assert figures == pytest.approx({"base": 3.0, "a": 3.0 * math.sqrt(1.5 * 0.75), "b": 2.25})
+
+
+def test_whole_races(recorded: Recorded) -> None:
+    """Orders of rounds, who is slower for sure, who is out, and when a race is over."""
+    race, lines = Race(["base", *"abcdefg"], most_rounds=20), []
+    for number in range(9):
+        lines.append(f"{race.order()} {race.order(2)}")
+        if number == 3:
+            race.drop("c")
+        race.add_round(dict.fromkeys(race.names, 1.0))
+    texts = {"orders": "\n".join(lines)}
+    lines = []
+    for ratio in (0.5, 0.99, 1.0, 1.001, 1.02, 1.1, 1.2, 1.25, 1.3, 1.5, 2.0, 3.0):
+        answers = []
+        for count in (1, 2, 3, 4, 5, 8, 20, 21, 40):
+            one = Race(["base", "other"], most_rounds=99)
+            for number in range(count):
+                noise = (1.0, 1.03, 0.97, 1.01)[number % 4]
+                one.add_round({"base": 1.0, "other": ratio * noise})
+            slower = one.is_slower("other", "base"), one.is_slower("base", "other")
+            answers.append(f"{count}: {'+-'[slower[1]] if any(slower) else '.'} {one.is_over:d}")
+        lines.append(f"{ratio}  {'  '.join(answers)}")
+    texts["two"] = "\n".join(lines)
+    lines = []
+    times = {"base": 2.0, "a": 1.0, "b": 1.02, "c": 1.5, "d": 3.0, "e": 0.9}
+    race = Race([*times], most_rounds=9)
+    while not race.is_over:
+        figures = {
+            name: ms * (1 + 0.01 * (len(name) + 3 * at + race.rounds) % 0.05)
+            for at, (name, ms) in enumerate(times.items())
+        }
+        out = race.add_round(figures, lambda name: name != "e")
+        ratios = [f"{race.ratio(name, 'base'):.4f}" for name in race.names]
+        lines.append(f"out {out}, in {race.running}, best {race.best} {' '.join(ratios)}")
+    texts["six"] = "\n".join(lines)
+    empty = Race(["base", "a"])
+    alone = Race(["base"])
+    texts["none"] = f"{empty.ratio('a', 'base')} {empty.best} {empty.is_over} {alone.is_over}"
+    recorded("whole_races", texts)
