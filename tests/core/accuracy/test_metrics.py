@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -30,6 +31,7 @@ from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.model.inputs.shapes import InputSpec
 from dld_tui.core.process.plugins import Plugin
+from tests.support.recorded import Recorded
 
 X = [InputSpec("x", "float32", ("n", 2))]
 
@@ -205,47 +207,124 @@ def test_each_form_of_a_dataset_gives_the_same(form: str, labels: str, tmp_path:
     assert max(len(b.labels) for b in batches) <= 40
 
 
-def test_a_set_whose_inputs_have_other_first_sizes_is_one_sample(tmp_path: Path) -> None:
-    specs = [*X, InputSpec("z", "float32", ("k",))]
-    for at in range(2):
-        folder = tmp_path / "d" / f"test_data_set_{at}"
-        folder.mkdir(parents=True)
-        for name, shape in (("input_0", (3, 2)), ("input_1", (5,)), ("output_0", (3,))):
-            data = numpy_helper.from_array(np.full(shape, at, np.float32)).SerializeToString()
-            (folder / f"{name}.pb").write_bytes(data)
-    batches = read_dataset(tmp_path / "d", None, specs)
-    assert [[np.shape(label) for label in one.labels] for one in batches] == [[(3,)], [(3,)]]
-    file = tmp_path / "y.txt"
-    file.write_text("1\n2\n")
-    assert [len(one.labels) for one in read_dataset(tmp_path / "d", file, specs)] == [1, 1]
+def test_whole_datasets(tmp_path: Path, recorded: Recorded) -> None:
+    """What folders, archives and files of labels are read as, and why others are refused."""
+    x, y = np.arange(20, dtype=np.float32).reshape(10, 2), np.arange(10)
+    both = [*X, InputSpec("z", "float32", ("n",))]
+    of_four, of_five = ([InputSpec("x", "float32", (size, 2))] for size in (4, 5))
+    of_labels = [*X, InputSpec("labels", "int64", ("n",))]
+    arrays: dict[str, dict[str, Any]] = {
+        "x": {"x": x}, "labelled": {"x": x, "labels": y[:, None], "more": y}, "empty": {"x": x[:0]},
+        "both": {"x": x, "z": x[:, 0]}, "unlike": {"x": x, "z": x[:3, 0]}, "none": {},
+        "scalar": {"x": x, "z": np.float32(1)}, "doubles": {"x": x.astype(np.float64)},
+        "objects": {"x": np.array([None, {}], dtype=object)}, "long": {"x": np.tile(x, (9, 1))},
+        "scalars": {"x": np.float32(2)}, "input": {"x": x, "labels": y},
+    }  # fmt: skip
+    for name, stored in arrays.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        for key, array in stored.items():
+            np.save(folder / f"{key}.npy", array)
+        np.savez(tmp_path / f"{name}.npz", **stored)
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "x.npy").write_bytes(b"\x93NUMPY broken")
+    (tmp_path / "broken.npz").write_bytes(b"PK broken")
+    (tmp_path / "nothing.npz").write_bytes(b"")
+    for name, contents in (
+        ("sets", [(3, 3), (2, 2)]), ("whole", [(3, 1)]), ("no labels", [(3, None)]),
+        ("garbage", [(3, -1)]), ("other counts", [(3, 3), (1, 2)]),
+    ):  # fmt: skip
+        for at, (count, labels) in enumerate(contents):
+            folder = tmp_path / name / f"test_data_set_{at}"
+            folder.mkdir(parents=True)
+            tensor = numpy_helper.from_array(x[:count])
+            (folder / "input_0.pb").write_bytes(tensor.SerializeToString())
+            if labels is not None and labels < 0:
+                (folder / "output_0.pb").write_bytes(b"\xff\xff")
+            elif labels is not None:
+                tensor = numpy_helper.from_array(np.arange(10 * at, 10 * at + labels))
+                (folder / "output_0.pb").write_bytes(tensor.SerializeToString())
+    files = {
+        "ten": "\n".join(map(str, y)) + "\n\n", "two": "1\n2\n", "five": "1\n2\n\n3\n4\n5\n",
+        "lists": "1, 2\n3\n" * 5, "words": "1\ncat\n", "blank": "\n \n",
+    }  # fmt: skip
+    for name, text in files.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    (tmp_path / "latin.txt").write_bytes(b"1\n\xff\n")
+    np.save(tmp_path / "ten.npy", y)
+    np.save(tmp_path / "objects.npy", np.array([None]))
+    (tmp_path / "broken.npy").write_bytes(b"\x93NUMPY")
 
-
-def test_datasets_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    x = np.zeros((10, 2), np.float32)
-    folder = tmp_path / "d"
-    folder.mkdir()
-    np.save(folder / "x.npy", x)
-    cases = [
-        (None, X, "there are no labels"),
-        ("1\n2\n", X, "2 labels for 10 samples"),
-        ("1\ncat\n", X, "line 2 is not numbers"),
-        ("1\n" * 10, [InputSpec("y", "float32", ("n", 2))], "no array for input y"),
-        ("1\n" * 10, [InputSpec("x", "float64", ("n", 2))], "x is float32, the input is x float64"),
-        ("1\n" * 10, [InputSpec("x", "float32", (4, 2))], "takes 4 samples at once, and 10 are no"),
-    ]
-    for text, specs, said in cases:
-        file = None
-        if text is not None:
-            file = tmp_path / "labels.txt"
-            file.write_text(text)
-        with pytest.raises(InputError, match=said) as caught:
-            read_dataset(folder, file, specs)
-        assert f"{'labels.txt' if 'labels for' in said or 'line' in said else folder}: " in str(
-            caught.value
+    def told(name: str, file: str | None, specs: Sequence[InputSpec]) -> str:
+        try:
+            batches = read_dataset(
+                tmp_path / name, None if file is None else tmp_path / file, specs
+            )
+        except InputError as error:
+            return str(error).replace(str(tmp_path), "FOLDER").partition("\n")[0]
+        return "\n".join(
+            f"{ {key: np.shape(value) for key, value in one.values.items()} }"
+            f" {[np.asarray(label).tolist() for label in one.labels]}"
+            for one in batches
         )
-    (folder / "x.npy").write_bytes(b"\x93NUMPY broken")
-    with pytest.raises(InputError, match="cannot be read"):
-        read_dataset(folder, None, X)
+
+    texts = {}
+    for name in arrays:
+        in_folder, in_archive = (
+            "\n".join(told(f"{name}{end}", file, specs)
+                      for file, specs in ((None, X), ("ten.txt", X), ("ten.txt", both)))
+            for end in ("", ".npz")
+        )  # fmt: skip
+        assert in_archive.replace(".npz:", ":") == in_folder
+        texts[name] = re.sub("(read: ).*", r"\1…", in_folder)
+    for name in ("broken", "broken.npz", "nothing.npz", "no such.npz"):
+        texts[name] = re.sub("(read: ).*", r"\1…", told(name, "ten.txt", X))
+    for name in ("sets", "whole", "no labels", "garbage", "other counts"):
+        texts[name] = re.sub("(tensor: ).*", r"\1…", "\n".join(
+            told(name, file, X) for file in (None, "five.txt", "two.txt")
+        ))  # fmt: skip
+    for file in (*(f"{name}.txt" for name in files), "latin.txt", "ten.npy", "objects.npy",
+                 "broken.npy", "no such.txt"):  # fmt: skip
+        texts[f"labels {file}"] = re.sub("(read: ).*", r"\1…", told("x", file, X))
+    for name, specs in (("of four", of_four), ("of five", of_five), ("of labels", of_labels)):
+        texts[name] = told("input", "ten.txt", specs)
+    texts["no labels of labels"] = told("input", None, of_labels)
+    recorded("whole_datasets", texts)
+
+
+def test_whole_intervals(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Figures with their intervals, and differences, of every metric on a few samples."""
+    monkeypatch.setattr(metrics, "_DRAWS", 60)
+    random = np.random.default_rng(11)
+    texts = {}
+    for count in (1, 2, 9, 40):
+        lines = []
+        scores = random.integers(0, 9, (2, count, 6)) / 8
+        labels = [int(one) for one in random.integers(0, 6, count)]
+        ids = random.integers(0, 4, (2, count, 5))
+        for name, metric in METRICS.items():
+            given = ids if name == "wer" else scores
+            wanted: list[Any] = labels
+            if name in ("cosine", "rmse"):
+                wanted = list(given[0] / 2 + given[1] / 3 + 0.25)
+            elif name == "wer":
+                wanted = [one[:3] for one in ids[1]]
+            rows = [np.asarray([metric.sample([one], label)
+                                for one, label in zip(outputs, wanted, strict=True)], np.float64)
+                    for outputs in given]  # fmt: skip
+            found = [*(interval(metric, one) for one in rows), difference(metric, *rows)]
+            shown = (f"{one.value:.5g} ({one.low:.5g} to {one.high:.5g})" for one in found)
+            lines.append(f"{name}: {', '.join(shown)}")
+        texts[f"{count} samples"] = "\n".join(lines)
+    top1 = METRICS["top1"]
+    for lost, gained in ((0, 0), (0, 1), (3, 1), (1, 6), (10, 0), (0, 10)):
+        base = np.zeros((10, 1))
+        base[:lost] = 1
+        other = np.zeros((10, 1))
+        other[10 - gained :] = 1
+        one = difference(top1, base, other)
+        texts[f"{lost} lost, {gained} gained"] = f"{one.value:g} {one.low:.4f} {one.high:.4f}"
+    recorded("whole_intervals", texts)
 
 
 @pytest.mark.parametrize(

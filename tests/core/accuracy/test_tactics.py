@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dld_tui.core.accuracy.tactics import (
     FOUND,
     NONE_BAD,
-    NONE_GOOD,
     STOPPED,
     UNSTEADY,
     WORDS,
@@ -31,8 +31,9 @@ from dld_tui.core.accuracy.tactics import (
     verdict_text,
 )
 from dld_tui.core.events import Event, result_of
-from dld_tui.core.tensorrt.tactics import Tactic
+from dld_tui.core.tensorrt.tactics import Tactic, TensorForm
 from dld_tui.core.trials import Answer, KnownOutcomes, Limits, Trials, expected_trials
+from tests.support.recorded import Recorded
 
 LAYERS = [f"layer{number}" for number in range(40)]
 OFFERS = {layer: (Tactic(1, ms=0.1), Tactic(2, ms=0.2), Tactic(3, ms=0.3)) for layer in LAYERS}
@@ -49,6 +50,7 @@ def searched(
     vary: bool = False,
     path: Path | None = None,
     limits: Limits = Limits(),  # noqa: B008 - frozen
+    offers: Mapping[str, tuple[Tactic, ...]] = OFFERS,
 ) -> tuple[Isolation, list[TacticPlan]]:
     """Search; a build that is left alone takes the first tactics."""
     plans: list[TacticPlan] = []
@@ -56,8 +58,9 @@ def searched(
     def build(plan: TacticPlan) -> Generator[Event, None, Build]:
         yield from ()
         plans.append(plan)
-        choices = FIRST if plan.choices is None else plan.choices
-        return Build(judge(choices), choices=choices, offers=OFFERS)
+        first = {layer: replace(offered[0], ms=None) for layer, offered in offers.items()}
+        choices = first if plan.choices is None else plan.choices
+        return Build(judge(choices), choices=choices, offers=offers)
 
     journal = KnownOutcomes(Build, path)
     trials = Trials(build, lambda plan: plan.key, journal, limits, lambda plan: plan.why, WORDS)
@@ -83,47 +86,6 @@ def test_wrong_tactics_are_isolated_with_few_builds() -> None:
     assert set(found.suspects) >= {"layer7", "layer31"}
 
 
-def test_tactics_that_are_wrong_only_together() -> None:
-    def judge(choices: Mapping[str, Tactic]) -> Answer:
-        together = choices["layer3"].tactic == choices["layer9"].tactic == 1
-        return BAD if together else GOOD
-
-    found, _ = searched(judge)
-    assert found.verdict == FOUND
-    assert len(found.culprits) == 1, "without one of the two it is right"
-    assert found.culprits[0].layer in ("layer3", "layer9")
-
-
-def test_the_other_ends() -> None:
-    assert searched(lambda _: GOOD)[0].verdict == NONE_BAD
-    found, plans = searched(lambda _: BAD, tries=3)
-    assert found.verdict == NONE_GOOD
-    assert len(plans) == 4, "one wrong build, and three with other tactics"
-    assert len({frozenset(plan.choices.items()) for plan in plans[1:] if plan.choices}) == 3
-
-    answers = iter([BAD, GOOD, GOOD])
-    assert searched(lambda _: next(answers))[0].verdict == UNSTEADY
-
-
-def test_what_cannot_be_built_confirms_nothing() -> None:
-    def judge(choices: Mapping[str, Tactic]) -> Answer:
-        changed = [layer for layer, one in choices.items() if one.tactic != 1]
-        if choices["layer5"].tactic != 1:
-            return GOOD
-        return FAILED if changed else BAD
-
-    built = 0
-
-    def first_only(choices: Mapping[str, Tactic]) -> Answer:
-        nonlocal built
-        built += 1
-        answer = judge(choices)
-        return FAILED if answer is BAD and built > 1 else answer
-
-    found, _ = searched(first_only)
-    assert [(one.layer, one.confirmed) for one in found.culprits] == [("layer5", False)]
-
-
 def test_varying_takes_other_tactics_from_the_second_build_on() -> None:
     _, plans = searched(lambda _: GOOD, vary=True)
     assert plans[0].choices is None
@@ -141,6 +103,61 @@ def test_suspects_occur_in_wrong_builds_only() -> None:
         Build(FAILED, choices={"b": two}),
     ]
     assert suspects(builds) == {"a": (two,)}
+
+
+HALF: dict[str, Any] = dict.fromkeys(("inputs", "outputs"), (TensorForm("Half"),))
+SMALL = {
+    "a": (Tactic(1), Tactic(2), Tactic(3)), "b": (Tactic(1), Tactic(2, **HALF), Tactic(4)),
+    "c": (Tactic(1, **HALF), Tactic(2)), "d": (Tactic(1),), "e": (Tactic(1), Tactic(2)),
+}  # fmt: skip
+
+
+def test_whole_searches(recorded: Recorded) -> None:
+    """The builds of searches in order, by the tactics of each, and what they isolate."""
+    first = {layer: offered[0] for layer, offered in SMALL.items()}
+
+    def short(choices: Mapping[str, Tactic] | None) -> str:
+        return "-" if choices is None else "".join(str(one.tactic) for one in choices.values())
+
+    def together(choices: Mapping[str, Tactic]) -> Answer:
+        return BAD if choices["a"].tactic == choices["e"].tactic == 1 else GOOD
+
+    def broken(choices: Mapping[str, Tactic]) -> Answer:
+        if choices["e"].tactic != 1:
+            return GOOD
+        return BAD if choices == first else FAILED
+
+    def unsteady(answers: Iterator[Answer]) -> Judge:
+        return lambda choices: next(answers, GOOD)
+
+    cases: dict[str, tuple[Judge, dict[str, Any]]] = {
+        "one": (wrong_with(("b", 1)), {}), "two": (wrong_with(("a", 1), ("c", 1)), {}),
+        "together": (together, {}), "good": (lambda _: GOOD, {}), "varied": (lambda _: GOOD, {}),
+        "bad": (lambda _: BAD, {"tries": 7}), "bad, once": (lambda _: BAD, {"tries": 1}),
+        "no other tactics": (wrong_with(("d", 1)), {}), "not built": (broken, {}),
+        "second wrong": (unsteady(iter([GOOD, BAD, GOOD, BAD])), {}),
+        "a right one at last": (unsteady(iter([BAD, BAD, BAD, GOOD, BAD])), {}),
+        "unsteady": (unsteady(iter([BAD])), {}), "failed": (lambda _: FAILED, {}),
+        "varied, wrong": (wrong_with(("a", 2), ("a", 3)), {}),
+        "no time": (wrong_with(("a", 1)), {"limits": Limits(trials=0)}),
+        "little time": (wrong_with(("a", 1), ("c", 1)), {"limits": Limits(trials=3)}),
+    }  # fmt: skip
+    texts = {}
+    for name, (judge, more) in cases.items():
+        is_varied = name.startswith("varied")
+        found, plans = searched(judge, vary=is_varied, offers=SMALL, **more)
+        lines = [f"{short(plan.choices)}  {plan.why}" for plan in plans]
+        lines += [f"{found.verdict}, whole {found.is_whole}, right {short(found.right)}"]
+        lines += [f"{one.layer}: {one.tactic.tactic}, {one.instead.tactic} {one.confirmed}"
+                  for one in found.culprits]  # fmt: skip
+        left = {layer: short({str(at): one for at, one in enumerate(tactics)})
+                for layer, tactics in found.suspects.items()}  # fmt: skip
+        lines += [str(left), f"{len(found.builds)} builds", *found.notes]
+        texts[name] = "\n".join(lines)
+    runs = [(wrong, runs) for runs in (1, 3) for wrong in range(runs + 1)]
+    texts["runs"] = str([(*one, Build(BAD, wrong_runs=one[0], runs=one[1]).changes_by_run)
+                         for one in runs])  # fmt: skip
+    recorded("whole_tactic_searches", texts)
 
 
 @pytest.mark.broad

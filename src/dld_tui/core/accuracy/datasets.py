@@ -51,7 +51,8 @@ def read_dataset(path: Path, labels: Path | None, specs: Sequence[InputSpec]) ->
     if path.is_dir() and set_folders(path) != [path]:
         return _sets(path, given, specs)
     arrays = _arrays(path, specs)
-    own = arrays.pop(LABELS, None)
+    is_input = any(spec.name == LABELS for spec in specs)
+    own = None if is_input else arrays.pop(LABELS, None)
     given = own if given is None else given
     counts = {name: len(values) for name, values in arrays.items() if values.ndim}
     count = next(iter(counts.values()), 0)
@@ -143,7 +144,8 @@ def _chunks(
         )
     for start in range(0, count, size):
         part = slice(start, start + size)
-        yield Batch({name: array[part] for name, array in arrays.items()}, labels[part])
+        values = {name: array[part] if array.ndim else array for name, array in arrays.items()}
+        yield Batch(values, labels[part])
 
 
 def _labels_of(path: Path) -> Labels:
