@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeAlias
 
 import onnx
 import pytest
@@ -14,8 +15,9 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.layer_names import ends_of
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, mapping_notes
-from tests.support.models import BRANCHES, parse, write
+from tests.support.models import BRANCHES, parse
 from tests.support.plans import layer, named, plan
+from tests.support.recorded import Recorded
 from tests.support.work import steps_in
 
 
@@ -51,111 +53,19 @@ def abcd(tmp_path: Path) -> Document:
     return document_of(tmp_path, chain("a", "b", "c", "d"))
 
 
-def test_a_layer_of_one_node(abcd: Document) -> None:
-    found = mapped(abcd, "b")
-    assert (names_of(found), found.how, found.confidence) == (["b"], "name", "exact")
-    assert found.nodes[0].op_type == "Relu"
-    assert found.nodes[0].node is abcd.main.nodes[1]
-
-
-@pytest.mark.parametrize(
-    ("name", "metadata", "nodes", "how", "confidence", "missing"),
-    [
-        ("a + b + c", "", "abc", "join", "exact", ()),
-        ("PWN(a, b) + c", "", "abc", "join", "exact", ()),
-        ("PWN(PWN(a, PWN(b)), c)", "", "abc", "join", "exact", ()),
-        ("a + b || c", "", "abc", "join", "exact", ()),
-        ("a + PWN(b) || PWN(c)", "", "abc", "join", "exact", ()),
-        ("a + b [profile 1]", "", "ab", "join", "exact", ()),
-        ("__myl_MulSum_myl4_1", "", "", "myelin", "none", ()),
-        ("b_myl0_2", "", "b", "name", "likely", ()),
-        ("c_1", "", "c", "name", "likely", ()),
-        ("b + elsewhere", "", "b", "join", "likely", ("elsewhere",)),
-        # Metadata count before the name, also of another model, and with other properties.
-        ("__myl_Fused_myl0_1",
-         "[ONNX Layer: b]\x1e[ONNX Layer: c]\x1f[ONNX Layer: a][ONNX Layer: b]", "bca",
-         "metadata", "exact", ()),
-        ("x", "[ONNX Layer: b]\x1f[ONNX Layer: elsewhere]", "b", "metadata", "likely",
-         ("elsewhere",)),
-        ("x", "[ONNX Layer: b | File net.py, line 3 | x = relu(x)]", "b", "metadata", "exact", ()),
-    ],
-)  # fmt: skip
-def test_names_and_metadata_tell_the_nodes(
-    abcd: Document, name: str, metadata: str, nodes: str, how: str, confidence: str,
-    missing: tuple[str, ...],
-) -> None:  # fmt: skip
-    found = mapped(abcd, name, metadata)
-    assert (names_of(found), found.how, found.confidence) == ([*nodes], how, confidence)
-    assert (found.missing, found.truncated) == (missing, False)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "Reformatting CopyNode for Input Tensor 0 to a + b",
-        "Reformatting CopyNode for Output Tensor 1 to a + b",
-        "a + b input reformatter 0",
-        "a + b copy",
-        "Reformatting CopyNode for Input Tensor 0 to a + b [profile 0]",
-    ],
-)
-def test_copies_belong_to_the_layer_that_they_are_for(abcd: Document, name: str) -> None:
-    found = mapped(abcd, name)
-    assert names_of(found) == ["a", "b"]
-    assert found.inserted
-    assert not mapped(abcd, "a + b").inserted
-
-
-def test_copies_of_bindings_belong_to_the_nodes_there(abcd: Document) -> None:
-    found = mapped(abcd, "Reformatting CopyNode for Network Input v0")
-    assert (names_of(found), found.inserted) == (["a"], True)
-    assert names_of(mapped(abcd, "Reformatting CopyNode for Network Output v4")) == ["d"]
-
-
-@pytest.mark.parametrize("middle", [False, True])
-def test_cut_metadata_is_flagged(abcd: Document, middle: bool) -> None:
-    text = "\x1f".join(["[ONNX Layer: a]", *["[ONNX Layer: b]"] * 400, "[ONNX Layer: d]"])
-    cut = text[:2000] + " ... " + text[-2000:] if middle else text[:4000]
-    found = mapped(abcd, "x", cut)
-    assert found.truncated
-    assert found.confidence == "likely"
-    assert names_of(found) == (["a", "b", "d"] if middle else ["a", "b"])
-    assert "was cut" in mapping_notes({0: found})[0]
-
-
-def test_helpers_and_weights_are_no_nodes(tmp_path: Path) -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 18]>
-    net (float[1, 4] x) => (float[1, 4] y) <float[4] w.bias = {1, 2, 3, 4}>
-    { [mul] m = Relu(x) [add] y = Add(m, w.bias) }
-    """
-    document = document_of(tmp_path, parse(text.replace("w.bias", "w_bias")))
-    name = (
-        "mul + w_bias + (Unnamed Layer* 21) [Shuffle] + unsqueeze_node_after_w_bias +"
-        " (Unnamed Layer* 21) [Shuffle]_(Unnamed Layer* 21) [Shuffle]_output + ONNXTRT_Broadcast_4"
-        " + add"
-    )
-    found = mapped(document, name)
-    assert (names_of(found), found.confidence) == (["mul", "add"], "exact")
-    beside = mapped(document, "copied_squeeze_after_add")
-    assert (names_of(beside), beside.inserted) == (["add"], True)
-
-
-def test_nodes_without_a_name_go_by_their_first_output(tmp_path: Path) -> None:
-    document = document_of(tmp_path, chain("a", "", "c"))
-    found = mapped(document, "x", "[ONNX Layer: node_of_v2]")
-    assert found.nodes[0].node is document.main.nodes[1]
-    assert found.confidence == "exact"
-    assert names_of(mapped(document, "node_of_v2 + c")) == ["node_of_v2", "c"]
-
-
-def test_nodes_of_subgraphs_have_their_scope(tmp_path: Path) -> None:
-    document = Document.open(write(tmp_path, BRANCHES))
-    found = mapped(document, "inner")
-    assert found.nodes[0].scope == ("choose:then_branch",)
-    assert found.nodes[0].label == "choose:then_branch › inner"
-
-
+GRAPH = """
+<ir_version: 10, opset_import: ["" : 18]>
+net (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}>
+{
+    [first] a = Relu(x)
+    [left] l = Neg(a)
+    [aside] s = Abs(x)
+    [right] r = Mul(a, w)
+    [join] j = Add(l, r)
+    [mix] m = Add(j, s)
+    [last] y = Sigmoid(m)
+}
+"""
 FUNCTIONS = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
 net (float[4] x) => (float[4] y) {
@@ -164,65 +74,170 @@ net (float[4] x) => (float[4] y) {
     [act] y = Relu(b)
 }
 <opset_import: ["" : 18, "local" : 1], domain: "local">
-Outer (i) => (o) { [mid] t = local.Inner(i) [act] o = Neg(t) }
+Outer (i) => (o) { [mid] t = local.Inner(i) [act] o = Neg(t) [end] u = Exp(o) [end] v = Exp(o) }
 <opset_import: ["" : 18], domain: "local">
-Inner (i) => (o) { [act] o = Abs(i) }
+Inner (i) => (o) { [act] o = Abs(i) [deep] p = Exp(o) [w] q = Sin(o) }
+"""
+HELPERS = """
+<ir_version: 10, opset_import: ["" : 18]>
+net (float[1, 4] x) => (float[1, 4] y) <float[4] w_bias = {1, 2, 3, 4}, float[4] z = {1, 2, 3, 4}>
+{
+    [const] k = Neg(z)
+    [mul] m = Relu(x)
+    [add] n = Add(m, w_bias)
+    [data] d = Constant<value = float[4] {1, 2, 3, 4}>()
+    [sum] y = Add(n, d)
+}
 """
 
 
-@pytest.mark.parametrize("frames", ["mid (Inner) | one (Outer)", "one (Outer) | mid (Inner)"])
-def test_nodes_of_nested_functions(tmp_path: Path, frames: str) -> None:
-    document = Document.open(write(tmp_path, FUNCTIONS))
-    found = mapped(document, "x", f"[ONNX Layer: act | {frames}]")
-    (ref,) = found.nodes
-    assert (ref.op_type, ref.scope) == ("Abs", ("function local:Inner",))
-    assert ref.calls == ("one", "mid")
-    assert ref.label == "one › mid › act"
-    assert found.confidence == "exact"
+def reordered() -> onnx.ModelProto:
+    model = parse(GRAPH)
+    nodes = list(model.graph.node)[::-1]
+    del model.graph.node[:]
+    model.graph.node.extend(nodes)
+    return model
 
 
-def test_nodes_of_branches_are_told_with_the_branch(tmp_path: Path) -> None:
-    text = BRANCHES.replace("e = Mul(x, x)", "[inner] e = Mul(x, x)")
-    document = Document.open(write(tmp_path, text))
-    for branch, operator in (("yes (then_branch)", "Neg"), ("no (else_branch)", "Mul")):
-        found = mapped(document, "x", f"[ONNX Layer: inner | {branch} | choose (If)]")
-        assert [ref.op_type for ref in found.nodes] == [operator]
-        assert found.confidence == "exact"
-        assert found.nodes[0].calls == ()
-    unnamed = mapped(document, "x", "[ONNX Layer: node_of_t | yes (then_branch) | choose (If)]")
-    assert [ref.op_type for ref in unnamed.nodes] == ["Add"]
-    output = mapped(document, "choose_OutputLayer")
-    assert (names_of(output), output.confidence) == (["choose"], "likely")
-    assert mapped(document, "a_InputLayer").nodes == ()
+def renamed(text: str, names: dict[str, str]) -> onnx.ModelProto:
+    """Return a model with names of nodes that no text has."""
+    model = parse(text)
+    for node in model.graph.node:
+        node.name = names.get(node.name, node.name)
+    return model
 
 
-def test_instances_of_a_function_are_told_apart(tmp_path: Path) -> None:
-    document = Document.open(write(tmp_path, FUNCTIONS))
-    first, second, old = (
-        mapped(document, "x", f"[ONNX Layer: act | {frame}]").nodes[0]
-        for frame in ("one (Outer)", "two (Outer)", "Local Function: Outer")
-    )
-    assert first.node is second.node is old.node
-    assert first != second
-    assert (first.op_type, old.calls) == ("Neg", ())
+CUT = "\x1f".join(["[ONNX Layer: a]", *["[ONNX Layer: b]"] * 400, "[ONNX Layer: d]"])
+INNER = BRANCHES.replace("e = Mul(x, x)", "[inner] e = Mul(x, x)")
+Case: TypeAlias = "str | tuple[str, str]"
+"""The name of a layer, perhaps with its metadata."""
 
 
-def test_a_name_of_several_nodes_is_a_guess(tmp_path: Path) -> None:
-    document = document_of(tmp_path, chain("twin", "twin", "c"))
-    found = mapped(document, "twin")
-    assert len(found.nodes) == 2
-    assert found.confidence == "guess"
+def told_by(*metadata: str) -> list[list[Case]]:
+    return [[("x", f"[ONNX Layer: {text}]")] for text in metadata]
 
 
-def test_names_without_a_model() -> None:
-    found = mapped(None, "conv1.weight + QuantizeLinear_7 + conv1 + PWN(act(1)) || b_myl3_1")
-    assert names_of(found) == ["QuantizeLinear_7", "conv1", "act(1)", "b"]
-    assert (found.how, found.confidence) == ("join", "guess")
-    assert names_of(mapped(None, "Reformatting CopyNode for Input Tensor 0 to pool")) == ["pool"]
-    assert names_of(mapped(None, "/If_OutputLayer")) == ["/If"]
-    assert names_of(mapped(None, "/a/Relu_output_0_InputLayer")) == []
-    told = mapped(None, "x", "[ONNX Layer: n | call (F)]")
-    assert (told.nodes[0].label, told.confidence) == ("call › n", "exact")
+CASES: dict[str, tuple[onnx.ModelProto | None, list[list[Case]]]] = {
+    "a chain": (chain("a", "b", "c", "d"), [
+        ["b"], ["a + b + c"], ["PWN(a, b) + c"], ["PWN(PWN(a, PWN(b)), c)"], ["a + b || c"],
+        ["a + PWN(b) || PWN(c)"], ["a + b [profile 1]"], ["__myl_MulSum_myl4_1"], ["b_myl0_2"],
+        ["c_1"], ["b + elsewhere"], ["elsewhere"], ["{a,c}"],
+        ["Reformatting CopyNode for Input Tensor 0 to a + b"],
+        ["Reformatting CopyNode for Output Tensor 1 to a + b"], ["a + b input reformatter 0"],
+        ["a + b copy"], ["Reformatting CopyNode for Input Tensor 0 to a + b [profile 0]"],
+        ["Reformatting CopyNode for Network Input v0"],
+        ["Reformatting CopyNode for Network Output v4"],
+        ["Reformatting CopyNode for Network Output none"], ["a_InputLayer"], ["a_OutputLayer"],
+        ["x_copy_input"], ["/neck/Concat_/neck/Resize_output_0_clone_0 copy"],
+        ["onnx::Mul_4284"], ["data to nvm"], ["data copy finish"],
+        ["(Unnamed Layer* 67) [Convolution]_output from nvm"], ["loss3/classifier finish"],
+        ["/neck/Resize_output_0"], ["v2"],
+        [("x", "[ONNX Layer: b]\x1e[ONNX Layer: c]\x1f[ONNX Layer: a][ONNX Layer: b]")],
+        [("x", "[ONNX Layer: b]\x1f[ONNX Layer: elsewhere]")],
+        [("x", "[ONNX Layer: elsewhere]")],
+        [("x", "[ONNX Layer: b | File net.py, line 3 | x = relu(x)]")],
+        [("x", "[ONNX Layer: b | call (F)]")],
+        [("x", CUT[:4000])], [("x", CUT[:2000] + " ... " + CUT[-2000:])],
+        ["a", "{ForeignNode[a...c]}", "{ForeignNode[c...d]}"],
+        ["{ForeignNode[d...a]}"], ["{ForeignNode[b...b]}"],
+    ]),
+    "twins": (chain("twin", "twin", "c", *["many"] * 9), [
+        ["twin"], ["twin + c"], ["many"], ["{ForeignNode[twin...c]}"],
+        [("x", "[ONNX Layer: twin]")], [("x", "[ONNX Layer: many]")],
+    ]),
+    "without a name": (chain("a", "", "c"), [
+        [("x", "[ONNX Layer: node_of_v2]")], ["node_of_v2 + c"], ["node_of_v9"],
+    ]),
+    "commas": (chain("a,b/c", "d"), [["{a,b/c,d}"], ["a,b/c"]]),
+    "helpers": (renamed(HELPERS, {"data": "data/out_1", "sum": "/a/Add"}), [
+        ["mul + w_bias + (Unnamed Layer* 21) [Shuffle] + unsqueeze_node_after_w_bias +"
+         " (Unnamed Layer* 21) [Shuffle]_(Unnamed Layer* 21) [Shuffle]_output +"
+         " ONNXTRT_Broadcast_4 + add"],
+        ["copied_squeeze_after_add"], ["copied_squeeze_after_elsewhere"], ["k + add"], ["const"],
+        ["data/out_1"], ["d"], ["w_bias"], ["/a/Add_output_0"], ["/a/Add_myl0_1"],
+        ["{ForeignNode[mul.../a/Add]}"], ["{ForeignNode[w_bias...add]}"],
+        ["{ForeignNode[const...data/out_1]}"],
+    ]),
+    "branches": (parse(INNER), [
+        ["inner"], *told_by(*(
+            f"inner | {branch} | choose (If)"
+            for branch in ("yes (then_branch)", "no (else_branch)", "no (other)")
+        )),
+        [("x", "[ONNX Layer: node_of_t | yes (then_branch) | choose (If)]")],
+        [("x", "[ONNX Layer: inner | choose (If)]")],
+        [("x", "[ONNX Layer: inner | choose (Loop)]")],
+        [("x", "[ONNX Layer: inner | yes (then_branch)]")], ["choose_OutputLayer"],
+        ["{ForeignNode[inner...end]}"], ["{ForeignNode[choose...inner]}"],
+    ]),
+    "functions": (parse(FUNCTIONS), [
+        *told_by(
+            "act", "act | mid (Inner) | one (Outer)", "act | one (Outer) | mid (Inner)",
+            "act | one (Outer)", "act | two (Outer)", "act | Local Function: Outer",
+            "act | one (Inner)", "act | none (Outer)", "act | none (None)", "deep",
+            "deep | mid (Inner) | two (Outer)", "deep | one (Outer)", "end | one (Outer)", "end",
+            "mid | one (Outer)", "act | mid (Inner) | mid (Inner)", "one",
+            "elsewhere | one (Outer)", "w | mid (Inner) | one (Outer)",
+        ),
+        ["act"], ["deep"], ["{ForeignNode[mid...end]}"], ["{ForeignNode[one...two]}"],
+    ]),
+    "paths": (parse(GRAPH), [
+        ["{ForeignNode[first...join]}"], ["left", "{ForeignNode[first...mix]}"],
+        ["left", "right", "{ForeignNode[left...right]}"],
+        ["left copy", "{ForeignNode[first...join]}"], ["{ForeignNode[w...join]}"],
+        ["{ForeignNode[w + ONNXTRT_Broadcast_4...join]}"], ["{ForeignNode[mix]}"],
+        ["{ForeignNode[left...join]} + last_1"], ["{ForeignNode[left...right]}"],
+        ["{ForeignNode[ONNXTRT_a_8...ONNXTRT_a_9]}"], ["{ForeignNode[first...elsewhere]}"],
+        ["{ForeignNode[first...left]} + {ForeignNode[mix...last]}_myl0_1"],
+        ["{ForeignNode[left...join]} copy"], ["{ForeignNode[elsewhere]}"],
+    ]),
+    "out of order": (reordered(), [
+        ["{ForeignNode[first...join]}"], ["{ForeignNode[left...last]}"],
+    ]),
+    "dots": (renamed(GRAPH, {"left": "le...ft"}), [
+        ["{ForeignNode[le...ft...join]}"], ["{ForeignNode[le...ft]}"],
+    ]),
+    "no model": (None, [
+        ["conv1.weight + QuantizeLinear_7 + conv1 + PWN(act(1)) || b_myl3_1"],
+        ["Reformatting CopyNode for Input Tensor 0 to pool"], ["/If_OutputLayer"],
+        ["Reformatting CopyNode for Network Input x"], ["/a/Relu_output_0_InputLayer"],
+        [("x", "[ONNX Layer: n | call (F)]")], [("x", "[ONNX Layer: n | in (G) | call (F)]")],
+        ["{ForeignNode[/a/Conv.../b/Add]}_myl0_3"], ["{ForeignNode[a...a]}"],
+        ["/q/QuantizeLinear_clone_1"], ["{a,b/c,d}"], ["onnx::Mul_4284"], ["data to nvm"],
+        ["x_copy_input"], ["copied_squeeze_after_add"], ["copied_squeeze_after_w.bias"],
+        ["squeeze_after_(Unnamed Layer* 21) [Shuffle]"], ["__myl_MulSum_myl4_1"], ["alone"],
+    ]),
+}  # fmt: skip
+
+
+def told(found: LayerNodes) -> str:
+    nodes = ", ".join(f"{ref.label}={ref.op_type or '?'}" for ref in found.nodes)
+    flags = [name for name in ("inserted", "truncated") if getattr(found, name)]
+    lacking = [f"without {', '.join(found.missing)}"] if found.missing else []
+    return "; ".join([nodes or "nothing", f"{found.how} {found.confidence}", *flags, *lacking])
+
+
+def short(case: Case) -> str:
+    text = case if isinstance(case, str) else f"{case[0]} {case[1]!r}"
+    return text if len(text) < 200 else f"{text[:40]}… of {len(text)}"
+
+
+def test_whole_mappings(tmp_path: Path, recorded: Recorded) -> None:
+    """The nodes of layers by names, joins, ranges and metadata, with a model and without."""
+    texts = {}
+    for title, (model, layers) in CASES.items():
+        document = None if model is None else document_of(tmp_path, model)
+        lines = []
+        for together in layers:
+            pairs = [(case, "") if isinstance(case, str) else case for case in together]
+            engine = named(*(name for name, _ in pairs), metadata=[more for _, more in pairs])
+            mapping = map_plan(engine, document)
+            lines += [f"{short(case)}: {told(mapping[at])}" for at, case in enumerate(together)]
+            notes = mapping_notes(mapping)
+            lines += [f"  {' | '.join(notes)}"] if notes else []
+            if document is not None:
+                assert all(ref.node is not None for of in mapping.values() for ref in of.nodes)
+        texts[title] = "\n".join(lines)
+    recorded("whole_mappings", texts)
 
 
 @pytest.mark.broad
@@ -271,116 +286,6 @@ def test_folded_layers_are_mapped_too(abcd: Document) -> None:
 
     mapping = map_plan(replace(whole, all_layers=(kept, folded)), abcd)
     assert {index: names_of(found) for index, found in mapping.items()} == {0: ["a"], 1: ["b"]}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "x_copy_input", "/neck/Concat_/neck/Resize_output_0_clone_0 copy", "onnx::Mul_4284",
-        "data to nvm", "data copy finish", "(Unnamed Layer* 67) [Convolution]_output from nvm",
-        "loss3/classifier finish", "/neck/Resize_output_0",
-    ],
-)  # fmt: skip
-def test_names_that_name_no_node(name: str, abcd: Document) -> None:
-    """They are of tensors, copies and transfers, with a model and without."""
-    for document in (None, abcd):
-        found = mapped(document, name)
-        assert (found.nodes, found.missing) == ((), ())
-
-
-def test_a_clone_of_a_node_and_the_nodes_of_a_dla(tmp_path: Path) -> None:
-    assert names_of(mapped(None, "/q/QuantizeLinear_clone_1")) == ["/q/QuantizeLinear"]
-    assert names_of(mapped(None, "{a,b/c,d}")) == ["a", "b/c", "d"]
-    # A comma may be part of a name: the model tells.
-    found = mapped(document_of(tmp_path, chain("a,b/c", "d")), "{a,b/c,d}")
-    assert (names_of(found), found.confidence) == (["a,b/c", "d"], "exact")
-
-
-GRAPH = """
-<ir_version: 10, opset_import: ["" : 18]>
-net (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}>
-{
-    [first] a = Relu(x)
-    [left] l = Neg(a)
-    [aside] s = Abs(x)
-    [right] r = Mul(a, w)
-    [join] j = Add(l, r)
-    [mix] m = Add(j, s)
-    [last] y = Sigmoid(m)
-}
-"""
-
-
-@pytest.fixture
-def document(tmp_path: Path) -> Document:
-    onnx.save(parse(GRAPH), tmp_path / "m.onnx")
-    return Document.open(tmp_path / "m.onnx")
-
-
-def found_in(document: Document | None, *layers: str) -> list[list[str]]:
-    mapping = map_plan(named(*layers), document)
-    return [[ref.name for ref in mapping[index].nodes] for index in range(len(layers))]
-
-
-def test_what_lies_on_paths_between_the_ends(document: Document) -> None:
-    mapping = map_plan(named("{ForeignNode[first...join]}"), document)
-    assert [ref.name for ref in mapping[0].nodes] == ["first", "left", "right", "join"]
-    assert (mapping[0].how, mapping[0].confidence) == ("range", "likely")
-
-
-@pytest.mark.parametrize(
-    ("layers", "nodes"),
-    [
-        # Nodes that other layers are named after are theirs.
-        (["left", "{ForeignNode[first...mix]}"], [["left"], ["first", "right", "join", "mix"]]),
-        # An end may be weights or a join.
-        (["{ForeignNode[w...join]}"], [["right", "join"]]),
-        (["{ForeignNode[w + ONNXTRT_Broadcast_4...join]}"], [["right", "join"]]),
-        (["{ForeignNode[mix]}"], [["mix"]]),
-        (["{ForeignNode[left...join]} + last_1"], [["last", "left", "join"]]),
-    ],
-)
-def test_the_nodes_of_ranges(document: Document, layers: list[str], nodes: list[list[str]]) -> None:
-    assert found_in(document, *layers) == nodes
-
-
-def test_ends_without_a_path_between_them_are_a_guess(document: Document) -> None:
-    mapping = map_plan(named("{ForeignNode[left...right]}"), document)
-    assert [ref.name for ref in mapping[0].nodes] == ["left", "aside", "right"]
-    assert mapping[0].confidence == "guess"
-
-
-def test_ends_that_the_model_lacks(document: Document) -> None:
-    mapping = map_plan(named("{ForeignNode[ONNXTRT_a_8...ONNXTRT_a_9]}"), document)
-    assert (mapping[0].nodes, mapping[0].how, mapping[0].confidence) == ((), "range", "none")
-    half = map_plan(named("{ForeignNode[first...elsewhere]}"), document)
-    assert ([ref.name for ref in half[0].nodes], half[0].confidence) == (["first"], "guess")
-
-
-def test_without_a_model_only_the_ends_are_known() -> None:
-    mapping = map_plan(named("{ForeignNode[/a/Conv.../b/Add]}_myl0_3"), None)
-    assert [ref.name for ref in mapping[0].nodes] == ["/a/Conv", "/b/Add"]
-    assert mapping[0].confidence == "guess"
-
-
-def test_names_with_dots_in_them(tmp_path: Path) -> None:
-    model = parse(GRAPH)
-    model.graph.node[1].name = "le...ft"
-    onnx.save(model, tmp_path / "m.onnx")
-    document = Document.open(tmp_path / "m.onnx")
-    assert found_in(document, "{ForeignNode[le...ft...join]}") == [["le...ft", "join"]]
-
-
-def test_nodes_out_of_order_come_in_an_order_that_runs(tmp_path: Path) -> None:
-    model = parse(GRAPH)
-    nodes = list(model.graph.node)[::-1]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    onnx.save(model, tmp_path / "m.onnx")
-    document = Document.open(tmp_path / "m.onnx")
-    (names,) = found_in(document, "{ForeignNode[first...join]}")
-    assert sorted(names) == ["first", "join", "left", "right"]
-    assert (names[0], names[-1]) == ("first", "join")
 
 
 def chain_of_ranges(path: Path, count: int) -> tuple[EnginePlan, Document]:
