@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import textual
-from textual.screen import Screen
 
 from dld_tui.core.errors import DldError, InputError, UsageError
 from dld_tui.widgets.dialogs.dialogs import (
@@ -23,9 +21,9 @@ from dld_tui.widgets.dialogs.dialogs import (
     TextDialog,
     list_dialog,
 )
+from tests.support.dialog_walks import Dialogs, walked
 from tests.support.recorded import Recorded
-from tests.support.screen_transcripts import Row, changed, focus_of, rows_of
-from tests.support.tui import ESCAPE, HostApp
+from tests.support.tui import ESCAPE
 
 pytestmark = [
     pytest.mark.broad,
@@ -65,7 +63,7 @@ _FIELDS = [
     FieldSpec("name", "one"), FieldSpec("kind", "b", choices=("a", "b", "c")),
     FieldSpec("value", "", "such as 1"),
 ]  # fmt: skip
-_DIALOGS: dict[str, tuple[Callable[[], Screen[object]], str]] = {
+_DIALOGS: Dialogs = {
     "an error": (
         lambda: ErrorDialog(
             InputError("cannot be read", where=f"net{ESCAPE}.onnx", hint="Copy it again",
@@ -111,27 +109,6 @@ async def test_dialogs_from_their_beginning_to_their_end(
     monkeypatch.chdir(tmp_path)
     for name in ("model.onnx", "mine.dldprof"):
         Path(name).write_text("x")
-    texts: dict[str, str] = {}
-    app = HostApp()
-    async with app.run_test(size=size) as pilot:
-        for title, (make, keys) in _DIALOGS.items():
-            answers: list[object] = []
-            app.push_screen(make(), answers.append)
-            before: list[Row] = []
-            for at, key in enumerate(["", *keys.split()], 1):
-                if key:
-                    await pilot.press(key)
-                await pilot.pause()
-                await pilot.pause()
-                rows = rows_of(app)  # type: ignore[arg-type]
-                lines = [f"= {focus_of(app)}", *changed(before, rows)]  # type: ignore[arg-type]
-                texts[f"{title}, {at}: {key}"] = "\n".join(lines)
-                before = rows
-            texts[f"{title}: answers"] = f"{answers!a} {app.copied!a}".replace(
-                str(tmp_path), "FOLDER"
-            )
-            app.copied.clear()
-            while len(app.screen_stack) > 1:
-                await pilot.press("escape")
-                await pilot.pause()
+    texts = await walked(_DIALOGS, size)
+    texts = {key: text.replace(str(tmp_path), "FOLDER") for key, text in texts.items()}
     recorded(f"walks_of_dialogs_{size[0]}", texts)
