@@ -42,6 +42,12 @@ _PLOTS = {
     "logarithmic": _LOG,
     "bars": Plot([Marks(_XS, [abs(at) for at in _WAVE], "bars")], Axis("kinds"), Axis(least=0.0)),
     "one height": Plot([Marks([1.0, 2.0], [3.0, 3.0], "line")]),
+    "texts that would repeat": Plot(
+        [Marks(_XS, [3 + at / 90 for at in _WAVE], "line")],
+        Axis("runs"),
+        Axis(text="{:.1f}".format),
+    ),
+    "one text": Plot([Marks(_XS, [3 + at / 900 for at in _WAVE])], y=Axis(text="{:.1f}".format)),
     "no finite values": Plot([Marks([1.0, math.nan, math.inf], [1.0, 2.0, 3.0])]),
 }
 

@@ -245,10 +245,15 @@ _WHOLE = 1e-6
 
 
 def _ticks(axis: Axis, ends: tuple[float, float], most: int) -> list[float]:
-    """Return the places on an axis that get a text."""
+    """Return the places on an axis that get a text: so few that no text stands twice."""
     if not axis.marked:
-        found = ticks(*ends, most, log=axis.log)
-        return [at for at in found if not axis.whole or abs(at - round(at)) < _WHOLE]
+        for count in range(most, 1, -1):
+            found = ticks(*ends, count, log=axis.log)
+            found = [at for at in found if not axis.whole or abs(at - round(at)) < _WHOLE]
+            texts = [axis.text(_value(axis, at)) for at in found]
+            if len({*texts}) == len(texts):
+                return found
+        return found[:1]
     step = -(-len(axis.marked) // most)
     return [_placed(axis, at) for at in axis.marked[::step] if _is_shown(axis, at)]
 
