@@ -69,13 +69,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts an SSH server, and what runs real models, so that none is forgotten.
+    """Mark what starts processes over SSH, and what runs real models, so that none is forgotten.
 
     Slow tests come first: what takes minutes and mostly waits is not left for the end.
     """
     for item in items:
         fixtures = set(getattr(item, "fixturenames", ()))
-        if _SERVERS & fixtures:
+        if _SERVERS & fixtures and item.get_closest_marker("real_workers"):
             item.add_marker(pytest.mark.ssh)
         if "real_models" in fixtures:
             item.add_marker(pytest.mark.models)

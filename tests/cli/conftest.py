@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from tests.support.cli import Dld
-from tests.support.ssh_fixtures import sshd
+from tests.support.ssh_fixtures import forks, shared_sshd, sshd
 
-__all__ = ["dld", "sshd"]
+__all__ = ["dld", "forks", "shared_sshd", "sshd"]
 
 
 @pytest.fixture

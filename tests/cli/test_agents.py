@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,15 +22,13 @@ import pytest
 from mcp_types import CallToolResult
 from onnx import parser
 
-from dld_tui.activities.convert.quantize import Request as Quantize
-from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.cli.agents.results import MOST_ROWS, Resources, shortened
 from dld_tui.cli.agents.tools import TOOLS, Tool
-from dld_tui.core.errors import InputError
-from dld_tui.core.params import settings_of
+from dld_tui.core.errors import InputError, UsageError
 from tests.support import decoders, models
 from tests.support.agents import Agent, agent, agent_within, marked, told
 from tests.support.cli import Dld
+from tests.support.recorded import Recorded, settled
 
 _BY_NAME = {tool.name: tool for tool in TOOLS}
 _ONE_LINE = 500
@@ -63,45 +61,60 @@ async def gone(mark: str) -> None:
     pytest.fail(f"still running: {[*marked(mark)]}")
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_schemas_are_valid(tool: Tool) -> None:
-    jsonschema.Draft202012Validator.check_schema(tool.schema)
-    assert tool.description
-    flags = {
-        flag for parameter in tool.declared.params for flag in parameter.opts if flag[0] == "-"
-    }
-    assert not flags & {word.strip(".,;:()") for word in tool.description.split()}
-    properties = tool.schema["properties"]
-    assert set(tool.schema["required"]) <= set(properties)
-    assert not {"json", "target", "in_place", "custom_op_library", "ep_library"} & set(properties)
-    for name, schema in properties.items():
-        assert schema["type"] in ("string", "integer", "number", "boolean", "array", "object"), name
+def tool_lines(tool: Tool, *, whole: bool) -> Iterator[str]:
+    """Yield what a tool is, and its arguments; of a group, those of each kind, too."""
+    does = "reads" if tool.is_reading else "writes"
+    yield f"{' '.join(tool.command)}: {does}{', measures' if tool.measures else ''}"
+    yield tool.description
+    schemas = [tool.schema, *tool.schema["properties"].get("settings", {}).get("anyOf", [])]
+    for schema in schemas:
+        assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+        assert set(schema["required"]) <= set(schema["properties"])
+        yield from [schema["title"]] if "title" in schema else []
+        for name, about in schema["properties"].items():
+            star = "*" if name in schema["required"] else ""
+            told = {key: value for key, value in about.items() if key != "anyOf"}
+            yield f"  {name}{star}: {json.dumps(told)}" if whole else f"  {name}{star}"
 
 
-def test_arguments_are_the_settings_of_the_request() -> None:
-    properties = _BY_NAME["profile"].schema["properties"]
-    left_out = {"provider_option", "session_config", "custom_op_library", "ep_library",
-                "optimized_model", "lock_clocks"}  # fmt: skip
-    wanted = {setting.name: setting for setting in settings_of(Profile)}
-    assert set(properties) == set(wanted) - left_out
-    assert properties["iterations"]["minimum"] == wanted["iterations"].param.minimum
-    assert properties["execution_mode"]["enum"] == ["auto", "sequential", "parallel"]
-    kinds = {one["title"]: one for one in
-             _BY_NAME["convert"].schema["properties"]["settings"]["anyOf"]}  # fmt: skip
-    shared = set(_BY_NAME["convert"].arguments)
-    quantize = {setting.name for setting in settings_of(Quantize)} - {"in_place"}
-    assert set(kinds["quantize"]["properties"]) == quantize - shared
-    assert {"model", "output", "overwrite"} <= shared
+CALLS: dict[str, list[dict[str, Any]]] = {
+    "check": [{"model": "m.onnx"}, {"model": "m.onnx", "nothing": 1}],
+    "fix": [{"model": "m.onnx", "output": "o.onnx", "overwrite": True}, {"model": "-m\0.onnx"}],
+    "draw": [{"model": "m.onnx", "nodes": ["a", "b"]}, {"model": "m" * 20_001}],
+    "edit": [{"model": "m.onnx", "script": "{}"},
+             {"model": "m.onnx", "script": "x", "output": "o.onnx", "overwrite": False}],
+    "convert": [{"kind": "external", "model": "m.onnx", "output": "o.onnx",
+                 "settings": {"threshold": 7}}, {"kind": "inline", "threshold": 1},
+                {"kind": "inline", "model": "m.onnx"}],
+    "profile": [{"model": "m.onnx", "shape": ["x:1", "y:2"]},
+                {"model": "m.onnx", "output": "r.dldprof", "iterations": 0.5}],
+    "targets": [{}, {"model": "m.onnx"}],
+}  # fmt: skip
 
 
-def test_what_writes_is_marked() -> None:
-    writing = {tool.name for tool in TOOLS if not tool.is_reading}
-    assert writing == {
-        "fix", "extract", "convert", "edit", "rewrite", "profile", "profile_llm", "tune"
-    }  # fmt: skip
-    assert {tool.name for tool in TOOLS if tool.measures} == {
-        "profile", "profile_llm", "tune", "memory", "gate", "sweep", "accuracy"
-    }  # fmt: skip
+def call_lines(folder: Path) -> Iterator[str]:
+    """Yield what calls become, and the files that they write."""
+    for name, calls in CALLS.items():
+        for number, given in enumerate(calls):
+            tool = _BY_NAME[name]
+            try:
+                words = tool.words(given, folder, number)
+                yield f"{' '.join(words)} -> {tool.outputs(given)}"
+            except UsageError as error:
+                yield f"{name}: {error}; {error.hint}"
+    yield from (f"{path.name}: {path.read_text()}" for path in sorted(folder.iterdir()))
+
+
+def test_tools_and_calls(recorded: Recorded, tmp_path: Path) -> None:
+    whole = {"fix", "extract", "edit", "compare", "doctor", "tune"}
+    texts = {tool.name: "\n".join(tool_lines(tool, whole=tool.name in whole)) for tool in TOOLS}
+    for tool in TOOLS:
+        jsonschema.Draft202012Validator.check_schema(tool.schema)
+        flags = {
+            flag for parameter in tool.declared.params for flag in parameter.opts if flag[0] == "-"
+        }
+        assert not flags & {word.strip(".,;:()") for word in tool.description.split()}
+    recorded("tools", texts | {"calls": settled("\n".join(call_lines(tmp_path)), tmp_path)})
 
 
 def test_without_the_sdk(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,7 @@ def saved(sshd: Sshd, folder: Path, **values: object) -> Connection:
     return connection
 
 
+@pytest.mark.broad
 def test_a_test_says_each_step(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
     saved(sshd, tmp_path, launcher=("nice", "-n", "1"))
     said = dld("target", "test", "box", "--json")
@@ -125,6 +126,7 @@ def test_a_target_that_is_not_there_has_status_4(dld: Dld) -> None:
     assert "the connection is refused" in said.err
 
 
+@pytest.mark.broad
 def test_the_terminal_is_asked_and_the_echo_comes_back(sshd: Sshd, tmp_path: Path) -> None:
     key = make_key(tmp_path / "closed", "open sesame")
     sshd.allow(key)
@@ -149,6 +151,7 @@ def test_the_terminal_is_asked_and_the_echo_comes_back(sshd: Sshd, tmp_path: Pat
     assert (tmp_path / "new").read_text() == sshd.known_line
 
 
+@pytest.mark.broad
 def test_without_a_terminal_nobody_is_asked(sshd: Sshd, tmp_path: Path) -> None:
     saved(sshd, tmp_path, known_hosts=tmp_path / "new")
     done = subprocess.run(

@@ -42,6 +42,7 @@ def save(name: str, sshd: Sshd, folder: Path) -> Connection:
     return connection
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_a_job_is_found_again_after_its_program_died(
     dld: Dld, box: Connection, tmp_path: Path
@@ -71,6 +72,7 @@ def test_a_job_is_found_again_after_its_program_died(
     assert "not a job started" in dld.fails(2, "target", "attach", listed[0]["job"])
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_a_job_whose_program_died_can_be_stopped(dld: Dld, box: Connection, tmp_path: Path) -> None:
     model = models.write(tmp_path, models.CHAIN.replace(", float[2] unused = {5, 6}", ""))
@@ -89,6 +91,7 @@ def test_a_job_whose_program_died_can_be_stopped(dld: Dld, box: Connection, tmp_
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_several_targets_at_once_are_compared(
     dld: Dld, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -122,6 +125,7 @@ def test_doctor_says_what_a_target_has(dld: Dld, box: Connection) -> None:
     assert {"disk", "worker", "onnxruntime", "temporary disk"} <= names
 
 
+@pytest.mark.real_workers
 def test_doctor_works_on_a_bare_target(dld: Dld, box: Connection) -> None:
     bare = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
     saved_targets.save(changed(box, python=str(bare)))
@@ -156,6 +160,7 @@ def test_the_store_survives_damage(tmp_path: Path) -> None:
     assert jobs.find(job.id[-4:]) == job
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_a_sweep_of_several_targets_is_one_and_goes_on_with_those_that_were_lost(
     dld: Dld, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

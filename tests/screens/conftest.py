@@ -11,10 +11,10 @@ from dld_tui.core.machine import providers
 from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace.inference import Inference
 from tests.support import models, style_sheets
-from tests.support.ssh_fixtures import sshd
+from tests.support.ssh_fixtures import forks, shared_sshd, sshd
 from tests.support.typist import Programs
 
-__all__ = ["sshd"]
+__all__ = ["forks", "shared_sshd", "sshd"]
 
 style_sheets.share()
 

@@ -19,7 +19,7 @@ from dld_tui.core.model.document.metadata import precision_of
 from dld_tui.screens.results.accuracy import AccuracyScreen, Filter, PrecisionScreen, TacticsScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.lists.table_view import ListTable
-from tests.cli.test_tactics import FOUND
+from tests.cli.test_results import FOUND
 from tests.support import models
 from tests.support.conversions import OTHER, OVERFLOWS
 from tests.support.workspace import NARROW, WIDE, Session, opened

@@ -22,7 +22,7 @@ from dld_tui.screens.results.accuracy import AccuracyScreen, TacticsScreen
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
-from tests.cli.test_tactics import FOUND
+from tests.cli.test_results import FOUND
 from tests.support import models
 from tests.support.pages import ScriptedJob
 from tests.support.workspace import NARROW, WIDE, Session, opened

@@ -183,6 +183,7 @@ class Scripted(Job):
         return self.leaves
 
 
+@pytest.mark.broad
 async def test_a_profile_through_the_form_runs_on_the_target(
     box: Connection, tmp_path: Path
 ) -> None:
@@ -207,6 +208,7 @@ def said_failed(app: DldApp) -> bool:
     return isinstance(app.screen, JobScreen) and isinstance(app.screen.end, Failed)
 
 
+@pytest.mark.broad
 async def test_a_job_that_was_left_is_found_and_fetched(
     box: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

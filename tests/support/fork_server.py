@@ -263,7 +263,7 @@ def serve(number: int) -> NoReturn:
             os.close(read)
             os.close(write)
             connection.close()
-            _run(asked, descriptors, parent)
+            run(asked, descriptors, parent)
         for descriptor in (write, *descriptors):
             os.close(descriptor)
         os.waitpid(between, 0)  # now the worker is a child of the test's process
@@ -317,7 +317,7 @@ def _start_program(connection: socket.socket) -> NoReturn:
             words = words[1:]
         else:
             code = f"import runpy; runpy.run_path({words[0]!r}, run_name='__main__')"
-        _run(asked | {"code": code, "arguments": words}, descriptors, parent=0)
+        run(asked | {"code": code, "arguments": words}, descriptors, parent=0)
     for descriptor in descriptors:
         os.close(descriptor)
     asker = connection.fileno()
@@ -342,7 +342,7 @@ def import_all(rooms: Sequence[str] = _ROOMS) -> None:
             importlib.import_module(name)
 
 
-def _run(asked: Any, descriptors: Sequence[int], parent: int) -> NoReturn:
+def run(asked: Any, descriptors: Sequence[int], parent: int) -> NoReturn:
     """Be the process that was asked for."""
     status = 1
     try:

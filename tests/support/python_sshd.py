@@ -12,10 +12,13 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import asyncssh
+
+Handler: TypeAlias = "Callable[[asyncssh.SSHServerProcess[bytes], str], Awaitable[None]]"
 
 SETTINGS = {"TrustedUserCAKeys"}
 """What it can do besides."""
@@ -32,21 +35,40 @@ class _Server(asyncssh.SSHServer):
         return True
 
 
-async def _serve(process: asyncssh.SSHServerProcess[bytes], home: str) -> None:
-    environment = {name: value for name, value in os.environ.items() if name not in _OWN}
+def environment(process: asyncssh.SSHServerProcess[bytes], home: str) -> dict[str, str]:
+    """Return the environment of a command."""
+    own = {name: value for name, value in os.environ.items() if name not in _OWN}
     client = "{} {}".format(*process.get_extra_info("peername"))
     port = "{} {}".format(*process.get_extra_info("sockname"))
-    environment |= {"HOME": home, "SSH_CLIENT": client, "SSH_CONNECTION": f"{client} {port}"}
+    return own | {"HOME": home, "SSH_CLIENT": client, "SSH_CONNECTION": f"{client} {port}"}
+
+
+async def serve(process: asyncssh.SSHServerProcess[bytes], home: str) -> None:
+    """Run the command of a connection with the shell."""
     child = await asyncio.create_subprocess_exec(
         "/bin/bash", "-c", process.command or "", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, start_new_session=True, cwd=home,
-        env=environment,
+        env=environment(process, home),
     )  # fmt: skip
-    fed = asyncio.create_task(_pass_on(process.stdin, child.stdin))
-    await asyncio.gather(
-        _pass_on(child.stdout, process.stdout), _pass_on(child.stderr, process.stderr)
-    )
-    code = await child.wait()
+    try:
+        await attend(process, child.stdin, child.stdout, child.stderr, child.wait())
+    finally:
+        if child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+async def attend(
+    process: asyncssh.SSHServerProcess[bytes],
+    stdin: Any,
+    stdout: Any,
+    stderr: Any,
+    end: Awaitable[int],
+) -> None:
+    """Pass on what a command reads and prints, and tell how it ends."""
+    fed = asyncio.create_task(_pass_on(process.stdin, stdin))
+    await asyncio.gather(_pass_on(stdout, process.stdout), _pass_on(stderr, process.stderr))
+    code = await end
     with contextlib.suppress(OSError):
         if code < 0:
             process.exit_with_signal(signal.Signals(-code).name.removeprefix("SIG"))
@@ -65,10 +87,17 @@ async def _pass_on(source: Any, sink: Any) -> None:
         sink.close()
 
 
-async def _listen(config: dict[str, str]) -> None:
+async def listen(config: Mapping[str, str], handler: Handler = serve) -> None:
+    """Serve until it is cancelled.
+
+    Args:
+        config: Of ``sshd_config``.
+        handler: Of each command.
+    """
     lines = Path(config["AuthorizedKeysFile"])
     authority = config.get("TrustedUserCAKeys")
     home = config["SetEnv"].partition("=")[2]
+    connections = set[asyncssh.SSHServerConnection]()
 
     def keys() -> asyncssh.SSHAuthorizedKeys:
         text = lines.read_text()
@@ -79,6 +108,10 @@ async def _listen(config: dict[str, str]) -> None:
     class Server(_Server):
         def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
             self.connection = conn
+            connections.add(conn)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            connections.discard(self.connection)
 
         def begin_auth(self, username: str) -> bool:
             self.connection.set_authorized_keys(keys())
@@ -87,13 +120,18 @@ async def _listen(config: dict[str, str]) -> None:
     acceptor = await asyncssh.listen(
         config["ListenAddress"], int(config["Port"]), server_factory=Server,
         server_host_keys=[config["HostKey"]], encoding=None, agent_forwarding=False,
-        process_factory=lambda process: _serve(process, home),
+        process_factory=lambda process: handler(process, home),
         # Without a file at first, it would offer no keys.
         authorized_client_keys=keys(), password_auth=False, kbdint_auth=False,
     )  # fmt: skip
-    await acceptor.wait_closed()
+    try:
+        await acceptor.wait_closed()
+    finally:
+        acceptor.close()
+        for connection in [*connections]:
+            connection.abort()
 
 
 if __name__ == "__main__":
     rows = Path(sys.argv[1]).read_text().splitlines()
-    asyncio.run(_listen(dict(row.split(" ", 1) for row in rows)))
+    asyncio.run(listen(dict(row.split(" ", 1) for row in rows)))

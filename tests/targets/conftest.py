@@ -16,12 +16,14 @@ from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.link import Link
 from tests.support.asker import Answers
-from tests.support.ssh_fixtures import jump, own_sshd, sshd
+from tests.support.ssh_fixtures import forks, jump, own_sshd, shared_jump, shared_sshd, sshd
 from tests.support.ssh_jobs import Agents, Links, end_processes_of
 from tests.support.sshd import Sshd
 from tests.support.tiny_wheel import write_wheel
 
-__all__ = ["connection", "jump", "link", "own_sshd", "sshd"]
+__all__ = [
+    "connection", "forks", "jump", "link", "own_sshd", "shared_jump", "shared_sshd", "sshd",
+]  # fmt: skip
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from tests.support.ssh_jobs import BARE, REAL, target_of, until
 from tests.support.sshd import Sshd
 
 
+@pytest.mark.real_workers
 def test_a_bare_target_behind_a_jump_host(
     connection: Connection, sshd: Sshd, jump: Sshd, tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ def run(connection: Connection, python: str, activity: str, **settings: Any) -> 
         return list(job.events())
 
 
+@pytest.mark.real_workers
 @pytest.mark.skipif(
     not os.environ.get("DLD_TEST_INSTALL"),
     reason="DLD_TEST_INSTALL is not set: it installs packages",

@@ -13,14 +13,13 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.registry import ACTIVITIES, activities
+from dld_tui.activities.registry import activities
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
 from dld_tui.core.settings.saved_targets import DEFAULT_DIRECTORY, Connection
 from dld_tui.targets.ssh import bootstrap, deploy, loop
-from dld_tui.targets.ssh.bootstrap import Machine, machine_from
 from dld_tui.targets.ssh.channel import Agent
-from dld_tui.targets.ssh.deploy import NEEDS, Need, Needs, needs_of
+from dld_tui.targets.ssh.deploy import Need, Needs, needs_of
 from dld_tui.targets.ssh.transfer import Amount
 from tests.support.jobs import is_running, wait_until
 from tests.support.ssh_jobs import (
@@ -32,27 +31,7 @@ from tests.support.ssh_jobs import (
     script,
     target_of,
 )
-
-
-def machine(**changes: object) -> Machine:
-    values = {
-        "python": (3, 10, 12), "executable": "/usr/bin/python3", "root": "/x",
-        "machine": "aarch64", "system": "Linux", "libc": ("glibc", "2.35"), "host": "orin",
-        "here": "/", "writable": True, "package": False, "gpu": True, "free": None, "ready": None,
-        "environments": (),
-    }  # fmt: skip
-    return Machine(**{**values, **changes})  # type: ignore[arg-type]
-
-
-def test_wheels_are_those_of_the_target() -> None:
-    command = deploy.download_command(machine(), ["onnx>=1.19"], Path("/w"))
-    assert command[command.index("--python-version") + 1] == "3.10"
-    assert "cp310" in command
-    assert command[-1] == "onnx>=1.19"
-    with pytest.raises(UnavailableError, match="Darwin"):
-        deploy.platform_tags(machine(system="Darwin"))
-    with pytest.raises(UnavailableError, match="cannot be downloaded"):
-        deploy.platform_tags(machine(machine="x;rm -rf"))
+from tests.targets.test_ssh_deployments import machine
 
 
 @pytest.mark.broad
@@ -115,28 +94,12 @@ def test_a_cancelled_download_ends_its_process(
     wait_until(lambda: not is_running(int(note.read_text())), "the end of the download")
 
 
-@pytest.mark.parametrize(
-    ("there", "state", "found"),
-    [
-        ({}, MISSING, "not there"),
-        ({"onnx": "1.14.9"}, MISSING, "1.14.9, older than 1.15"),
-        ({"onnx": "1.15"}, GOOD, "1.15"),
-        ({"onnx": "1.100.1"}, GOOD, "1.100.1"),  # by number
-        ({"onnx": ""}, GOOD, "there"),
-    ],
-)
-def test_what_is_said_of_a_package(there: dict[str, str], state: str, found: str) -> None:
-    check = deploy._check(Need("onnx", ("onnx",), "1.15"), there)
-    assert (check.name, check.state, check.found) == ("onnx", state, found)
-    assert bool(check.fix) is (state == MISSING)
-    assert deploy._check(Need("onnx", ("onnx",), fix="ask"), {}).fix == "ask"
-
-
 @pytest.fixture
 def bare(agent: Agents) -> Agent:
     return agent(ready=False, python=BARE)
 
 
+@pytest.mark.real_workers
 def test_packages_are_sent_once_where_the_target_has_no_network(
     bare: Agent, connection: Connection, wheel_folder: Path
 ) -> None:
@@ -151,6 +114,7 @@ def test_packages_are_sent_once_where_the_target_has_no_network(
     assert (again.python, again.installed, amount.sent) == (prepared.python, (), sent)
 
 
+@pytest.mark.real_workers
 def test_the_pip_of_the_target_is_used_where_it_has_one(bare: Agent, wheel_folder: Path) -> None:
     has_pip = subprocess.run([BARE, "-m", "pip", "--version"], capture_output=True, check=False)
     if has_pip.returncode:
@@ -159,59 +123,7 @@ def test_the_pip_of_the_target_is_used_where_it_has_one(bare: Agent, wheel_folde
     assert imported(prepare(bare, TINY, "target", options).python) == "1 2"
 
 
-ABSENT = Need("no_such", ("no-such-package",), "3")
-OPTIONAL = replace(ABSENT, optional=True)
-
-
-@pytest.mark.parametrize(
-    ("needs", "route", "options", "noted"),
-    [
-        (TINY, "auto", ("--no-index", "--find-links", "/nowhere"), "cannot download packages"),
-        (
-            Needs((*TINY.modules, replace(ABSENT, optional=True)), "cpu"),
-            "here",
-            (),
-            "it is skipped",
-        ),
-    ],
-    ids=["the target cannot fetch", "an optional one is missing"],
-)
-def test_what_is_brought_otherwise_is_noted(
-    bare: Agent, wheel_folder: Path, needs: Needs, route: str, options: tuple[str, ...], noted: str
-) -> None:
-    amount = Amount()
-    assert imported(prepare(bare, needs, route, options, amount).python) == "1 2"
-    assert any(noted in note for note in amount.notes)
-
-
-RTX = Needs(TINY.modules, "rtx")
-BY_HAND = Need("no_such", ("tensorrt",), fix="Do this")
-ANY = Needs((BY_HAND,), "gpu", otherwise=RTX)
-
-
-def test_any_library_is_the_one_that_can_be_installed(bare: Agent, wheel_folder: Path) -> None:
-    prepared = prepare(bare, ANY, "here")
-    assert imported(prepared.python) == "1 2"
-    assert prepared.installed == ("tinymod>=1.0",)
-
-
-@pytest.mark.parametrize(
-    ("needs", "said"),
-    [
-        (Needs((ABSENT,), "cpu"), r"no-such-package>=3: neither .* by hand"),
-        (Needs((BY_HAND,), "gpu"), r"tensorrt is missing\. Do this"),
-        (ANY, r"tensorrt is missing, .* tinymod.*Do this"),
-    ],
-    ids=["nowhere to fetch", "people install it", "none of any library"],
-)
-def test_what_cannot_be_brought_is_named(
-    bare: Agent, wheel_folder: Path, needs: Needs, said: str
-) -> None:
-    (wheel_folder / "tinymod-1.5-py3-none-any.whl").unlink()
-    with pytest.raises(UnavailableError, match=said):
-        prepare(bare, needs, "here")
-
-
+@pytest.mark.real_workers
 def test_checks_say_what_is_there_and_what_will_be_installed(connection: Connection) -> None:
     def states(**changes: Any) -> dict[str, str]:
         checks = target_of(connection, **changes).checks("profile_onnxruntime")
@@ -236,51 +148,6 @@ def test_a_python_that_is_missing_or_old_says_so(connection: Connection, tmp_pat
     ):
         with pytest.raises(UnavailableError, match=said):
             target_of(connection, python=named).jobs()
-
-
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [
-        ({"python": [3, 6, 9], "tegra": "# R32 (release), REVISION: 7.1, GCID: 1"},
-         r"JetPack 4: too old: its Python is 3\.6"),
-        ({}, "invalid answer"),
-        ({"python": "new"}, "invalid answer"),
-        ({"python": [3, 12, 1], "root": "relative"}, "invalid answer"),
-        ({"python": [3, 12, 1], "root": "/x\0y"}, "invalid answer"),
-    ],
-)  # fmt: skip
-def test_what_a_probe_tells_is_not_believed_blindly(answer: dict[str, object], said: str) -> None:
-    with pytest.raises(UnavailableError, match=said):
-        machine_from(answer, "box")
-
-
-def test_what_a_probe_tells_is_the_machine() -> None:
-    told = {
-        "python": [3, 10, 12], "executable": "/usr/bin/python3", "root": "/x",
-        "machine": "aarch64", "system": "Linux", "libc": ["glibc", "2.35"], "host": "orin",
-        "here": "/", "writable": True, "package": False, "gpu": True, "free": None, "ready": None,
-        "environments": ["py3.10-cpu", "../x"], "virtual": None,
-    }  # fmt: skip
-    bare = machine(environments=("py3.10-cpu",))
-    assert machine_from(told, "box") == bare
-    more: dict[str, Any] = {"free": 7, "ready": "/x/venv/bin/python", "virtual": "/home/me/venv"}
-    assert machine_from(told | more, "box") == replace(bare, **more)
-
-
-@pytest.mark.parametrize(
-    ("changes", "bad"),
-    [
-        ({"package": True}, {}),
-        ({"package": True, "free": 1 << 40}, {}),
-        ({}, {"worker": MISSING}),
-        ({"free": 1}, {"worker": MISSING, "disk": BROKEN}),
-        ({"package": True, "writable": False}, {"folder": BROKEN}),
-    ],
-)
-def test_what_a_machine_lacks(changes: dict[str, Any], bad: dict[str, str]) -> None:
-    checks = {check.name: check for check in deploy.machine_checks(machine(**changes))}
-    assert {name: one.state for name, one in checks.items() if one.state not in (GOOD, "")} == bad
-    assert all(checks[name].fix for name in bad if name != "worker")
 
 
 def test_the_probe_runs_on_every_old_python() -> None:
@@ -309,6 +176,7 @@ def test_the_cache_variable_of_the_target_is_honoured(
     assert (cache / "target" / "package").is_dir()
 
 
+@pytest.mark.real_workers
 def test_a_package_that_arrives_broken_is_refused(
     bare: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,60 +184,6 @@ def test_a_package_that_arrives_broken_is_refused(
     monkeypatch.setattr(bootstrap, "package_archive", lambda: archive[:-1000])
     with pytest.raises(Exception, match="the dld package cannot be copied there"):
         prepare(bare, Needs((), ""))
-
-
-RUNTIMES = {"onnxruntime", "onnxruntime-gpu", "tensorrt", "tensorrt-rtx-cu13"}
-
-
-@pytest.mark.parametrize(
-    ("activity", "request_", "needed"),
-    [
-        ("doctor", {}, set()),
-        ("profile_onnxruntime", {"provider": "CPU"}, {"onnxruntime"}),
-        ("profile_onnxruntime", {"provider": "CUDA,CPU"}, {"onnxruntime-gpu"}),
-        ("build", {"library": "tensorrt_rtx"}, {"tensorrt-rtx-cu13"}),
-        ("build", {"library": "auto"}, {"tensorrt"}),
-        ("build", {"library": "/opt/tensorrt"}, set()),
-        ("accuracy", {"round": "fp16"}, {"onnxruntime"}),
-        ("accuracy", {"backend": "tensorrt"}, {"onnxruntime", "tensorrt"}),
-        ("accuracy", {"against": "m.engine"}, {"onnxruntime", "tensorrt"}),
-        ("accuracy", {"against_provider": "CUDA"}, {"onnxruntime-gpu"}),
-        ("load", {"model": "m.onnx"}, {"onnxruntime"}),
-        ("load", {"model": "m.engine"}, {"tensorrt"}),
-        ("placement", {"runtime": "onnxruntime"}, {"onnxruntime"}),
-        ("placement", {"runtime": "tensorrt"}, {"onnxruntime", "tensorrt"}),
-        ("search_precision", {}, {"onnxruntime"}),
-        ("search_precision", {"backend": "tensorrt"}, {"onnxruntime", "tensorrt"}),
-        ("selftest", {"backend": "cpu"}, {"onnxruntime"}),
-        ("selftest", {"backend": "cuda"}, {"onnxruntime-gpu"}),
-        ("selftest", {"backend": "tensorrt"}, {"onnxruntime", "tensorrt"}),
-        ("tactics", {}, {"onnxruntime", "tensorrt"}),
-        *((f"convert_{name}", {}, {"onnxruntime"}) for name in (
-            "fp16", "sanitize", "precisions", "tensors", "quantize", "external", "inline",
-            "restore")),
-    ],
-)  # fmt: skip
-def test_runtimes_follow_the_request(
-    activity: str, request_: dict[str, str], needed: set[str]
-) -> None:
-    needs = needs_of(activity, {"model": "m.onnx", **request_})
-    assert {need.packages[0] for need in needs.modules} & RUNTIMES == needed
-
-
-def test_needs_of_activities() -> None:
-    assert set(NEEDS) == {info.id for info in ACTIVITIES}
-    for activity, request_, package in (
-        ("convert_sanitize", {}, "polygraphy"),
-        ("convert_fp16", {"library": "polygraphy"}, "onnxconverter-common"),
-    ):
-        assert package in {need.packages[0] for need in needs_of(activity, {**request_}).modules}
-    pairs: list[tuple[dict[str, Any], str]] = [
-        ({"provider": "CPU"}, "CPU"),
-        ({"provider": "CPU", "base_settings": {"provider": "CUDA"}}, "CUDA"),
-        ({"provider": "CPU", "new_settings": {"provider": "CUDA"}}, "CUDA"),
-    ]
-    for pair, same in pairs:
-        assert needs_of("time_pair", pair) == needs_of("profile_onnxruntime", {"provider": same})
 
 
 @pytest.fixture
@@ -382,6 +196,7 @@ def user_environment(tmp_path: Path, wheel_folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
+@pytest.mark.real_workers
 def test_a_virtual_environment_runs_the_job_and_what_it_lacks_is_added_beside_it(
     agent: Agents, connection: Connection, user_environment: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_hostile_names_are_only_names(
     assert "owned" not in files_in(Path(connection.directory))
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_a_report_is_of_the_form_of_a_local_one(
     connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -242,6 +243,7 @@ def test_a_folder_that_is_no_model_goes_whole(tmp_path: Path) -> None:
     assert (sent / "sub" / "a.txt").read_text() == "a"
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_a_folder_is_measured_on_a_target(connection: Connection, tmp_path: Path) -> None:
     folder = decoders.folder(tmp_path / "genai")

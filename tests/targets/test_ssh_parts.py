@@ -23,7 +23,7 @@ from dld_tui.targets.ssh.errors import ConnectionLostError
 from dld_tui.targets.ssh.known_hosts import KnownKeys, host_name, known_keys, remember
 from dld_tui.targets.ssh.transfer import KnownHashes, LocalFile
 from tests.support.recorded import Recorded
-from tests.targets.test_ssh_deploy import machine
+from tests.targets.test_ssh_deployments import machine
 
 KEYS = [asyncssh.generate_private_key("ssh-ed25519").convert_to_public() for _ in range(3)]
 RSA = asyncssh.generate_private_key("ssh-rsa", key_size=1024).convert_to_public()

@@ -67,6 +67,7 @@ def serve(own_sshd: Servers, tmp_path: Path) -> Serve:
     return start
 
 
+@pytest.mark.real_workers
 @pytest.mark.parametrize("name", START_UP_FILES)
 def test_a_job_runs_where_start_up_files_print_without_a_newline(
     name: str, serve: Serve, tmp_path: Path
@@ -90,6 +91,7 @@ def test_every_shell_hands_over_what_was_given(name: str) -> None:
     assert done.stdout.decode().split("\0")[:-1] == HOSTILE
 
 
+@pytest.mark.real_workers
 def test_what_looks_like_our_answers_is_none(serve: Serve, agent: Agents, tmp_path: Path) -> None:
     lines = ("{}", '{"python": [3, 1], "root": "/x"}', '{"ready": true}', '{"error": "no"}')
     connection = serve("bash", "".join(f"echo '@dld:{line}'\n" for line in lines))
@@ -103,6 +105,7 @@ def test_what_looks_like_our_answers_is_none(serve: Serve, agent: Agents, tmp_pa
         assert job.result() == {"a": 1}
 
 
+@pytest.mark.real_workers
 @pytest.mark.parametrize(
     ("start_up", "problem"),
     [
@@ -133,6 +136,7 @@ def test_a_line_that_breaks_is_no_business_of_asyncio() -> None:
         assert bool(logging.getLogger("asyncio").filter(record)) == is_said
 
 
+@pytest.mark.real_workers
 @pytest.mark.parametrize("stream", ["1", "2"])
 def test_what_a_target_prints_is_bounded(
     stream: str, serve: Serve, monkeypatch: pytest.MonkeyPatch
@@ -143,6 +147,7 @@ def test_what_a_target_prints_is_bounded(
         target_of(connection).jobs()
 
 
+@pytest.mark.real_workers
 def test_much_on_standard_error_does_not_stop_a_job(serve: Serve) -> None:
     connection = serve("bash", "head -c 6000000 /dev/zero | tr '\\0' 'e' >&2\n")
     job = target_of(connection).start("fake", script(["finish", {"a": 1}]))

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
-import json
 import os
 import random
-import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -24,7 +20,6 @@ from dld_tui.core.errors import ActivityError, FileChangedError
 from dld_tui.core.events import Cancelled, Failed
 from dld_tui.core.machine.health import GOOD, MISSING
 from dld_tui.core.params import to_json
-from dld_tui.core.process import paths
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.core.settings.secrets import BAD
 from dld_tui.targets.ssh import loop
@@ -36,16 +31,12 @@ from tests.support import models
 from tests.support.asker import Answers
 from tests.support.slow_line import SlowLine
 from tests.support.ssh_jobs import (
-    BARE,
     QUICK,
     REAL,
-    TINY,
     Agents,
     Servers,
     at,
     behind,
-    imported,
-    prepare,
     script,
     target_of,
 )
@@ -107,6 +98,7 @@ def test_files_are_there_by_the_hash_of_their_content_and_sent_once(
     assert again.amount.sent == 3 * MB
 
 
+@pytest.mark.broad
 def test_a_cut_is_taken_up_where_it_was(
     agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
@@ -119,6 +111,7 @@ def test_a_cut_is_taken_up_where_it_was(
     assert any("connection" in note for note in upload.amount.notes)
 
 
+@pytest.mark.broad
 def test_a_server_killed_in_the_middle(
     own_sshd: Servers, agent: Agents, connection: Connection, tmp_path: Path
 ) -> None:
@@ -134,6 +127,7 @@ def test_a_server_killed_in_the_middle(
     assert contents(connection) == {name: file.path.read_bytes()}
 
 
+@pytest.mark.real_workers
 def test_a_receiver_that_is_killed_is_started_again(
     agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
@@ -165,6 +159,7 @@ def test_a_part_that_is_another_ones_is_not_trusted(
     assert contents(connection) == {name: file.path.read_bytes()}
 
 
+@pytest.mark.broad
 def test_a_file_that_changes_meanwhile_is_refused(
     agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
@@ -175,6 +170,7 @@ def test_a_file_that_changes_meanwhile_is_refused(
             run(disturbed(upload, file, MB, lambda: os.utime(file.path)))
 
 
+@pytest.mark.broad
 def test_a_dropped_upload_leaves_nothing(
     agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
@@ -194,6 +190,7 @@ def test_a_dropped_upload_leaves_nothing(
     assert contents(connection) == {}
 
 
+@pytest.mark.real_workers
 @pytest.mark.parametrize("size", [100_000, 6 * MB])
 def test_a_file_that_is_larger_than_allowed_is_one_line(
     agent: Agents, connection: Connection, tmp_path: Path, size: int
@@ -213,10 +210,11 @@ def fill(path: Path, rest: int) -> None:
     path.write_bytes(bytes(disk.f_bavail * disk.f_frsize - rest))
 
 
+@pytest.mark.broad
 def test_a_full_disk_takes_nothing_and_keeps_no_part(
     agent: Agents, small_disk: Callable[[int], Path], tmp_path: Path
 ) -> None:
-    there = agent(directory=str(small_disk(12) / "deployed"))
+    there = agent(directory=str(small_disk(7) / "deployed"))
     with pytest.raises(AgentError, match=r"8000000 bytes are needed and only .* are free"):
         run(Upload(there, QUICK).send([noise(tmp_path / "a", 8 * MB)]))
     disk = small_disk(32)
@@ -228,6 +226,7 @@ def test_a_full_disk_takes_nothing_and_keeps_no_part(
     assert not list(Path(there.root, "objects").glob("*.part"))
 
 
+@pytest.mark.broad
 def test_a_full_disk_hinders_neither_fetching_nor_cleaning(
     agent: Agents, connection: Connection, small_disk: Callable[[int], Path], tmp_path: Path
 ) -> None:
@@ -254,6 +253,7 @@ def test_a_full_disk_hinders_neither_fetching_nor_cleaning(
         assert job.result() == {"a": 1}
 
 
+@pytest.mark.broad
 def test_results_come_whole_or_not_at_all(
     agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
@@ -317,6 +317,7 @@ def damage(path: Path, how: str) -> None:
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
+@pytest.mark.broad
 def test_damaged_objects_are_sent_again(
     agent: Agents, connection: Connection, tmp_path: Path
 ) -> None:
@@ -340,6 +341,7 @@ def test_damaged_objects_are_sent_again(
     assert again.amount.sent == 0
 
 
+@pytest.mark.real_workers
 @pytest.mark.parametrize("how", ["empty", "a bit"])
 def test_a_job_never_computes_with_a_damaged_model(
     connection: Connection, tmp_path: Path, how: str
@@ -360,17 +362,6 @@ def test_a_job_never_computes_with_a_damaged_model(
     assert converted("second.onnx") == first
 
 
-def test_old_objects_go_unless_a_job_still_has_them(tmp_path: Path) -> None:
-    folder = tmp_path / "objects"
-    folder.mkdir()
-    for name in ("used", "unused"):
-        (folder / name).write_bytes(b"1234")
-    (tmp_path / "of_a_job").hardlink_to(folder / "used")
-    assert objects.clean(tmp_path, days=1) == 0
-    assert objects.clean(tmp_path, days=0) == 4
-    assert [path.name for path in folder.iterdir()] == ["used"]
-
-
 @pytest.mark.parametrize("links", [True, False])
 def test_a_placed_object_has_the_date_of_the_file_that_was_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
@@ -389,6 +380,7 @@ def test_a_placed_object_has_the_date_of_the_file_that_was_sent(
     assert target.samefile(stored) is links
 
 
+@pytest.mark.real_workers
 def test_what_is_lost_between_sending_and_starting_is_sent_again(
     connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -441,6 +433,7 @@ def test_a_bad_sector_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert list(path.parent.iterdir()) == []
 
 
+@pytest.mark.real_workers
 @pytest.mark.parametrize("how", ["empty", "a bit", "gone", "more"])
 def test_a_damaged_package_blocks_nothing_and_is_installed_again(
     connection: Connection, how: str
@@ -481,6 +474,7 @@ def test_a_damaged_package_blocks_nothing_and_is_installed_again(
     assert not Path(connection.directory, "package").exists()
 
 
+@pytest.mark.real_workers
 def test_what_was_compiled_before_a_restart_is_compiled_again(connection: Connection) -> None:
     target = target_of(connection)
     assert target.jobs() == target.jobs() == []
@@ -493,73 +487,3 @@ def test_what_was_compiled_before_a_restart_is_compiled_again(connection: Connec
     (package / "__pycache__" / "boot").write_text("another\n")
     assert target.jobs() == []
     assert not stale.exists()
-
-
-def test_an_installation_that_was_cut_off_is_made_again(
-    agent: Agents, connection: Connection, wheel_folder: Path
-) -> None:
-    one = agent(ready=False, python=BARE)
-    environment = Path(prepare(one, TINY, "here").python).parent.parent
-    assert not (environment / "dld-installing").exists()
-    [module] = environment.rglob("tinymod/__init__.py")
-    damage(module, "empty")
-    [note] = Path(connection.directory, "ready").iterdir()
-    note.unlink()
-    with (environment / "dld-installing").open("w") as mark:
-        fcntl.flock(mark, fcntl.LOCK_SH)  # somebody installs: it is left alone
-        prepare(one, TINY, "here")
-        assert module.stat().st_size == 0
-    note.unlink()
-    assert imported(prepare(one, TINY, "here").python) == "1 2"
-
-
-@pytest.mark.parametrize("how", ["empty", "a bit"])
-def test_a_wheel_that_was_kept_here_is_checked(
-    agent: Agents, connection: Connection, wheel_folder: Path, how: str
-) -> None:
-    one = agent(ready=False, python=BARE)
-    assert imported(prepare(one, TINY, "here").python) == "1 2"
-    shutil.rmtree(connection.directory)
-    [wheel] = paths.cache_dir().joinpath("wheels").rglob("*.whl")
-    damage(wheel, how)
-    assert imported(prepare(one, TINY, "here").python) == "1 2"
-
-
-def supervised(folder: Path, command: list[str], before: str) -> list[str]:
-    """Let the supervisor of a target run a job; return the lines that `before` made it print."""
-    for name in ("work", "out/sub"):
-        (folder / name).mkdir(parents=True)
-    (folder / "request.json").write_text("{}")
-    (folder / "job.json").write_text(json.dumps({"command": command}))
-    code = f"""
-import os, pathlib, sys
-from dld_tui.targets.ssh.remote import supervisor
-folder = pathlib.Path(sys.argv[1])
-{before}
-supervisor.Supervisor(folder, os.pipe()[1]).run()
-"""
-    process = [sys.executable, "-c", code, str(folder)]
-    done = subprocess.run(process, capture_output=True, text=True, check=True, timeout=60)
-    return sorted(done.stdout.splitlines())
-
-
-def test_the_end_of_a_job_is_told_after_its_results_are_on_the_disk(tmp_path: Path) -> None:
-    flush_and_tell = """
-flush = supervisor.flush
-def flush_and_tell(path):
-    flush(path)
-    print(path.name, (folder / "events").stat().st_size)
-supervisor.flush = flush_and_tell
-"""
-    command = ["sh", "-c", f"echo r > {tmp_path}/out/sub/r; mkfifo {tmp_path}/out/pipe"]
-    told = supervised(tmp_path, command, flush_and_tell)
-    assert told == ["out 0", "pipe 0", "r 0", "sub 0"]
-    assert (tmp_path / "events").read_bytes().startswith(b'x{"code": 0')
-    assert (tmp_path / "out/sub/r").read_text() == "r\n"
-
-
-def test_a_worker_that_closes_its_outputs_and_stays_is_killed(tmp_path: Path) -> None:
-    code = f"echo half > {tmp_path}/out/r; exec >&- 2>&-; sleep 600"
-    supervised(tmp_path, ["sh", "-c", code], "supervisor.ASK_S = 0.1")
-    assert b'x{"code": -9' in (tmp_path / "events").read_bytes()
-    assert not (tmp_path / "out").exists()

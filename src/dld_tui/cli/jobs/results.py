@@ -73,7 +73,7 @@ _TENSORS: tuple[Column[TensorLoss], ...] = (
     Column("kind", "kind", attrgetter("kind")),
     Column("dtype", "type", attrgetter("dtype")),
     Column("shape", "shape", lambda loss: fmt.shape(loss.shape)),
-    Column("bytes", "size", lambda loss: loss.bytes or 0, BYTES),
+    Column("bytes", "size", attrgetter("bytes"), BYTES),
     Column("overflow", "too large", attrgetter("overflow"), COUNT),
     Column("underflow", "to zero", attrgetter("underflow"), COUNT),
     Column("rounded", "rounded", attrgetter("rounded"), COUNT),

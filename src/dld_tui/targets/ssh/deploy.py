@@ -18,7 +18,7 @@ from typing import cast
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.engine_settings import is_engine, needs_tensorrt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import UnavailableError
+from dld_tui.core.errors import InputError, UnavailableError
 from dld_tui.core.files.writer import write_text
 from dld_tui.core.machine.health import BROKEN, GOOD, MISSING, Check
 from dld_tui.core.params import current_id
@@ -374,7 +374,7 @@ def _kept(note: Path, requirements: Sequence[str]) -> list[Path] | None:
         names: dict[str, str] = kept["wheels"]
         wheels = sorted(note.with_name(Path(name).name) for name in names)
         is_whole = all(_hash_of(wheel) == names[wheel.name] for wheel in wheels)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, InputError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return wheels if is_whole else None
 
