@@ -56,6 +56,7 @@ async def serve(process: asyncssh.SSHServerProcess[bytes], home: str) -> None:
         if child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
+        child._transport.close()  # type: ignore[attr-defined]
 
 
 async def attend(

@@ -1,8 +1,8 @@
 """SSH servers for tests: two for a whole run, others for a test that hurts them.
 
-They are in the process of the tests, and commands of Python are forks of it (:class:`ForkingSshd`).
-Tests with the mark ``real_workers`` have processes and a package there as users do, and a server of
-OpenSSH where they ask for one of their own. A conftest imports the fixtures that its tests want.
+The two are in the process of the tests, and commands of Python are forks of it
+(:class:`ForkingSshd`). Tests with the mark ``real_workers`` have processes and a package there as
+users do. A server of one test is a process. A conftest imports the fixtures that its tests want.
 """
 
 from __future__ import annotations
@@ -61,13 +61,12 @@ def jump(shared_jump: ForkingSshd) -> Sshd:
 
 
 @pytest.fixture
-def own_sshd(tmp_path: Path, forks: bool) -> Iterator[Callable[..., Sshd]]:
+def own_sshd(tmp_path: Path) -> Iterator[Callable[..., Sshd]]:
     """Return a function that starts a server for one test, which may stop and kill it."""
     servers: list[Sshd] = []
 
     def start(**settings: str) -> Sshd:
-        kind = ForkingSshd if forks and not settings else Sshd
-        server = kind(tmp_path / f"sshd{len(servers)}", settings)
+        server = Sshd(tmp_path / f"sshd{len(servers)}", settings)
         servers.append(server)
         return server.start()
 

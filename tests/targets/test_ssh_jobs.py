@@ -256,6 +256,7 @@ def test_a_pulled_cable_is_noticed_within_seconds(
         assert job.wait() == Finished({"done": True})
 
 
+@pytest.mark.real_workers
 @pytest.mark.broad
 def test_a_job_outlives_its_server(
     own_sshd: Servers, connection: Connection, tmp_path: Path
@@ -270,6 +271,7 @@ def test_a_job_outlives_its_server(
     assert job.wait() == Finished({"done": True})
 
 
+@pytest.mark.real_workers
 @pytest.mark.broad
 def test_a_connection_that_stays_away_leaves_the_job(
     own_sshd: Servers, connection: Connection, tmp_path: Path

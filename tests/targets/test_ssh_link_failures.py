@@ -33,19 +33,29 @@ from tests.support.sshd import Sshd, free_port
 
 
 def test_a_server_that_dies_is_noticed_and_its_return_too(
-    link: Links, connection: Connection, own_sshd: Servers
+    link: Links, connection: Connection, own_sshd: Servers, tmp_path: Path
 ) -> None:
     server = own_sshd()
     there = at(server, connection)
     made = link(there)
-    running = loop.submit(made.run(["sh", "-c", "echo begun; sleep 60"]))
-    wait_until(lambda: made.is_open, "it is open")
+    running = loop.submit(made.run(["sh", "-c", f"touch {tmp_path}/begun; sleep 60"]))
+    wait_until((tmp_path / "begun").exists, "it runs")
     server.kill()
     with pytest.raises(ConnectionLostError):
         running.result(60)
     assert not made.is_open
     server.start()
     assert says(made) == "here"
+
+
+def test_a_server_that_starts_no_command_is_no_lost_connection(
+    link: Links, connection: Connection, own_sshd: Servers
+) -> None:
+    made = link(at(own_sshd(MaxSessions="0"), connection))
+    with pytest.raises(LinkError, match="the target cannot start a command: ") as caught:
+        says(made)
+    assert (caught.value.stage, type(caught.value)) == (AUTHENTICATION, LinkError)
+    assert made.is_open
 
 
 def test_a_pulled_cable_is_noticed_within_seconds(

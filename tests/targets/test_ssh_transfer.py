@@ -111,6 +111,7 @@ def test_a_cut_is_taken_up_where_it_was(
     assert any("connection" in note for note in upload.amount.notes)
 
 
+@pytest.mark.real_workers
 @pytest.mark.broad
 def test_a_server_killed_in_the_middle(
     own_sshd: Servers, agent: Agents, connection: Connection, tmp_path: Path

@@ -57,6 +57,8 @@ KEEPALIVES = 3
 """A line that says nothing is lost after ``KEEPALIVE_S * (KEEPALIVES + 1)`` seconds."""
 _LEAVE_S = 2.0
 """For the good manners of a close; a machine that is gone has none."""
+_CLOSING_S = 0.1
+"""How long a connection takes to be closed that is about to be."""
 _CIPHERS = "^aes128-gcm@openssh.com,aes256-gcm@openssh.com"
 """Before those of the library: with the processor's own AES it sends nearly twice as fast."""
 MOST_OUTPUT = 16 << 20
@@ -197,7 +199,7 @@ class Link:
             finally:  # not waited for: one that hangs would not close
                 process.close()
         except (asyncssh.Error, OSError, asyncio.IncompleteReadError) as error:
-            raise self._lost(error) from None
+            raise await self._lost(error) from None
         if process.exit_status is None and line.is_closed():
             raise ConnectionLostError(self.where)
         code = process.exit_status if process.exit_signal is None else process.returncode
@@ -379,7 +381,11 @@ class Link:
             return f"Name a key file that can be used: {edit} --key FILE"
         return "Check the user; make a key with ssh-keygen, and let it in with ssh-copy-id"
 
-    def _lost(self, error: BaseException) -> LinkError:
+    async def _lost(self, error: BaseException) -> LinkError:
+        if isinstance(error, asyncssh.ChannelOpenError):
+            # It is also raised where the connection is about to be lost.
+            with contextlib.suppress(asyncio.TimeoutError):
+                await within(_CLOSING_S, asyncio.gather(*(x.wait_closed() for x in self._lines)))
         if isinstance(error, asyncssh.ChannelOpenError) and self.is_open:
             message = f"the target cannot start a command: {error.reason}"
             return LinkError(AUTHENTICATION, message, where=self.where)
