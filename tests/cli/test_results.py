@@ -104,9 +104,9 @@ def test_what_is_printed(
         text = "".join(capsys.readouterr())
         json_status = show(True)
         data = "".join(capsys.readouterr())
-        short = data if len(data) < 1500 else f"{data[:200]}…"
-        lines = f"{text}= {status}\n{short}= {json_status}"
-        texts[name] = settled(lines, tmp_path)
+        data = settled(data, tmp_path)
+        short = data if len(data) < 1200 else f"{data[:150]}…\n"
+        texts[name] = f"{settled(text, tmp_path)}= {status}\n{short}= {json_status}"
     recorded("results", texts)
 
 
