@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
@@ -21,6 +20,7 @@ from dld_tui.core.tensorrt.plan.html import (
 )
 from dld_tui.core.tensorrt.plan.json_text import layout_of
 from tests.support.plans import layer, plan
+from tests.support.recorded import Recorded, settled
 
 HOSTILE = "<b>&\x1b"
 ATTRIBUTES = {"Kernel": [3, 3], "OutMaps": 64, "Groups": 1}
@@ -40,39 +40,62 @@ def engine(**fields: Any) -> EnginePlan:
     )  # fmt: skip
 
 
-def circles(drawing: str) -> list[str]:
-    found = ElementTree.fromstring(drawing).iter("circle")
-    return [title.text or "" for one in found for title in one.iter("title")]
+def engines() -> dict[str, EnginePlan]:
+    """Return engines of which every chart has much, little or nothing to draw."""
+    known = engine(device=A100)
+    first, half, pool = known.layers
+    return {
+        "known": known, "no device": engine(), "unknown device": engine(device={"Name": "none"}),
+        "no times": replace(
+            known, total_ms=None,
+            layers=tuple(replace(one, time_ms=None, percent=None) for one in known.layers),
+        ),
+        "no layers": plan([], device=A100), "one": plan([first], device=A100),
+        "no work": plan([pool], device=A100),
+        "as fast as memory": plan(
+            [replace(half, index=at, time_ms=1e-6 * 10**at, name=f"l{at}") for at in range(3)],
+            device=A100,
+        ),
+        "slow": plan(
+            [replace(half, index=at, time_ms=10.0 + at, precision="", type="", subtype="") for at in range(2)],
+            device=A100,
+        ),
+        "another type": plan([replace(half, precision="fp4")], device=A100),
+        "many": plan(
+            [layer(at, f"conv{at}", of=("int8", "fp16", "fp32")[at % 3], type=f"T{at % 10}",
+                   dims=(1, 8, 4, 4 * at + 4), time_ms=0.1 * at, weights_bytes=1000 * at,
+                   attributes=ATTRIBUTES if at % 2 else {}) for at in range(23)],
+            device=A100,
+        ),
+    }  # fmt: skip
 
 
-def test_the_roofline_has_a_roof_for_each_type_and_a_point_a_layer() -> None:
-    drawing = roofline_chart(engine(device=A100))
-    assert len(circles(drawing)) == 2, "a pooling has no multiply-accumulates"
-    assert drawing.count("<polyline") == 2
-    assert "int8 624" in drawing
-    assert "operations a byte" in drawing
-    assert "% of its limit" in circles(drawing)[0]
-    assert "\x1b" not in drawing
-    assert "<b>" not in drawing
-    assert roofline_chart(engine()) == "", "the device is not known"
-
-
-def test_time_against_bytes_with_what_memory_allows() -> None:
-    assert len(circles(scatter_chart(engine(device=A100)))) == 3
-    assert "1,555 GB/s" in scatter_chart(engine(device=A100))
-    assert "<polyline" not in scatter_chart(engine())
-    assert scatter_chart(plan([layer(0)])) == ""
-
-
-def test_memory_precisions_and_convolutions() -> None:
-    made = engine(device=A100)
-    names = {layer.index: f"node {layer.index}" for layer in made.layers}
-    memory = memory_chart(made, names)
-    assert all(word in memory for word in ("weights", "inputs", "outputs", "36.9 kB", "node 0"))
-    assert "0.250 ms" in precision_chart(made)
-    assert "1 layer" in precision_chart(replace(made, total_ms=None))
-    assert len(re.findall(r"\d ms, (?:\d+|below 1) %", convolution_chart(made, names))) >= 2
-    assert convolution_chart(plan([layer(0)]), names) == ""
+def test_whole_charts(recorded: Recorded) -> None:
+    tag = re.compile(r"\n?(?=<(?:rect|text|polyline|circle|line|g)[ >])")
+    texts = {}
+    for name, made in engines().items():
+        names = {layer.index: f"node {layer.index}" for layer in made.layers}
+        charts = {
+            "roofline": roofline_chart(made), "scatter": scatter_chart(made),
+            "memory": memory_chart(made, names), "precisions": precision_chart(made),
+            "convolutions": convolution_chart(made, names),
+        }  # fmt: skip
+        if name not in ("known", "many"):  # axes are alike
+            charts = {
+                kind: "\n".join(re.findall(r"<circle.*?</title>|<polyline[^>]*>|<title>.*?</title>",
+                                           drawing)) for kind, drawing in charts.items()
+            }  # fmt: skip
+        texts[name] = settled("\n".join(
+            f"-- {kind}{tag.sub(chr(10), drawing)}" for kind, drawing in charts.items()
+        ))  # fmt: skip
+    ends = ((2, 30), (1, 1e6), (1, 1), (3e-5, 4e-5), (0.5, 4999), (0.5, 5001), (7, 9))
+    texts["axes"] = "\n".join(
+        f"{end}: {[round(axis.at(value), 4) for value in (0, end[0], end[1], 1e9)]}"
+        f" {[f'{one:g}' for one in axis.ticks()]}"
+        for end in ends
+        for axis in [_LogAxis(end[0], end[1], 10, 20)]
+    )
+    recorded("whole_charts", texts)
 
 
 @pytest.mark.parametrize(
@@ -103,8 +126,3 @@ def test_a_picture_has_memory_formats_on_its_edges_and_more_in_its_tooltips() ->
     assert "fp16[1,16,8,8] HWC8" in labels
     tips = [content.tooltip(vertex) for vertex in content.tips]
     assert any("tactic sm80_hmma" in tip and "weights 100 B" in tip for tip in tips)
-
-
-def test_an_axis_has_the_powers_of_ten_and_in_a_short_range_more() -> None:
-    assert _LogAxis(2, 30, 0, 1).ticks() == [2, 5, 10, 20]
-    assert _LogAxis(1, 1e6, 0, 1).ticks() == [1, 10, 100, 1e3, 1e4, 1e5, 1e6]

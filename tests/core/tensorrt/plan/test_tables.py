@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from dld_tui.core.codec import finite
+from dld_tui.core.errors import UsageError
 from dld_tui.core.report.groups import group_layers, output_bytes
 from dld_tui.core.report.layer_table import select
 from dld_tui.core.tables.rendering import csv_of
@@ -23,10 +24,11 @@ from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.summary import distribution, matching, summary_lines
-from dld_tui.core.tensorrt.plan.tables import VIEWS, make_table
+from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, layers_of_row, make_table
 from tests.support.engine_files import write_engine
 from tests.support.known import known
 from tests.support.plans import layer, plan
+from tests.support.recorded import Recorded
 
 CONV = layer(
     0, "conv", of="int8", to="fp16", time_ms=3.0, percent=75.0, weights_bytes=100, tactic="t",
@@ -177,6 +179,34 @@ PLAN_of_filter = plan([
     layer(2, "copy", type="Reformat", origin="REFORMAT", of="fp16", to="fp32", time_ms=1.0,
           percent=20.0),
 ])  # fmt: skip
+
+
+def test_whole_filtered_tables(tmp_path: Path, recorded: Recorded) -> None:
+    """Which rows of each view pass a filter, and what groups of the layers left sum to."""
+    files = write_engine(tmp_path, timing=True)
+    engines = {"small": PLAN, "formats": PLAN_of_filter, "file": open_plan(files)}
+    texts = {}
+    for name, engine in engines.items():
+        mapping = map_plan(engine)
+        lines = []
+        for text in ("", " ", "conv", "type:reformat", "ms>0.2", "nothing", "node:stem"):
+            for view in VIEWS:
+                try:
+                    table = make_table(engine, view, text, mapping)
+                except (KeyError, UsageError) as error:
+                    lines.append(f"{text!r} {view}: {error}")
+                    continue
+                rows = [f"{layers_of_row(row)}" for row in table.rows]
+                shown = f"{len(rows)} rows" if len(rows) > 9 else "; ".join(rows)
+                lines.append(f"{text!r} {view}, {table.title}: {shown}")
+            for by in ("type", "precision", "tactic"):
+                groups = group_table(engine, by, text, mapping)
+                lines.append(f"{text!r} by {by}: " + "; ".join(
+                    " ".join(column.shown_text(row) for column in groups.columns)
+                    for row in groups.rows
+                ))  # fmt: skip
+        texts[name] = "\n".join(lines)
+    recorded("whole_filtered_tables", texts)
 
 
 @pytest.mark.parametrize(
