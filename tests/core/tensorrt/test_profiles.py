@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.metadata import Profile, Range
+from dld_tui.core.model.document.metadata import KINDS, Profile, Range
 from dld_tui.core.tensorrt.profiles import profiles_for, profiles_from, shape_inputs
 from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
+from tests.support.recorded import Recorded
 
 TWO = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -44,52 +47,6 @@ def same(*shape: int) -> Range:
     return Range(shape, shape, shape)
 
 
-def test_fixed_inputs_need_no_profile(tmp_path: Path) -> None:
-    text = TWO.replace("N, 3, H, H", "1, 3, 8, 8").replace("N, 4", "1, 4")
-    document = opened(text, tmp_path)
-    assert ranges_for(document, settings()) == []
-    assert ranges_for(document, settings(opt_shapes=("fixed:2",))) == []
-
-
-def test_ranges_by_trtexec_and_polygraphy_spellings(tmp_path: Path) -> None:
-    found = ranges_for(
-        opened(TWO, tmp_path),
-        settings(
-            min_shapes=("image:1x3x8x8,other:1x4",),
-            opt_shapes=("image:[2,3,8,8]", "other:[2,4]"),
-            max_shapes=("image:4x3x8x8,'other':4x4",),
-        ),
-    )
-    assert found == [
-        {
-            "image": Range((1, 3, 8, 8), (2, 3, 8, 8), (4, 3, 8, 8)),
-            "other": Range((1, 4), (2, 4), (4, 4)),
-        }
-    ]
-
-
-def test_usual_shapes_stand_for_all_that_their_names_tell(tmp_path: Path) -> None:
-    found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=("image:2x3x8x8",)))
-    assert found == [{"image": same(2, 3, 8, 8), "other": same(2, 4)}]
-    found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=("im*e:1x3x8x8",)))
-    assert found[0]["image"] == same(1, 3, 8, 8)
-    texts = ("image:1x3x8x8", "image:2x3x9x9")
-    found = ranges_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
-    assert [profile["image"] for profile in found] == [same(1, 3, 8, 8), same(2, 3, 9, 9)]
-
-
-def test_profiles_by_number(tmp_path: Path) -> None:
-    found = ranges_for(
-        opened(TWO, tmp_path),
-        settings(
-            min_shapes=("profile=1;image:1x3x8x8",),
-            opt_shapes=("profile=0;image:1x3x4x4", "profile=1;image:2x3x8x8"),
-        ),
-    )
-    assert found[0]["image"] == same(1, 3, 4, 4)
-    assert found[1]["image"] == Range((1, 3, 8, 8), (2, 3, 8, 8), (2, 3, 8, 8))
-
-
 def test_profiles_of_the_model(tmp_path: Path) -> None:
     document = opened(TWO, tmp_path)
     stored = {"image": same(5, 3, 8, 8), "other": same(5, 4)}
@@ -105,57 +62,6 @@ def test_profiles_of_the_model(tmp_path: Path) -> None:
     )
 
 
-def test_inferred_batch(tmp_path: Path) -> None:
-    document = opened(TWO.replace("H, H", "8, 8"), tmp_path)
-    assert ranges_for(document, settings(batch=7)) == [
-        {"image": same(7, 3, 8, 8), "other": same(7, 4)}
-    ]
-
-
-def test_what_has_no_range_is_guessed_and_told(tmp_path: Path) -> None:
-    found = profiles_for(opened(TWO, tmp_path), settings(batch=2))
-    assert found.ranges == [{"image": same(2, 3, 224, 224), "other": same(2, 4)}]
-    (remark,) = (one for one in found.remarks if one.startswith("Input image"))
-    assert "image → 2x3x224x224 (guessed: height and width 224" in remark
-    assert "--opt-shapes image:2x3x224x224" in remark
-    # What is given, or has no range, stands before what is guessed.
-    text = TWO.replace("float[N, 4] other", "float[N, 4] other, float[M, 4] last")
-    given = settings(opt_shapes=("image:4x3x8x8",))
-    assert ranges_for(opened(text, tmp_path), given) == [
-        {"image": same(4, 3, 8, 8), "other": same(4, 4), "last": same(8, 4)}
-    ]
-    told = profiles_for(opened(TWO, tmp_path), settings(opt_shapes=("image:4x3x8x8",)))
-    assert (told.guess, told.remarks) == (None, [])
-
-
-@pytest.mark.parametrize(
-    ("texts", "reason"),
-    [
-        (("image:1x3x8",), "3 dimensions|4 dimensions"),
-        (("image:1x3x8x9",), "both 8 and 9"),
-        (("image:1x5x8x8",), "fixed to 3"),
-        (("image:1x3x8x-8",), "negative"),
-        (("nobody:1",), "not an input"),
-        (("image:axb",), "not a shape"),
-        (("image:[1,a]",), "not a number"),
-        ((f"image:{10**30}x1x1x1",), "not a number"),
-        (("profile=9999;image:1x3x8x8",), "too much"),
-        (("profile=0;image:1x3x8x8", "profile=0;image:1x3x8x8"), "twice"),
-    ],
-)
-def test_what_does_not_fit_is_refused(texts: tuple[str, ...], reason: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=reason):
-        ranges_for(opened(TWO, tmp_path), settings(opt_shapes=texts))
-
-
-def test_wrong_order_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="does not hold"):
-        ranges_for(
-            opened(TWO, tmp_path),
-            settings(min_shapes=("image:4x3x8x8",), opt_shapes=("image:2x3x8x8",)),
-        )
-
-
 def test_inputs_that_hold_a_shape_take_values(tmp_path: Path) -> None:
     document = opened(SHAPED, tmp_path)
     assert shape_inputs(document) == {"size": 2}
@@ -167,6 +73,106 @@ def test_inputs_that_hold_a_shape_take_values(tmp_path: Path) -> None:
             ranges_for(unguessed, settings())
     with pytest.raises(UsageError, match="holds 2 values"):
         ranges_for(document, settings(opt_shapes=("size:2",)))
+
+
+FIXED = TWO.replace("N, 3, H, H", "1, 3, 8, 8").replace("N, 4", "1, 4")
+MODELS = {
+    "two": TWO, "fixed": FIXED, "one open": TWO.replace("H, H", "8, 8"),
+    "another": TWO.replace("float[N, 4] other", "float[N, 4] other, float[M, 4] last"),
+    "unknown": TWO.replace("float[N, 4] other", "float other, float[K] last"),
+    "no shape": TWO.replace("float[N, 4] other", "float other_one"),
+    "many": TWO.replace("float[N, 4] other", ", ".join(f"float[N{n}, ?] i{n}" for n in range(11))),
+    "shaped": SHAPED, "more": SHAPED.replace("size)", "size, float[N] more)"),
+    "hostile": TWO.replace("image", "i" * 90),
+}  # fmt: skip
+TRIALS: dict[str, dict[str, dict[str, Any]]] = {
+    "two": {
+        "nothing": {}, "a batch": {"batch": 2},
+        "all shapes": {"min_shapes": ("image:1x3x8x8,other:1x4",),
+                       "opt_shapes": ("image:[2,3,8,8]", "other:[2,4]"),
+                       "max_shapes": ("image:4x3x8x8,'other':4x4",)},
+        "the usual": {"opt_shapes": ("image:2x3x8x8",)},
+        "a pattern": {"opt_shapes": ("im*e:1x3x8x8",)},
+        "the least": {"min_shapes": ("image:2x3x8x8",)},
+        "the most": {"max_shapes": ("image:2x3x8x8",), "min_shapes": ("image:1x3x4x4",)},
+        "two profiles": {"opt_shapes": ("image:1x3x8x8", "image:2x3x9x9")},
+        "by number": {"min_shapes": ("profile=1;image:1x3x8x8",),
+                      "opt_shapes": ("profile=0;image:1x3x4x4", "profile=1;image:2x3x8x8")},
+        "one of the other": {"opt_shapes": ("other:5x4",), "batch": 3},
+        "a fixed one": {"opt_shapes": ("image:1x3x8x8,fixed:2",)},
+        "a wrong fixed one": {"opt_shapes": ("image:1x3x8x8,fixed:3",)},
+        "wrong in the second": {"opt_shapes": ("image:1x3x8x8", "image:1x3x8x9")},
+        "wrong order": {"min_shapes": ("image:4x3x8x8",), "opt_shapes": ("image:2x3x8x8",)},
+        **{text: {"opt_shapes": (text,)} for text in (
+            "image:1x3x8", "image:1x3x8x9", "image:1x5x8x8", "image:1x3x8x-8", "nobody:1",
+            "image:axb", "image:[1,a]", f"image:{10**30}x1x1x1", "profile=9999;image:1x3x8x8",
+        )},
+        "twice": {"opt_shapes": ("profile=0;image:1x3x8x8", "profile=0;image:1x3x8x8")},
+    },
+    "fixed": {"nothing": {}, "a batch": {"batch": 2}, "shapes": {"opt_shapes": ("fixed:2",)},
+              "wrong": {"opt_shapes": ("fixed:3",)}},
+    "one open": {"nothing": {}, "a batch": {"batch": 7}},
+    "another": {"some": {"opt_shapes": ("image:4x3x8x8",)}, "two, some": {
+        "opt_shapes": ("image:4x3x8x8", "image:5x3x8x8,last:6x4")}},
+    "unknown": {"nothing": {}, "some": {"opt_shapes": ("image:4x3x8x8,other:",)}},
+    "no shape": {"nothing": {}},
+    "many": {"nothing": {}, "a batch": {"batch": 2}},
+    "hostile": {"nothing": {}, "wrong": {"opt_shapes": ("i*:1",)}},
+    "shaped": {"nothing": {}, "values": {"opt_shapes": ("size:3x4",)},
+               "a value": {"opt_shapes": ("size:2",)}, "negative": {"opt_shapes": ("size:3x-4",)},
+               "wrong order": {"min_shapes": ("size:3x5",), "opt_shapes": ("size:3x4",)},
+               "a batch": {"batch": 3}},
+    "more": {"nothing": {}, "values": {"opt_shapes": ("size:3x4",)}},
+}  # fmt: skip
+
+
+def shown(profile: Mapping[str, Range]) -> str:
+    return ", ".join(
+        f"{name} {' '.join('x'.join(map(str, range_.shape(kind))) for kind in KINDS)}"
+        for name, range_ in profile.items()
+    )
+
+
+def test_whole_profiles(tmp_path: Path, recorded: Recorded) -> None:
+    """The profiles of settings, what is guessed, and what is refused."""
+    texts = {}
+    for name, trials in TRIALS.items():
+        document, lines = opened(MODELS[name], tmp_path), []
+        for title, values in trials.items():
+            try:
+                found = profiles_for(document, settings(**values))
+            except UsageError as error:
+                lines.append(f"{title}: {error}")
+                continue
+            lines.append(f"{title}: {' | '.join(map(shown, found.ranges)) or 'none'}")
+            lines += [f"  {remark}" for remark in found.remarks]
+        texts[name] = "\n".join(lines)
+    recorded("whole_profiles", texts)
+
+
+def test_whole_profiles_of_inputs(tmp_path: Path, recorded: Recorded) -> None:
+    """The profile of the inputs that are fed."""
+    fixed = np.zeros(2)
+    first = {"image": np.zeros((2, 3, 8, 8)), "other": np.zeros((5, 4)), "fixed": fixed}
+    second = {"image": np.zeros((4, 3, 6, 6)), "other": np.zeros((1, 4)), "fixed": fixed}
+    shaped = {"x": np.zeros((2, 6)), "size": np.array([3, 4])}
+    cases: dict[str, tuple[str, list[dict[str, Any]]]] = {
+        "one set": (TWO, [first]), "two sets": (TWO, [first, second]), "none": (TWO, []),
+        "some in each": (TWO, [{"image": first["image"]}, second]),
+        "other ranks": (TWO, [first, {**second, "other": fixed}]),
+        "wrong": (TWO, [{**first, "image": np.zeros((2, 5, 8, 8))}]),
+        "fixed": (FIXED, [first, second]), "values": (SHAPED, [shaped]),
+        "two values": (SHAPED, [shaped, {**shaped, "size": np.array([[2, 6]])}]),
+    }  # fmt: skip
+    lines = []
+    for title, (text, feeds) in cases.items():
+        try:
+            found = profiles_from(opened(text, tmp_path), feeds)
+        except UsageError as error:
+            lines.append(f"{title}: {error}")
+        else:
+            lines.append(f"{title}: {' | '.join(map(shown, found)) or 'none'}")
+    recorded("whole_profiles_of_inputs", {"inputs": "\n".join(lines)})
 
 
 @pytest.mark.parametrize(
@@ -191,25 +197,3 @@ def test_which_inputs_hold_a_shape(given: str, nodes: str, holds: bool, tmp_path
     header = '<ir_version: 8, opset_import: ["" : 17]>'
     text = f"{header} g (float[2, 6] x, {given}) => (y) {{ {nodes} }}"
     assert ("v" in shape_inputs(opened(text, tmp_path))) is holds
-
-
-def test_a_profile_from_the_inputs_that_are_fed(tmp_path: Path) -> None:
-    document = opened(TWO, tmp_path)
-    fixed = np.zeros(2)
-    feeds = [
-        {"image": np.zeros((2, 3, 8, 8)), "other": np.zeros((5, 4)), "fixed": fixed},
-        {"image": np.zeros((4, 3, 6, 6)), "other": np.zeros((1, 4)), "fixed": fixed},
-    ]
-    assert profiles_from(document, feeds) == [
-        {
-            "image": Range((2, 3, 6, 6), (2, 3, 8, 8), (4, 3, 8, 8)),
-            "other": Range((1, 4), (5, 4), (5, 4)),
-        }
-    ]
-    with pytest.raises(UsageError, match="different number of dimensions in each set"):
-        profiles_from(document, [feeds[0], {**feeds[1], "other": fixed}])
-    shaped = opened(SHAPED, tmp_path)
-    feed = {"x": np.zeros((2, 6)), "size": np.array([3, 4])}
-    assert profiles_from(shaped, [feed]) == [{"size": same(3, 4)}]
-    text = TWO.replace("N, 3, H, H", "1, 3, 8, 8").replace("N, 4", "1, 4")
-    assert profiles_from(opened(text, tmp_path), feeds) == []

@@ -96,11 +96,16 @@ class Profiles:
         """The guesses and how to change them, for display."""
         if self.guess is None:
             return []
-        return [
+        remarks = [
             f"Input {guess.text}: the engine accepts no other shape; --opt-shapes"
             f" {visible(guess.option)}, with --min-shapes and --max-shapes, sets it"
             for guess in self.guess.guessed[:_MOST_NAMED]
         ]
+        more = len(self.guess.guessed) - _MOST_NAMED
+        if more > 0:
+            verb = "is" if more == 1 else "are"
+            remarks.append(f"{fmt.plural(more, 'more input')} {verb} guessed in the same way")
+        return remarks
 
 
 def profiles_for(document: Document, settings: BuildSettings) -> Profiles:

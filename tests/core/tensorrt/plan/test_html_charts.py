@@ -57,7 +57,8 @@ def engines() -> dict[str, EnginePlan]:
             device=A100,
         ),
         "slow": plan(
-            [replace(half, index=at, time_ms=10.0 + at, precision="", type="", subtype="") for at in range(2)],
+            [replace(half, index=at, time_ms=10.0 + at, precision="", type="", subtype="")
+             for at in range(2)],
             device=A100,
         ),
         "another type": plan([replace(half, precision="fp4")], device=A100),
