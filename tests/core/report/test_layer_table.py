@@ -261,4 +261,12 @@ def test_whole_columns(recorded: Recorded) -> None:
             table_text(group_table(groups, "layer_type", view, layers))
             for view in ("csv", "text", "screen")
         )
+        lines = []
+        for view in VIEWS:
+            if view.startswith("engine ") is is_engine:
+                table = layer_table(layers, view)
+                lines.append(f"{view}: {' '.join(column.key for column in table.columns)}")
+                named = [column for column in table.columns if column.key in ("name", "nodes")]
+                lines += [f"  {' | '.join(one.shown_text(row) for one in named)}" for row in layers]
+        texts[f"views of {name}"] = "\n".join(lines)
     recorded("whole_columns", texts)
