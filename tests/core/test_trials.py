@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -30,7 +29,6 @@ from dld_tui.core.trials import (
     search_name,
     stamps,
     subset_key,
-    unknown_notes,
 )
 
 NODES = [f"n{number}" for number in range(64)]
@@ -149,25 +147,6 @@ def test_exactly_what_is_needed_is_found(needed: tuple[str, ...], order: Order) 
     assert smallest(NODES, needs(*needed), order)[0].things == needed
 
 
-def test_pairs_that_only_go_together_are_left_out_of_neighbours() -> None:
-    """As where one of two nodes alone gives no valid model: no single one of them can go."""
-
-    def rule(kept: Subset) -> Answer:
-        pairs = [(NODES[at], NODES[at + 1]) for at in range(0, 64, 2)]
-        if any((a in kept) != (b in kept) for a, b in pairs):
-            return UNKNOWN
-        return YES if "n20" in kept else NO
-
-    found, asked = smallest(NODES, rule, Order.NEIGHBOURS)
-    assert found.things == ("n20", "n21")
-    assert found.unknown == ["n20", "n21"]
-    assert limit_notes(found, "node") == []
-    assert unknown_notes(found, "node") == [
-        "2 of 2 nodes may not be needed: the trial without them failed itself"
-    ]
-    assert len(asked) < 40
-
-
 @pytest.mark.parametrize("things", [1, 10, 300, 2000])
 @pytest.mark.parametrize("needed", [0, 1, 3])
 def test_the_expected_number_of_trials_holds(things: int, needed: int) -> None:
@@ -196,11 +175,6 @@ def test_one_neighbour_of_many_takes_few_small_trials() -> None:
     assert found.things == ("1234",)
     assert len(asked) < 30
     assert sum(map(len, asked)) < 6 * len(names), "halves, so that trials become cheap"
-
-
-def test_when_all_are_not_enough() -> None:
-    found, asked = smallest(NODES, lambda kept: NO)
-    assert (found.things, found.is_whole, len(asked)) == (None, True, 2)
 
 
 def guided(
@@ -245,13 +219,6 @@ def test_the_fewest_are_kept_where_noise_adds_up() -> None:
     assert len(found.things or ()) == fewest
 
 
-def test_without_time_to_rank_things_the_search_goes_on_in_the_order_of_blocks() -> None:
-    parts = dict.fromkeys(NODES, 1e-3) | {"n17": 3.0, "n50": 2.0, "n51": 1.0}
-    found, asked = guided(parts, 0.5, Limits(seconds=30.0))
-    assert sorted(found.things or ()) == ["n17", "n50", "n51"]
-    assert not any(len(kept) == len(parts) - 1 for kept in asked), "no thing alone was left out"
-
-
 @given(st.lists(st.floats(0, 4), min_size=1, max_size=12), st.floats(0, 10))
 def test_nothing_can_be_taken_from_a_guided_result(noise: list[float], most: float) -> None:
     parts = {f"n{at}": part for at, part in enumerate(noise)}
@@ -266,45 +233,6 @@ def test_nothing_can_be_taken_from_a_guided_result(noise: list[float], most: flo
     assert kept in asked
     assert all(total(kept - {node}) > most for node in kept)
     assert len(asked) <= ranking_trials(len(parts)) + expected_trials(len(parts), len(parts))[1]
-
-
-@dataclass(frozen=True)
-class Blaming(Outcome):
-    blamed: tuple[str, ...] = ()
-
-
-def grown(rule: Rule, rounds: int) -> tuple[Found, list[tuple[Subset, int]]]:
-    asked: list[tuple[Subset, int]] = []
-
-    def oracle(question: tuple[Subset, int]) -> Generator[Event, None, Blaming]:
-        yield from ()
-        asked.append(question)
-        kept, most = question
-        return Blaming(rule(kept), blamed=tuple([n for n in FEW if n not in kept][:most]))
-
-    trials = Trials(
-        oracle, lambda question: subset_key(question[0]), KnownOutcomes(Blaming, None), Limits(),
-        lambda question: "", Words("good", "not good"),
-    )  # fmt: skip
-    steps = trials.grown(lambda kept, most: (kept, most), lambda out: out.blamed, rounds)
-    return run(steps)[0], asked
-
-
-def test_a_set_grows_by_what_is_blamed_ever_more_at_a_time() -> None:
-    found, asked = grown(needs("c"), 9)
-    assert found.things == tuple("abc")
-    assert [len(kept) for kept, _ in asked] == [0, 1, 3]
-    assert [most for _, most in asked] == [1, 2, 4]
-    assert grown(needs(), 9)[0].things == ()
-
-
-def test_a_set_that_cannot_grow_further_is_the_only_one_that_is_told() -> None:
-    found, asked = grown(lambda kept: NO, 9)
-    assert (found.things, found.is_whole) == (None, True)
-    assert [*found.tried] == [frozenset(FEW)]
-    found, asked = grown(lambda kept: NO, 2)
-    assert len(asked) == 3
-    assert [*found.tried] == [frozenset("abc")]
 
 
 @pytest.mark.parametrize("most", range(1, 14))
@@ -327,31 +255,6 @@ def test_a_limit_of_trials_gives_the_best_so_far_and_says_what_it_is(most: int) 
     }  # fmt: skip
 
 
-def test_no_trial_begins_after_the_time_but_some_are_made_in_any_case() -> None:
-    now = 0.0
-
-    def oracle(kept: Subset) -> Generator[Event, None, Outcome]:
-        nonlocal now
-        yield from ()
-        now += 10
-        return Outcome(needs("n7")(kept))
-
-    def made(limits: Limits) -> tuple[int, float]:
-        nonlocal now
-        now = 0.0
-        trials = Trials(
-            oracle, subset_key, KnownOutcomes(Outcome, None), limits, lambda kept: "",
-            Words("good", "not good"), lambda: now,
-        )  # fmt: skip
-        found, _ = run(trials.smallest(NODES, lambda kept: kept))
-        return trials.made, trials.seconds if not found.is_whole else -1
-
-    assert made(Limits(seconds=35)) == (4, 40)
-    assert made(Limits(seconds=0)) == (1, 10)
-    assert made(Limits(seconds=5, least=6)) == (6, 60)
-    assert made(Limits())[1] == -1
-
-
 def test_an_outcome_that_changes_is_told_and_the_last_one_counts(tmp_path: Path) -> None:
     answers = iter([NO, YES, NO, YES, NO, NO, NO, NO])
     oracle = Oracle(lambda kept: next(answers))
@@ -372,13 +275,6 @@ def test_an_outcome_that_changes_is_told_and_the_last_one_counts(tmp_path: Path)
     assert KnownOutcomes(Outcome, path).known[subset_key("b")].answer is NO
 
 
-def test_the_same_outcome_again_says_nothing() -> None:
-    trials = trials_of(Oracle(needs("a")))
-    run(trials.smallest(list("ab"), lambda kept: kept))
-    run(trials.confirm(frozenset("a")))
-    assert trials.changed == []
-
-
 def test_confirming_by_another_oracle() -> None:
     other = Oracle(lambda kept: UNKNOWN)
     trials = trials_of(Oracle(needs("a")))
@@ -387,29 +283,6 @@ def test_confirming_by_another_oracle() -> None:
     assert other.asked == [frozenset("a")]
     assert outcome == Outcome(UNKNOWN, noise=0.0)
     assert trials.changed == ["1 kept: good, then unknown"]
-
-
-def test_there_is_one_progress_line_whatever_an_oracle_tells() -> None:
-    trials = trials_of(Oracle(needs("n7")), limits=Limits(trials=50))
-    _, events = run(trials.smallest(NODES, lambda kept: kept))
-    progress = [event for event in events if isinstance(event, Progress)]
-    assert progress[0] == Progress(0, 50, "trials", "Trial 1: 0 kept")
-    assert progress[1] == Progress(0, 50, "trials", "Trial 1: 0 kept (converting)")
-    assert progress[-1].stage.endswith("; fewest so far: 5 (converting)")
-    assert {event.unit for event in progress} == {"trials"}
-
-
-def test_quick_trials_are_told_when_they_bring_a_search_further() -> None:
-    trials = trials_of(Oracle(needs("n7")))
-    _, events = run(trials.smallest(NODES, lambda kept: kept))
-    lines = [event.text for event in events if isinstance(event, Log)]
-    sizes = [int(line.split(": ")[1].split()[0]) for line in lines]
-    assert sizes[0] == 64
-    assert sizes[-1] == 1
-    assert all(after <= before * 0.8 for before, after in itertools.pairwise(sizes))
-    slow = trials_of(Oracle(needs("n7")), is_quick=False)
-    _, events = run(slow.smallest(NODES, lambda kept: kept))
-    assert sum(isinstance(event, Log) for event in events) == slow.made
 
 
 def search(path: Path, oracle: Oracle, order: Order = Order.LIKELY_FIRST) -> Found:

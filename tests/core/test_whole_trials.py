@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any
 
-from dld_tui.core.events import Event, Log, Metric, Progress
+from dld_tui.core.events import Event, Log, Metric, Progress, result_of
 from dld_tui.core.trials import (
     Answer,
     Found,
@@ -138,6 +139,56 @@ def test_whole_trials(recorded: Recorded) -> None:
         "known": searched(needs("cjk"), known=known("", NO) | known(LETTERS, YES)),
     }  # fmt: skip
     recorded("whole_trials", texts)
+
+
+@dataclass(frozen=True)
+class Blaming(Outcome):
+    blamed: tuple[str, ...] = ()
+
+
+def grown(rule: Rule, rounds: int, limits: Limits = Limits()) -> str:  # noqa: B008
+    """Grow a set by the first letters that it lacks, or by one that it has."""
+    asked: list[str] = []
+
+    def oracle(question: tuple[Subset, int]) -> Generator[Event, None, Blaming]:
+        yield from ()
+        kept, most = question
+        asked.append(f"{shown(kept)} {most}")
+        return Blaming(
+            rule(kept), blamed=tuple([one for one in "abcdeff" if one not in kept][:most])
+        )
+
+    trials = Trials(
+        oracle, lambda question: subset_key(question[0]), KnownOutcomes(Blaming, None), limits,
+        lambda question: "", Words("good", "not good"),
+    )  # fmt: skip
+    steps = trials.grown(lambda kept, most: (kept, most), lambda out: out.blamed, rounds)
+    found = result_of(steps)
+    told = f"found {found.things} whole {found.is_whole} {[*map(shown, found.tried)]}"
+    return "\n".join([*asked, told])
+
+
+def test_whole_grown_sets(recorded: Recorded) -> None:
+    recorded("whole_grown_sets", {
+        "nothing": grown(needs(""), 9), "one": grown(needs("a"), 9), "three": grown(needs("c"), 9),
+        "all": grown(needs("f"), 9), "never": grown(lambda kept: NO, 9),
+        "two rounds": grown(lambda kept: NO, 2), "last round": grown(needs("c"), 2),
+        "no round": grown(needs("a"), 0), "not known": grown(lambda kept: UNKNOWN, 3),
+        "a limit": grown(lambda kept: NO, 9, Limits(trials=2)),
+        "no trial": grown(lambda kept: NO, 9, Limits(trials=0)),
+    })  # fmt: skip
+
+
+def test_half_of_the_time_that_is_left_affords_trials() -> None:
+    search = Search(needs("c"), Limits(seconds=20.0), True, {})
+    assert search.trials.affords(10**6), "nothing is known of their length"
+    for at in range(1, 5):
+        search.run(search.trials.smallest("abcd"[:at], lambda kept: kept))
+    assert search.trials.seconds == search.now
+    left = 20.0 - search.now
+    assert [search.trials.affords(round(left / 2) + more) for more in (-1, 0, 1)] == [
+        True, left / 2 > round(left / 2), False,
+    ]  # fmt: skip
 
 
 def test_numbers_of_trials() -> None:
