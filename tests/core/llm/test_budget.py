@@ -22,6 +22,7 @@ from dld_tui.core.model.shapes.inference import infer_types, store_types
 from dld_tui.core.model.shapes.noting import follow_shapes
 from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import decoders, models
+from tests.support.recorded import Recorded
 
 LAYERS = 2
 PROJECTED = decoders.HIDDEN * (2 * decoders.HIDDEN + 2 * decoders.KV_HEADS * decoders.HEAD_SIZE)
@@ -161,38 +162,49 @@ def test_shapes_that_follow_are_those_of_a_run(
     assert len(told) > 20
 
 
-def test_what_limits_a_phase_follows_from_the_peaks() -> None:
-    phase = PhaseBudget("decode", 1, 8, 2_000_000_000, 900_000_000, 100_000_000, 0, 0)
-    assert phase.least_ms(Peaks("a", {"fp16": 1e12}, 1e12), ["fp16"]) == (2.0, "compute")
-    assert phase.least_ms(Peaks("a", {"fp32": 1e15}, 1e12), ["fp16"]) == (1.0, "memory")
-    assert phase.least_ms(Peaks("a", {}, 1e12), ["fp16"]) is None
-    # Sums may be in fp16, too, products of fp32 in TF32.
-    twice = Peaks("a", {"fp16": 1e12, FP16_SUMS: 2e12, "fp32": 1e11, "tf32": 5e11}, 1e15)
-    assert phase.least_ms(twice, ["fp16"]) == (1.0, "compute")
-    assert phase.least_ms(twice, ["fp32"]) == (4.0, "compute")
-    # Weights that fit into the cache of a GPU are not read from its memory for each token.
-    small = replace(phase, weight_bytes=20_000_000, cache_bytes=1_000_000)
-    assert small.least_ms(Peaks("a", {"fp16": 1e12}, 1e9), ["fp16"]) == (2.0, "compute")
+FP16 = {"fp16": 1e12}
+MIXED = {"fp16": 1e12, FP16_SUMS: 2e12, "fp32": 1e11, "tf32": 5e11}
+NARROW = {"fp32": 1e9, "int8": 4e9}
+LEVELS = (MemoryLevel(1 << 19, 4e9),)
+PEAKS = {
+    "fp16": Peaks("a", FP16, 1e12), "slow memory": Peaks("a", FP16, 1e9),
+    "fp32 alone": Peaks("a", {"fp32": 1e15}, 1e12), "nothing": Peaks("a", {}, 1e12),
+    "no memory": Peaks("a", FP16, 0.0), "sums in fp16": Peaks("a", MIXED, 1e15),
+    "caches": Peaks("a", NARROW, 1e9, LEVELS, 1 << 24),
+    "fast, caches": Peaks("a", {"fp32": 1e12}, 1e9, LEVELS, 1 << 24),
+    "busy": Peaks("a", NARROW, 1e9, LEVELS, 1 << 24, busy=True),
+}  # fmt: skip
 
 
-def test_a_least_time_holds_whatever_the_runtime_does() -> None:
-    phase = PhaseBudget("decode", 1, 8, 2_000_000, 900_000, 100_000, 0, 0)
-    peaks = Peaks("a", {"fp32": 1e9, "int8": 4e9}, 1e9, (MemoryLevel(1 << 19, 4e9),), 1 << 24)
-    # 1 MB of weights and cache may stay in the cache of the processor.
-    assert phase.least_ms(peaks, ["fp32"]) == (2.0, "compute")
-    assert phase.least_ms(peaks, ["fp32", "int8"]) == (0.5, "compute")
-    assert phase.least_ms(replace(peaks, flops={"fp32": 1e12}), ["fp32"]) == (0.25, "memory")
-    assert phase.least_ms(replace(peaks, busy=True), ["fp32"]) is None, "it may do more"
+def test_whole_least_times(recorded: Recorded) -> None:
+    """What limits phases: work, or weights and cache that no cache of the device keeps."""
+    large = PhaseBudget("decode", 1, 8, 2_000_000_000, 900_000_000, 100_000_000, 0, 0)
+    phases = {
+        "large": large, "in a cache": replace(large, weight_bytes=20_000_000, cache_bytes=9),
+        "just in": replace(large, weight_bytes=(128 << 20) - 9, cache_bytes=9),
+        "just out": replace(large, weight_bytes=(128 << 20) - 9, cache_bytes=10),
+        "small": PhaseBudget("decode", 1, 8, 2_000_000, 900_000, 100_000, 0, 0),
+        "as long": replace(large, flops=10**9), "unknown": replace(large, flops=None),
+    }  # fmt: skip
+    recorded("whole_least_times", {
+        name: "\n".join(f"{title}, {' '.join(kinds)}: {phase.least_ms(peaks, kinds)}"
+                        for title, peaks in PEAKS.items()
+                        for kinds in (["fp16"], ["fp32"], ["fp32", "int8"]))
+        for name, phase in phases.items()
+    })  # fmt: skip
 
 
-def test_devices_are_of_the_table_or_numbers() -> None:
-    h200 = device_of("NVIDIA H200")
-    assert h200.memory_bytes == 141_000_000_000
-    assert h200.peaks is not None
-    assert h200.peaks.bandwidth == 4.8e12
-    own = device_of("mine=10,100,8")
-    assert own.peaks is not None
-    assert (own.name, own.memory_bytes, own.peaks.flops["fp16"]) == ("mine", 8_000_000_000, 1e13)
-    for wrong in ("Abacus", "mine=1,2", "mine=a,b,c", "mine=0,1,1", "mine=nan,1,1"):
-        with pytest.raises(UsageError):
-            device_of(wrong)
+def test_whole_devices(recorded: Recorded) -> None:
+    texts = (
+        "NVIDIA H200", "H200", "mine=10,100,8", "a\x1b=1,2,3", "=1,2,3", "Abacus", "a\x1b",
+        "mine=1,2", "mine=1,2,3,4", "mine=a,b,c", "mine=0,1,1", "mine=1,0,1", "mine=1,1,0",
+        "mine=nan,1,1", "mine=999999,999999,999999", "mine=1e6,1,1", "mine=1,1e6,1", "mine=1,1,1e6",
+        "",
+    )  # fmt: skip
+    lines = []
+    for text in texts:
+        try:
+            lines.append(f"{text!r}: {device_of(text)}")
+        except UsageError as error:
+            lines.append(f"{text!r}: {error}")
+    recorded("whole_devices", {"devices": "\n".join(lines)})

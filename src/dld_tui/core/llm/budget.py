@@ -56,7 +56,7 @@ def device_of(text: str) -> Device:
     name, sign, numbers = text.partition("=")
     if sign:
         try:
-            tflops, bandwidth, memory = (float(part) for part in numbers.split(","))
+            tflops, bandwidth, memory = (float(part) for part in numbers.split(",") if name.strip())
         except ValueError:
             raise UsageError(
                 f"--device {text!r} is malformed", hint="Write NAME=TFLOPS,GB/s,GB"
