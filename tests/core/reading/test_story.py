@@ -16,7 +16,6 @@ import pytest
 from dld_tui.activities.tune import Request
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.peaks import Peaks
-from dld_tui.core.model.rewrite.rule import rules_of
 from dld_tui.core.params import from_json, rerun_command, settings_of
 from dld_tui.core.reading.card import card_lines, card_svg, write_card
 from dld_tui.core.reading.first_lines import headline, title
@@ -28,6 +27,7 @@ from dld_tui.core.text import clip
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
 from tests.support.gpu_reports import CUDA, gpu_writer
+from tests.support.recorded import Recorded, settled
 from tests.support.report_files import HOSTILE, layer, writer
 
 CPU = "CPUExecutionProvider"
@@ -59,21 +59,36 @@ def report_of(
     return Report.open(made.finish())
 
 
-def test_what_may_help_follows_from_the_figures(tmp_path: Path) -> None:
-    products = report_of(tmp_path / "r.dldprof", types=PRODUCTS)
-    [step] = next_steps(products)
-    assert step.changes == ("int8-dynamic",)  # the run was on the CPU
-    # Gemm and MatMul are 7 of 10 ms: without them 3 are left.
-    assert step.line == (
-        "int8: 70 % of the time is MatMul with weights in fp32; speedup at most 3.33× end to end,"
-        f" measured {MEASURED['int8-dynamic'].text}"
-    )
+TYPES: dict[str, dict[str, str]] = {
+    "as they are": {}, "products": PRODUCTS, "packed": {"Conv": "MatMulNBits"},
+    "moved": {"Relu": "Transpose", "Add": "Cast", "Conv": "Pool", "MatMul": "Pool"},
+    "moved, little": {"Relu": "Transpose", "MatMul": "Pool"},
+    "attention and GELU": {"Conv": "MatMul", "Relu": "Softmax", "Add": "Erf"},
+    "attention": {"Conv": "MatMul", "Relu": "Softmax", "Softmax": "Tanh"},
+    "one product": {"Conv": "Pool", "Relu": "Softmax", "Softmax": "Tanh"},
+    "another product": {"Conv": "MatMul", "MatMul": "Pool", "Relu": "Softmax", "Softmax": "Tanh"},
+    "GELU": {"Conv": "Pool", "Relu": "Div", "MatMul": "Erf", "Add": "Mul", "Softmax": "Tanh"},
+    "norm": {"Conv": "ReduceMean", "Relu": "Sub", "MatMul": "Pow", "Add": "Sqrt", "Softmax": "Div"},
+    "RMS norm": {"Conv": "Pow", "Relu": "ReduceMean", "MatMul": "Sqrt", "Softmax": "Mul"},
+    "SiLU": {"Conv": "Sigmoid", "Relu": "Mul"}, "quantized": {"Conv": "QLinearConv"},
+    "Q and DQ": {"Conv": "QuantizeLinear", "Relu": "DequantizeLinear"},
+    "control flow": {"Conv": "Loop"}, "gathers": {"Conv": "Gather", "Relu": "Concat"},
+}  # fmt: skip
 
 
-def test_what_is_not_worth_a_step(tmp_path: Path) -> None:
-    assert next_steps(report_of(tmp_path / "r.dldprof")) == []
-    # The MatMul that is left takes 10 % of the time, which is not worth a step.
-    assert next_steps(report_of(tmp_path / "s.dldprof", types={"Conv": "MatMulNBits"})) == []
+def test_whole_steps(tmp_path: Path, recorded: Recorded) -> None:
+    """What is advised for layers of these types, with its command and gain."""
+    texts = {}
+    for name, types in TYPES.items():
+        with report_of(tmp_path / f"{name}.dldprof", types=types) as report:
+            steps = next_steps(report)
+            lines = [f"{step.line} {step.layers} {step.changes} {step.rules} {step.most}"
+                     for step in steps]  # fmt: skip
+            lines += [step_command(report, step) for step in steps]
+            lines += [str(told) for told in advice_json(report)]
+            lines += [str(request_of(report, step, Path("m.onnx"))) for step in steps]
+        texts[name] = settled("\n".join(lines), tmp_path)
+    recorded("whole_steps", texts)
 
 
 def test_what_was_measured_is_what_the_documentation_says() -> None:
@@ -309,48 +324,6 @@ def test_what_a_command_holds_is_quoted(tmp_path: Path) -> None:
     assert advised(tmp_path / "a.dldprof", [*hostile]) == (
         "dld profile onnxruntime 'm.onnx;' rm '$(rm' 'y)' '\\x1b[31m'"
     )
-
-
-def test_layers_that_only_move_values_are_to_be_simplified(tmp_path: Path) -> None:
-    types = {"Relu": "Transpose", "Add": "Cast", "Conv": "Pool", "MatMul": "Pool"}
-    [step] = next_steps(report_of(tmp_path / "r.dldprof", types=types))
-    assert step.changes == ("simplified",)
-    assert step.basis == "20 % of the time only moves or reshapes values"
-    # Encoders gained more than such a share, so that it bounds nothing: what was measured does.
-    gains = MEASURED["simplified"]
-    measured = [100 * (1 - 1 / factor) for factor in (gains.least, gains.most)]
-    assert step.gain_percent == pytest.approx(measured)
-    assert "at most" not in step.line
-
-
-def test_what_onnxruntime_left_in_single_operators_is_a_rule_with_its_command(
-    tmp_path: Path,
-) -> None:
-    types = {"Conv": "MatMul", "Relu": "Softmax", "Add": "Erf"}
-    *_, attention, gelu = next_steps(report_of(tmp_path / "r.dldprof", types=types))
-    assert attention.rules[-1] == "attention-onnxruntime"
-    # Were both products and the softmax between them free, 2 of 10 ms would be left.
-    assert attention.most == pytest.approx(5)
-    assert gelu.line.startswith(
-        "GELU in one operator: 10 % of the time is Erf; speedup at most 1.11× end to end"
-    )
-    assert gelu.line.endswith("measured 1.01× to 1.12× on 6 models")
-    assert len(rules_of([*attention.rules, *gelu.rules])) == 8
-    assert not any(step.rules for step in next_steps(report_of(tmp_path / "f.dldprof")))
-
-
-@pytest.mark.parametrize("lacking", ["Conv", "MatMul"])
-def test_a_softmax_with_one_product_beside_it_is_no_attention(tmp_path: Path, lacking: str) -> None:
-    types = {"Conv": "MatMul", "Relu": "Softmax", "Softmax": "Tanh", lacking: "Pool"}
-    steps = next_steps(report_of(tmp_path / "r.dldprof", types=types))
-    assert not any("attention-onnxruntime" in step.rules for step in steps)
-
-
-def test_what_a_fusion_replaces_bounds_what_it_can_bring(tmp_path: Path) -> None:
-    types = {"Conv": "Pool", "Relu": "Div", "MatMul": "Erf", "Add": "Mul", "Softmax": "Tanh"}
-    [gelu] = next_steps(report_of(tmp_path / "r.dldprof", types=types))
-    assert gelu.most == pytest.approx(10 / 7)  # Div, Erf and Mul are 3 of 10 ms
-    assert len(gelu.layers) == 1
 
 
 def test_a_range_never_begins_above_its_end(tmp_path: Path) -> None:
