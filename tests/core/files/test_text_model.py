@@ -5,13 +5,14 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx.serialization import registry
 
 from dld_tui.core.errors import DldError, InputError, SaveError
 from dld_tui.core.files.model_set import binary_file
-from dld_tui.core.files.text_model import MOST_TEXT, TextFormat
+from dld_tui.core.files.text_model import MOST_TEXT, TextFormat, is_text, printed
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.serialise import save
 from tests.support.known import known
@@ -119,3 +120,67 @@ def test_a_hostile_text_ends_in_one_line(tmp_path: Path, name: str) -> None:
     assert isinstance(caught.value, DldError)
     assert "\n" not in str(caught.value)
     assert len(caught.value.message) < 400
+
+
+PRINTED = """<ir_version: 10, opset_import: ["" : 21]>
+g (float[N, 3] x) => (float[N, 3] y) <float[3] w = {1, 2, 3}> { [mul] y = Mul (x, w) }"""
+
+
+def raw(model: onnx.ModelProto) -> None:
+    values = np.array([1, 2.5, 3], np.float32)
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(values, "w"))
+
+
+def text_values(model: onnx.ModelProto) -> None:
+    values = np.array(["a", "", 'b"\n'], object)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(values, "s"))
+
+
+def elsewhere(model: onnx.ModelProto) -> None:
+    raw(model)
+    onnx.external_data_helper.set_external_data(model.graph.initializer[0], "w.bin", 0, 12)
+    model.graph.initializer[0].ClearField("raw_data")
+
+
+def emptied(model: onnx.ModelProto) -> None:
+    model.doc_string = model.graph.doc_string = model.graph.node[0].domain = ""
+
+
+def described(model: onnx.ModelProto) -> None:
+    model.graph.node[0].metadata_props.add(key="where", value="from a \u00fcber file")
+
+
+def of_bytes(model: onnx.ModelProto) -> None:
+    model.graph.node[0].attribute.add(name="a", s=b"\xff\x00", type=onnx.AttributeProto.STRING)
+
+
+def nameless(model: onnx.ModelProto) -> None:
+    del model.graph.node[0].output[:]
+    model.graph.name = ""
+
+
+def test_what_texts_hold() -> None:
+    refused = set()
+    hint = "Save it as .textproto or .onnx"
+    for change in (raw, text_values, elsewhere, emptied, described, of_bytes, nameless):
+        model = onnx.parser.parse_model(PRINTED)
+        change(model)
+        for kind in TextFormat:
+            try:
+                text = printed(model.SerializeToString(), kind, Path("to"))
+            except SaveError as error:
+                refused.add((change.__name__, kind, error.message.split(":")[0], error.hint))
+            else:
+                assert text.endswith(b"\n")
+                assert kind is not TextFormat.JSON or b'"ir_version"' in text
+    assert refused == {
+        ("of_bytes", TextFormat.ONNX, "ONNX text does not hold this model", hint),
+        ("described", TextFormat.ONNX, "ONNX text does not hold all of this model, such as"
+         " documentation or metadata", hint),
+    }  # fmt: skip
+
+
+def test_what_is_no_text(tmp_path: Path) -> None:
+    assert not is_text(tmp_path / "gone.json")
+    (tmp_path / "m.onnx").write_bytes(onnx.parser.parse_model(PRINTED).SerializeToString())
+    assert not is_text(tmp_path / "m.onnx")
