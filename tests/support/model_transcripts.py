@@ -11,8 +11,9 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 and ``> ask`` look for nodes and their values, ``> pattern`` writes that of nodes; ``> check`` lists
 findings and what their fixes do, ``> speed`` those about speed, ``> types`` what inference tells,
 ``> sizes`` and ``> follow`` what follows from sizes, ``> fitting`` where they do not fit,
-``> costs`` what nodes cost and a run needs, and ``> weights`` weights in few bits; ``> accept``
-what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
+``> costs`` what nodes cost and a run needs, ``> values`` what rules can ask of values, and
+``> weights`` weights in few bits; ``> accept`` what inputs take, ``> suggest`` shapes of new
+weights; ``> dimensions`` gives inputs other sizes;
 ``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of several parts;
 ``> paste`` pastes nodes, ``> providers`` tells what they do not take.
 
@@ -63,11 +64,12 @@ from dld_tui.core.model.edits.repairs import repair_of
 from dld_tui.core.model.edits.restore import inverse_arguments
 from dld_tui.core.model.edits.rewriting import preview
 from dld_tui.core.model.operators.provider_tables import Support, tables
+from dld_tui.core.model.rewrite.expression import UNKNOWN
 from dld_tui.core.model.rewrite.matcher import find_hits, pattern_of
 from dld_tui.core.model.rewrite.pattern import parse_pattern
 from dld_tui.core.model.rewrite.query import parse_columns, parse_query, shown_value
 from dld_tui.core.model.rewrite.rule import rules_of, text_of_rules
-from dld_tui.core.model.rewrite.views import NodeView
+from dld_tui.core.model.rewrite.views import VALUE_FIELDS, NodeView, ValueView
 from dld_tui.core.model.rewrite.why import why_nothing
 from dld_tui.core.model.shapes.evaluation import Evaluation
 from dld_tui.core.model.shapes.following import Following
@@ -391,6 +393,19 @@ def _extracted(document: Document, **what: Any) -> Iterator[str]:
         yield from lines_of(onnx.ModelProto.FromString(bytes_of(part)))
 
 
+def _valued(document: Document) -> Iterator[str]:
+    """Yield what is known of each value of a model."""
+    scope = document.main
+    for name in [*scope.records["input"], *(name for node in scope.nodes for name in node.outputs)]:
+        view = ValueView(scope, getattr(name, "name", name))
+        told = {field: view.field(field) for field in VALUE_FIELDS.keys() - {"name", "present"}}
+        yield f"{view.name}: " + ", ".join(
+            f"{field} {shown_value(value)}"
+            for field, value in sorted(told.items())
+            if value is not UNKNOWN and value is not False and str(value)
+        )
+
+
 def _found(document: Document, query: str = "", pattern: str = "") -> Iterator[str]:
     """Yield the nodes of a query, or the hits of a pattern."""
     if query:
@@ -507,6 +522,6 @@ _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
     "dimensions": _resized, "library": _by_library, "merge": _merged, "paste": _pasted,
     "pattern": _patterned, "preview": _previewed, "providers": _provided, "sizes": _sized,
-    "speed": _slow, "suggest": _suggested, "types": _typed, "weights": _weighed,
+    "speed": _slow, "suggest": _suggested, "types": _typed, "values": _valued, "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""
