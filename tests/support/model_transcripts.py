@@ -10,12 +10,12 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 ``> library`` rewrites by rules of the library, ``> preview`` tells what rules would do; ``> find``
 and ``> ask`` look for nodes and their values, ``> pattern`` writes that of nodes; ``> check`` lists
 findings and what their fixes do, ``> speed`` those about speed, ``> types`` what inference tells,
-``> sizes`` and ``> follow`` what follows from sizes, ``> fitting`` where they do not fit,
-``> costs`` what nodes cost and a run needs, ``> values`` what rules can ask of values, and
-``> weights`` weights in few bits; ``> accept`` what inputs take, ``> suggest`` shapes of new
-weights; ``> dimensions`` gives inputs other sizes;
-``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of several parts;
-``> paste`` pastes nodes, ``> providers`` tells what they do not take.
+``> stale`` what types are not sure after an edit, ``> sizes`` and ``> follow`` what follows from
+sizes, ``> fitting`` where they do not fit, ``> costs`` what nodes cost and a run needs, ``>
+values`` what rules can ask of values, and ``> weights`` weights in few bits; ``> accept`` what
+inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes; ``>
+functions``, ``> inline``, ``> part`` and ``> merge`` are about models of several parts; ``> paste``
+pastes nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -76,6 +76,7 @@ from dld_tui.core.model.shapes.following import Following
 from dld_tui.core.model.shapes.inference import infer, infer_types, store_types
 from dld_tui.core.model.shapes.noting import follow_shapes
 from dld_tui.core.model.shapes.size import size_of, sizes_text, symbol
+from dld_tui.core.model.shapes.staleness import Staleness
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.model.tensors.value_types import parse_type
 from tests.support import body_models, models
@@ -406,6 +407,22 @@ def _valued(document: Document) -> Iterator[str]:
         )
 
 
+def _staled(document: Document, edit: str, **arguments: Any) -> Iterator[str]:
+    """Yield the values whose types are not sure any more after an edit, and after its undo."""
+    staleness = Staleness(document)
+    document.on_change.append(staleness.changed)
+    document.apply(edit, **arguments)
+    for step in ("", "undone: "):
+        while not staleness.advance(1):
+            pass
+        for scope in document.scopes():
+            told = f"{step}{scope.title}: {', '.join(sorted(scope.stale))}"
+            yield f"{told}; touched {', '.join(sorted(scope.touched))}".rstrip()
+        if not step:
+            staleness.clear()
+            document.undo()
+
+
 def _found(document: Document, query: str = "", pattern: str = "") -> Iterator[str]:
     """Yield the nodes of a query, or the hits of a pattern."""
     if query:
@@ -522,6 +539,7 @@ _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
     "dimensions": _resized, "library": _by_library, "merge": _merged, "paste": _pasted,
     "pattern": _patterned, "preview": _previewed, "providers": _provided, "sizes": _sized,
-    "speed": _slow, "suggest": _suggested, "types": _typed, "values": _valued, "weights": _weighed,
+    "speed": _slow, "stale": _staled, "suggest": _suggested, "types": _typed, "values": _valued,
+    "weights": _weighed,
 }  # fmt: skip
 """What else than an edit a line may ask for."""
