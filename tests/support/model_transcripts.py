@@ -11,11 +11,11 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 and ``> ask`` look for nodes and their values, ``> pattern`` writes that of nodes; ``> check`` lists
 findings and what their fixes do, ``> speed`` those about speed, ``> types`` what inference tells,
 ``> stale`` what types are not sure after an edit, ``> sizes`` and ``> follow`` what follows from
-sizes, ``> fitting`` where they do not fit, ``> costs`` what nodes cost and a run needs, ``>
-values`` what rules can ask of values, and ``> weights`` weights in few bits; ``> accept`` what
-inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes; ``>
-functions``, ``> inline``, ``> part`` and ``> merge`` are about models of several parts; ``> paste``
-pastes nodes, ``> providers`` tells what they do not take.
+sizes, ``> fitting`` where they do not fit, ``> costs`` what nodes cost and a run needs,
+``> values`` what rules can ask of values, and ``> weights`` weights in few bits; ``> accept`` what
+inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
+``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of several parts;
+``> paste`` pastes nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
