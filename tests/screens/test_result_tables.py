@@ -29,7 +29,6 @@ from dld_tui.core.tune.regions import Scheme
 from dld_tui.screens.results.sweep import of_sweep, open_sweep
 from dld_tui.screens.results.table import TableResult, of_doctor, of_placement
 from dld_tui.widgets.charts.plots import draw
-from dld_tui.widgets.dialogs.search import PickDialog
 from dld_tui.widgets.lists.table_view import TableView
 from dld_tui.widgets.results.paragraphs import ParagraphsDialog
 from tests.support import models
@@ -179,25 +178,6 @@ def test_charts_side_by_side_are_those_that_are_drawn_alone() -> None:
     assert (both.places, both.canvas) == (left.places, left.canvas)
     assert len(both.lines) == len(left.lines) == 19  # one is for the cursor
     assert all(cell_width(text) <= 160 for text in texts)
-
-
-@pytest.mark.broad
-async def test_c_compares_with_another_sweep(tmp_path: Path) -> None:
-    first = written(tmp_path / "a.sweep.json", *AXES)
-    written(tmp_path / "b.sweep.json", AXES[0], SweepAxis(BATCH, (1, 2, 16)))
-    async with running(DldApp([first]), size=(120, 35)) as run:
-        await until(
-            run.pilot,
-            lambda: isinstance(run.app.screen, TableResult) and run.app.screen.query("#plot"),
-        )
-        await run.press("c")
-        await run.front(PickDialog)
-        assert "b.sweep.json" in run.text
-        await run.press("enter")
-        await run.shows("B against A")
-        assert "4 times in both, 0 faster and 0 slower" in run.text
-        assert "only B" in run.text
-        assert "result_file" not in run.in_front(TableResult).conditions()
 
 
 def test_the_doctor_lists_what_does_not_work_first() -> None:

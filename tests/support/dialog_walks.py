@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.screen import Screen
 
-from tests.support.screen_transcripts import Row, changed, focus_of, rows_of
+from tests.support.screen_transcripts import Row, changed, colours, focus_of, rows_of
 from tests.support.tui import HostApp
 
 Dialogs = Mapping[str, tuple[Callable[[], Screen[Any]], str]]
@@ -34,6 +34,8 @@ async def walked(
                 lines = [f"= {focus_of(app)}", *changed(before, rows)]
                 texts[f"{title}, {at}: {key}"] = "\n".join(lines)
                 before = rows
+                if at == 1:
+                    texts[f"{title}: colours"] = "\n".join(colours(rows))
             given = ", ".join(map(shown, answers))
             texts[f"{title}: answers"] = f"[{given}] {app.copied!a}"
             app.copied.clear()

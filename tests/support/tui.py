@@ -46,6 +46,11 @@ class HostApp(App[int]):
         self.page: Any = None
         self.copied: list[str] = []
         self.messages: list[Message] = []
+        self.notices: list[str] = []
+
+    def notify(self, message: str, **about: Any) -> None:
+        self.notices.append(message)
+        super().notify(message, **about)
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return dict(THEMES[0].variables)

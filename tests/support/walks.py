@@ -20,19 +20,24 @@ from tests.support.screen_transcripts import (
     rows_of,
     settled,
 )
+from tests.support.tui import until
 
 Steps = Mapping[str, Callable[[], object] | None]
 """What is done by its name: keys and what :func:`point` knows, a size, or what is called."""
 _OWN = ("view", "form", "field", "timeline", "control", "time", "sender")
+_LONGEST = 80
+"""Characters of a value of a message that is told."""
+
+
+def _short(value: object) -> str:
+    text = repr(sorted(map(str, value)) if isinstance(value, set | frozenset) else value)
+    return text if len(text) <= _LONGEST else type(value).__name__
 
 
 def _told(message: Message) -> str:
-    values = {
-        name: sorted(map(str, value)) if isinstance(value, set) else value
-        for name, value in vars(message).items()
-        if not name.startswith("_") and name not in _OWN
-    }
-    return f"* {type(message).__qualname__} {values}"
+    values = {n: v for n, v in vars(message).items() if not n.startswith("_") and n not in _OWN}
+    told = ", ".join(f"{name}={_short(value)}" for name, value in values.items())
+    return f"* {type(message).__qualname__} {told}"
 
 
 async def walked(app: App[Any], pilot: Pilot[Any], steps: Steps) -> dict[str, str]:
@@ -56,14 +61,22 @@ async def walked(app: App[Any], pilot: Pilot[Any], steps: Steps) -> dict[str, st
             await pilot.pause()
         if isinstance(app, DldApp):
             await settled(pilot)
+        else:
+            await until(pilot, lambda: all(worker.is_finished for worker in app.workers))
         rows = rows_of(app)  # type: ignore[arg-type]
         new = {id(message): message for message in getattr(app, "messages", ())}
-        messages = [one for one in new.values() if type(one).__module__.startswith("dld_tui")]
+        messages = [
+            one for one in new.values()
+            if type(one).__module__.startswith("dld_tui") and "._" not in type(one).__qualname__
+        ]  # fmt: skip
         lines = [f"= {focus_of(app)}", *changed(before, rows)]  # type: ignore[arg-type]
         lines += [visible(_told(message)) for message in messages[told:]]
         copied = getattr(app, "copied", [])
         lines += [f"copied {text!a}" for text in copied]
         copied.clear()
+        notices = getattr(app, "notices", [])
+        lines += [f"! {text}" for text in notices]
+        notices.clear()
         lines += colours(rows) if "~" in step or not step else []
         texts[f"{number}: {step}"] = "\n".join(lines)
         before, told = rows, len(messages)

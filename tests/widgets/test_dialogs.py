@@ -9,11 +9,10 @@ from textual.pilot import Pilot
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.tensors.value_types import ValueType
 from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog
 from dld_tui.widgets.dialogs.wiring import ValuePicker
 from tests.support import models
-from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text, until
+from tests.support.tui import ESCAPE, HOSTILE, HostApp, screen_text, until
 
 
 async def test_an_error_shows_what_where_and_what_next_and_takes_all_keys() -> None:
@@ -98,63 +97,11 @@ def document(tmp_path: Path, text: str = models.CHAIN) -> Document:
     return Document.open(models.write(tmp_path, text))
 
 
-def listed(picker: ValuePicker) -> list[str]:
-    return [str(picker.rows.key(at)) for at in range(len(picker.rows))]
-
-
-def only_tensors(known: ValueType | None) -> str | None:
-    return None if known is not None and known.dtype == "float32" else "is not float32"
-
-
 async def ask(pilot: Pilot[int], picker: ValuePicker) -> list[str | None]:
     answers: list[str | None] = []
     pilot.app.push_screen(picker, answers.append)
     await pilot.pause()
     return answers
-
-
-async def test_a_value_is_found_and_those_that_do_not_fit_come_last(tmp_path: Path) -> None:
-    app, opened = HostApp(), document(tmp_path)
-    async with app.run_test(size=(80, 24)) as pilot:
-        # A value is found by name type and producer.
-        picker = ValuePicker(opened.main, title="Connect")
-        answers = await ask(pilot, picker)
-        assert listed(picker) == ["x", "a", "b", "c", "y", "w", "unused"]
-        await pilot.press(*"sigm")
-        assert listed(picker) == ["y"]
-        await pilot.press(*["backspace"] * 4, *"init")
-        assert listed(picker) == ["w", "unused"]
-        await pilot.press(*["backspace"] * 4, *"float")
-        assert set(listed(picker)) >= {"x", "w"}
-        await pilot.press(*["backspace"] * 5, *"mul", "enter")
-        assert answers == ["c"]
-        # It shows type and maker at 80 columns.
-        await ask(pilot, ValuePicker(opened.main, title=f"{HOSTILE}{ESCAPE}"))
-        row = next(row for row in rows_of(app) if "f32[N,4]" in row and "input" in row)
-        assert "x" in row
-        assert HOSTILE + "\\x1b]0;x\\x07" in screen_text(app)
-        # Values that do not fit come last and say why.
-        picker = ValuePicker(opened.main, title="Connect", wanted=only_tensors)
-        await ask(pilot, picker)
-        names = listed(picker)
-        assert set(names[:4]) == {"x", "y", "w", "unused"}
-        assert "is not float32" in screen_text(app)
-        # Excluded first and the empty row.
-        picker = ValuePicker(
-            opened.main, title="Connect", exclude={"b", "c"}, first=["w", "c", "gone"],
-            empty_label="leave empty",
-        )  # fmt: skip
-        answers = await ask(pilot, picker)
-        assert listed(picker) == ["", "w", "x", "a", "y", "unused"]
-        await pilot.press("enter")
-        assert answers == [""]
-        # Escape gives none and nothing found says so.
-        answers = await ask(pilot, ValuePicker(opened.main, title="Connect"))
-        await pilot.press(*"qqq", "enter")
-        assert "no value fits" in screen_text(app)
-        assert answers == []
-        await pilot.press("escape")
-        assert answers == [None]
 
 
 @pytest.mark.broad

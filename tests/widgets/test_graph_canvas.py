@@ -13,7 +13,6 @@ from dld_tui.core.model.graph.graph import Graph
 from dld_tui.core.model.graph.layout import Layout
 from dld_tui.widgets.graph.canvas import CELLS, GraphCanvas, Minimap
 from dld_tui.widgets.graph.drawing import Says, draw
-from dld_tui.widgets.lists.search import SearchBar
 from tests.support.graphs import graph_of_links, random_graph
 from tests.support.tui import HostApp, rows_of
 
@@ -55,34 +54,6 @@ async def canvas_of(links: list[tuple[str, str]], zoom: int = 1) -> AsyncIterato
         yield Shown(app, pilot, canvas, graph)
 
 
-async def test_keys_and_clicks_choose_and_open() -> None:
-    async with canvas_of(DIAMOND) as shown:
-        # The cursor follows links and goes sideways.
-        assert await shown.press("down") == "left"
-        assert await shown.press("right") == "right"
-        assert await shown.press("down") == "join"
-        assert await shown.press("down") == "join"
-        # Beside the first and the last are those of the rank next to it.
-        for end, key in (("join", "right"), ("join", "left"), ("top", "left"), ("top", "right")):
-            assert await shown.press("home" if end == "top" else "end") == end
-            assert await shown.press(key) == key
-        assert await shown.press("up") == "top"
-        moves = shown.app.of(GraphCanvas.CursorMoved)
-        assert [shown.graph.names[move.vertex] for move in moves][-1] == "top"
-        # Clicks choose open and ask for the menu.
-        lines = rows_of(shown.app)
-        y = next(y for y, line in enumerate(lines) if "right" in line)
-        x = lines[y].index("right")
-        await shown.pilot.click(GraphCanvas, offset=(x, y))
-        assert shown.at == "right"
-        await shown.pilot.click(GraphCanvas, offset=(x, y), times=2)
-        assert shown.app.of(GraphCanvas.Activated)
-        await shown.pilot.click(GraphCanvas, offset=(x, y), button=3)
-        assert shown.app.of(GraphCanvas.MenuAsked)
-        await shown.pilot.click(GraphCanvas, offset=(0, 0))
-        assert shown.at == "right"
-
-
 @pytest.mark.parametrize("zoom", range(3))
 async def test_what_the_cursor_is_on_is_always_seen(zoom: int) -> None:
     async with canvas_of(LONG, zoom) as shown:
@@ -93,26 +64,6 @@ async def test_what_the_cursor_is_on_is_always_seen(zoom: int) -> None:
             assert top <= box.y
             assert box.y + box.height <= top + shown.canvas.size.height
         assert shown.at == "n20"
-
-
-@pytest.mark.broad
-async def test_pages_and_searches_go_far_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with canvas_of(LONG) as shown:
-        # Pages go far and come back.
-        far = await shown.press("pagedown")
-        assert int(far[1:]) > 3
-        assert await shown.press("pageup") == "n0"
-        # A search that is left goes back.
-        await shown.press("slash", "n", "5", "5")
-        assert shown.at == "n55"
-        assert await shown.press("escape") == "n0"
-        # Search goes to a name and on.
-        await shown.press("slash", "n", "1", "enter")
-        assert shown.at == "n1"
-        assert not shown.app.query(SearchBar)
-        assert await shown.press("n") == "n10"
-        assert await shown.press("N", "N") == "n19"
-        assert shown.canvas.has_focus
 
 
 async def test_a_box_that_is_clicked_at_the_edge_stays_where_it_is() -> None:
@@ -126,12 +77,6 @@ async def test_a_box_that_is_clicked_at_the_edge_stays_where_it_is() -> None:
             where = (len(border) - len(border.lstrip()), 0)
             await shown.pilot.click(GraphCanvas, offset=where, button=button)
             assert (shown.canvas.cursor, shown.canvas.scroll_offset.y) == (vertex, box.y)
-
-
-async def test_a_narrow_drawing_is_in_the_middle() -> None:
-    async with canvas_of([("a", "b")]) as shown:
-        line = rows_of(shown.app)[1]
-        assert abs(len(line.rstrip()) - (60 - line.index("┃"))) <= 1
 
 
 async def test_nothing_to_draw_is_said() -> None:

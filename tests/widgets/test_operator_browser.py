@@ -5,13 +5,10 @@ from __future__ import annotations
 import pytest
 from textual.widgets import Input
 
-from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.operator_listing import Grouping, OperatorPalette, PaletteOperator
-from dld_tui.core.model.edits.wiring import NodeWiring
 from dld_tui.core.model.operators.schema import Formal, OperatorSchema
 from dld_tui.widgets.dialogs.operator_browser import OperatorBrowser, OperatorRows
-from dld_tui.widgets.dialogs.wiring import AddNode, WiringDialog
-from tests.support import models
+from dld_tui.widgets.dialogs.wiring import AddNode
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of, screen_text
 
 NARROW, WIDE = (80, 24), (200, 50)
@@ -158,23 +155,3 @@ async def test_quick_add_gives_an_operator_that_fits(palette: OperatorPalette) -
         app.push_screen(AddNode(palette))
         await pilot.pause()
         assert app.screen.query_one(OperatorBrowser).grouping is Grouping.VERSION
-
-
-@pytest.mark.parametrize("width", [80, 200])
-async def test_each_input_of_a_new_node_says_whether_it_is_needed(width: int) -> None:
-    text = "g (float[4,8,2] x) => (int64 y) { y = Size(x) }"
-    main = Document(models.parse(f'<ir_version: 10, opset_import: ["" : 18]>{text}')).main
-    item = OperatorPalette({"": 18}).operator("GRU")
-    assert item is not None
-    dialog = WiringDialog(NodeWiring(main, item, "x"))
-    app = HostApp()
-    async with app.run_test(size=(width, 40)) as pilot:
-        app.push_screen(dialog)
-        await pilot.pause()
-        lines = dialog.view.lines
-        rows = [[*lines.line(at, width)] for at in range(1, 6)]  # below what adds the node
-        assert [rows[0][1][0].strip(), rows[0][2][0].strip()[:3]] == ["x", "f32"]
-        assert [row[1] for row in rows[1:]] == [("required", "warn")] * 2 + [
-            ("omitted", "faint")
-        ] * 2
-        assert ["float" in row[2][0] for row in rows[1:4]] == [True] * 3

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import pytest
+import textual
 
 from dld_tui.core.model.document import Document, Node, Scope
 from dld_tui.core.model.document.summary import summarise
+from dld_tui.widgets.graph import boxes
+from dld_tui.widgets.graph.boxes import Looks
+from dld_tui.widgets.graph.overlays import Overlay
+from dld_tui.widgets.graph.state import GraphModel, GraphNotes
 from dld_tui.widgets.parameters.descriptions import (
     DEFAULTS,
     DOCUMENTATION,
@@ -19,11 +25,14 @@ from dld_tui.widgets.parameters.descriptions import (
     ParameterRow,
     ScopeRows,
 )
+from dld_tui.widgets.parameters.pane import Parameters
 from tests.support import models
 from tests.support.conversions import LOOPS
 from tests.support.recorded import Recorded
 from tests.support.sessions import document_of
 from tests.support.transcript_files import ATTRIBUTES, CONSTANT, HEAD_OF_ATTRIBUTES, TWICE
+from tests.support.tui import HostApp
+from tests.support.walks import Steps, walked
 
 MODEL = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1], producer_name: "maker">
@@ -161,3 +170,45 @@ def test_rows_of_all_nodes_and_scopes(
                     for node in scope.nodes[:9]:
                         shown[f"{name}, {node.ref}"] = _told(rows_of(node, folds))
     recorded("rows_of_parameters", shown)
+
+
+def pane_steps(pane: Parameters, opened: Document) -> Steps:
+    main = opened.main
+    conv, lstm = main.nodes[:2]
+
+    def around() -> None:
+        model = GraphModel(main)
+        model.weigh()
+        looks = Looks(model, GraphNotes(model), Overlay())
+        pane.ask_nearest = partial(boxes.around, looks)
+
+    def edited() -> None:
+        opened.apply("rename_node", scope=[], node="conv", name="other")
+        pane.rebuild()
+
+    return {
+        "a scope": lambda: pane.show(main), "end enter ~": None, "down enter": None, "home z": None,
+        "a node ~": lambda: pane.show(conv), "down down down down enter": None, "left": None,
+        "right": None, "space": None, "end": None, "up enter ~": None, "escape": None,
+        "slash g r o u p": None, "enter": None, "n": None, "slash s i n c e enter": None,
+        "another": lambda: pane.show(lstm), "end ": None, "Y": None, "40x12 ~": None, "24x30": None,
+        "boxes": around, "60x60": None, "again": lambda: pane.show(conv), "click:30,45": None,
+        "edited ~": edited, "verdicts": pane.show_verdicts, "home": None, "double:12,7": None,
+        "back": lambda: pane.return_to(pane.place), "nothing": lambda: pane.show(None),
+    }  # fmt: skip
+
+
+@pytest.mark.broad
+@pytest.mark.skipif(textual.__version__ != "8.2.8", reason="as Textual 8.2.8 draws")
+async def test_a_walk_through_the_pane(
+    tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    pane = Parameters(preview_bytes=1 << 20)
+    app = HostApp(pane)
+    with contextlib.closing(Document.open(models.write(tmp_path, MODEL))) as opened:
+        async with app.run_test(size=(60, 30), message_hook=app.note) as pilot:
+            pane.list.focus()
+            texts = await walked(app, pilot, pane_steps(pane, opened))
+    recorded("walk_of_parameters", texts)

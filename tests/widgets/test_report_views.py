@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timezone
+from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from dld_tui.core import fmt
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.reading import first_lines
+from dld_tui.core.report import store
 from dld_tui.core.report.generation import GenerationFigures
 from dld_tui.core.report.records import Group
 from dld_tui.core.report.report import Report
@@ -27,8 +32,10 @@ from dld_tui.widgets.results.report_views import (
     when,
 )
 from dld_tui.widgets.results.summary import answer_lines, doubt_lines, share_lines, slowest_lines
-from tests.support.gpu_reports import make_gpu_report
+from tests.support.graph_panes import painted
+from tests.support.recorded import Recorded, settled
 from tests.support.report_files import HOSTILE, layer, make_report, writer
+from tests.support.transcript_files import FILES
 
 GROUPS = (
     Group("Conv", 12, 3.0, 75.0, cost_ms=3.0),
@@ -50,23 +57,6 @@ def test_bars_take_the_width_and_keep_their_proportion(width: int, percent: bool
     assert not bars[2].strip()
 
 
-def test_values_of_the_bars() -> None:
-    assert [row.value for row in chart_rows(GROUPS, False)][:2] == ["3.000 ms", "1.000 ms"]
-    assert [row.value for row in chart_rows(GROUPS, True)][:2] == ["75.0 %", "25.0 %"]
-    assert "\x1b" not in chart_rows(GROUPS, False)[1].label
-    assert chart_rows((), False) == []
-
-
-def test_latency_over_passes_has_its_scale_beside_it() -> None:
-    lines = passes_lines([1.0, 2.0, 4.0] * 50, 60, 3)
-    texts = ["".join(text for text, _ in line) for line in lines]
-    assert texts[0].endswith("4.00")
-    assert texts[-1].endswith("1.00")
-    assert {width_of(line) for line in lines} <= set(range(50, 61))
-    assert passes_lines([], 60, 3) == []
-    assert passes_lines([1.0], 10, 3) == []
-
-
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_details_of_a_layer_fit(width: int) -> None:
     one = replace(layer(0, "/x" * 500), time_ms=1.5, percent=20.0, min_ms=1.0, max_ms=2.0)
@@ -77,39 +67,6 @@ def test_details_of_a_layer_fit(width: int) -> None:
     assert "0.120 ms" in text
     assert "1.50 ms" in text
     assert "1x8x16x16" in text
-
-
-def test_the_gpu_comes_first_with_units_and_what_changed_in_the_run(tmp_path: Path) -> None:
-    with Report.open(make_gpu_report(tmp_path / "g.dldprof")) as report:
-        lines = environment_lines(report, None)
-    texts = ["".join(text for text, _ in line).strip() for line in lines]
-    assert texts.index("GPU, clocks and power") < texts.index("Environment")
-    assert texts.index("python  3.11") > texts.index("Environment")
-    found = {line.split("  ")[0]: line for line in texts}
-    assert "1,980 MHz, after the run 1,755 MHz" in found["sm"]
-    assert "151 GB" in found["memory"]
-    assert "31 °C" in found["temperature"]
-    assert not any("after" in name for name in found)
-
-
-def test_throttling_and_floating_clocks_are_warnings() -> None:
-    facts: dict[str, JSON] = {
-        "gpu_clocks_locked": False, "gpu_throttling": "none", "gpu_throttling_after": "power cap",
-        "gpu_power_w": 650.25, "jetson_power_mode": "MAXN\x1b[2J",
-    }  # fmt: skip
-    rows = {name: (text, style) for name, text, style in device_rows(facts)}
-    assert rows["clocks locked"] == ("no", "warn")
-    assert rows["throttling"] == ("none, after the run power cap", "warn")
-    assert rows["power"] == ("650.2 W", "")
-    assert rows["jetson power mode"] == ("MAXN\\x1b[2J", "")
-    moved: dict[str, JSON] = {
-        "gpu_sm_mhz": 1980.0,
-        "gpu_sm_mhz_lowest": 1755.0,
-        "gpu_sm_mhz_highest": 1980.0,
-    }
-    assert device_rows(moved) == [("sm", "1,980 MHz (1,755 MHz to 1,980 MHz)", "")]
-    calm: dict[str, JSON] = {"gpu_throttling": "none", "gpu_clocks_locked": 1590}
-    assert {style for _, _, style in device_rows(calm)} == {""}
 
 
 def text_of(lines: list[Line]) -> str:
@@ -200,37 +157,55 @@ def test_both_figures_of_a_decoder_are_whole(
         assert wanted in text
 
 
-def test_partial_is_said_first(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "a.dldprof", finish=False)
-    with Report.open(path) as report:
-        [(_, style), (text, _)] = doubt_lines(report, 100, 1)[0]
-    assert text.startswith("Partial: ")
-    assert style == "warn"
-
-
-def test_a_report_with_nothing_in_it_says_so(tmp_path: Path) -> None:
-    text = shown(writer(tmp_path / "empty.dldprof").finish())
-    assert "no latency was measured" in text
-    assert "no layer was measured" in text
-
-
-def test_one_pass_and_zero_durations(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "z.dldprof", layers=3, passes=1, latencies=1, zero=True)
-    assert "1 pass\n" in shown(path)
-
-
-def test_profiled_passes_are_named_when_there_was_no_latency_loop(tmp_path: Path) -> None:
-    assert "median with profiling on" in shown(make_report(tmp_path / "p.dldprof", latencies=0))
-
-
-def test_notes_are_wrapped_and_marked() -> None:
-    notes = [Note(NoteKind.WARNING, "too noisy " * 12), Note(NoteKind.INFO, "a note")]
-    text = text_of(advice_lines(notes, 60))
-    assert text.startswith(" ▲ too noisy")
-    assert "\n · a note" in text
-
-
 def test_times_are_written_for_people() -> None:
     assert when("2026-11-21T14:02:59+00:00") == "2026-11-21 14:02"
     assert when("2026-11-21T14:02:59Z") == "2026-11-21 14:02"
     assert when("yesterday\x1b") == visible("yesterday\x1b")
+
+
+_FACTS: dict[str, dict[str, JSON]] = {
+    "not steady": {
+        "gpu_clocks_locked": False, "gpu_throttling": "none", "gpu_throttling_after": "power cap",
+        "gpu_power_w": 650.25, "jetson_power_mode": "MAXN\x1b[2J",
+    },
+    "moved": {"gpu_sm_mhz": 1980.0, "gpu_sm_mhz_lowest": 1755.0, "gpu_sm_mhz_highest": 1980.0},
+    "calm": {"gpu_throttling": "none", "gpu_clocks_locked": 1590},
+}  # fmt: skip
+_REPORTS: dict[str, Callable[[Path], object]] = {
+    **{name: FILES[f"{name}.dldprof"] for name in ("net", "rich", "gpu", "nested", "decoder",
+                                                   "killed", "apart", "busy")},
+    "many": partial(make_report, layers=25),
+    "one pass": partial(make_report, layers=3, passes=1, latencies=1, zero=True),
+    "profiled": partial(make_report, latencies=0),
+    "empty": lambda path: writer(path).finish(),
+}  # fmt: skip
+
+
+def test_views_of_reports(
+    tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = datetime(2026, 1, 2, tzinfo=timezone.utc)
+    monkeypatch.setattr(store, "datetime", Mock(now=lambda zone: created))
+    texts = {}
+    for title, make in _REPORTS.items():
+        path = tmp_path / f"{title}.dldprof"
+        make(path)
+        with Report.open(path) as report:
+            for width, room in ((44, 9), (76, 19), (150, 30)):
+                texts[f"{title}: answer, {width}"] = painted(answer_lines(report, width, room))
+            texts[f"{title}: doubts"] = painted(doubt_lines(report, 60, 2))
+            shares = [*share_lines(report, 60, 3), *slowest_lines(report.layers, 60, 4)]
+            texts[f"{title}: shares"] = painted(shares)
+            texts[f"{title}: environment"] = painted(environment_lines(report, None))
+            layers = [layer_lines(one, 120.0, 1500.0, 70) for one in report.layers[:3]]
+            texts[f"{title}: layers"] = painted(line for lines in layers for line in lines)
+    for values, width in (([1.0, 2.0, 4.0] * 50, 60), ([3.0], 40), ([], 60), ([1.0], 10)):
+        texts[f"passes, {len(values)} in {width}"] = painted(passes_lines(values, width, 3))
+    notes = [Note(NoteKind.WARNING, "too noisy " * 12), Note(NoteKind.INFO, "a note")]
+    texts["advice"] = painted([*advice_lines(notes, 60), *advice_lines([], 60)])
+    for is_percent in (False, True):
+        rows = BarRows(chart_rows(GROUPS, is_percent))
+        texts[f"bars, {is_percent}"] = painted(rows.line(at, 50) for at in range(len(rows)))
+    for title, facts in _FACTS.items():
+        texts[title] = "\n".join(map(str, device_rows(facts)))
+    recorded("views_of_reports", {name: settled(text, tmp_path) for name, text in texts.items()})

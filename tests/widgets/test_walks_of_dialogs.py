@@ -8,6 +8,11 @@ import pytest
 import textual
 
 from dld_tui.core.errors import DldError, InputError, UsageError
+from dld_tui.core.model.document import Document, Scope
+from dld_tui.core.model.document.operator_listing import OperatorPalette
+from dld_tui.core.model.edits.wiring import NodeWiring
+from dld_tui.core.model.tensors.value_types import ValueType
+from dld_tui.screens.model.opset_dialogs import VersionDialog
 from dld_tui.widgets.dialogs.dialogs import (
     Choice,
     ChoiceDialog,
@@ -21,9 +26,11 @@ from dld_tui.widgets.dialogs.dialogs import (
     TextDialog,
     list_dialog,
 )
+from dld_tui.widgets.dialogs.wiring import NodePicker, TerminalPicker, ValuePicker, WiringDialog
+from tests.support import models
 from tests.support.dialog_walks import Dialogs, walked
 from tests.support.recorded import Recorded
-from tests.support.tui import ESCAPE
+from tests.support.tui import ESCAPE, HOSTILE
 
 pytestmark = [
     pytest.mark.broad,
@@ -102,13 +109,73 @@ _DIALOGS: Dialogs = {
 }  # fmt: skip
 
 
+def _wanted(known: ValueType | None) -> str | None:
+    return None if known is not None and known.dtype == "float32" else "is not float32"
+
+
+def _wiring(op_type: str, source: str = "x", text: str = models.CHAIN) -> WiringDialog:
+    item = OperatorPalette({"": 18}).operator(op_type)
+    assert item is not None
+    return WiringDialog(NodeWiring(Document(models.parse(text)).main, item, source))
+
+
+def _main() -> Scope:
+    return Document(models.parse(models.CHAIN)).main
+
+
+def _told(answer: object) -> str:
+    if not isinstance(answer, NodeWiring):
+        return ascii(answer)
+    told = f"{answer.inputs} {answer.attributes} {answer.outputs} {answer.name!a}"
+    return f"{told} {sorted(answer.created)} {answer.inserts}"
+
+
+_OF_MODELS: Dialogs = {
+    "inputs that are needed": (
+        lambda: _wiring("GRU"),
+        "f5 enter down enter enter down enter down down a enter d down enter escape end"
+        " enter n enter d up up enter 5 enter up d f5",
+    ),
+    "outputs": (lambda: _wiring("Split"), "end up enter ctrl+u x enter ctrl+u 3 enter f5"),
+    "a subgraph": (lambda: _wiring("If"), "down enter down enter"),
+    "insert on a link": (lambda: _wiring("Neg", "a"),
+        "down down enter enter up a escape home enter"),
+    "an attribute that is needed": (
+        lambda: _wiring("Cast"), "f5 enter x enter ctrl+u f l o a t enter d end a"
+    ),
+    "a value": (
+        lambda: ValuePicker(
+            _main(), title=HOSTILE, wanted=_wanted, exclude=("c",), first=("y",), empty_label="none"
+        ),
+        "s i g ctrl+u z z enter backspace backspace down down enter",
+    ),
+    "any value": (lambda: ValuePicker(_main(), title="Which?"), "b enter"),
+    "a terminal": (
+        lambda: TerminalPicker(
+            (main := _main()).nodes[1], title="Which?", value_type=main.value_type("x")
+        ),
+        "down end w enter",
+    ),
+    "an input": (lambda: TerminalPicker(_main().nodes[1], title="Which?", side="input"), "enter"),
+    "a node": (
+        lambda: NodePicker((main := _main()), title="Which?", first=[main.nodes[2]],
+                           exclude=main.nodes[0]),
+        "m u ctrl+u z enter backspace end enter",
+    ),
+    "a version": (lambda: VersionDialog(17, 21), "down down end pageup enter"),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("size", [(80, 24), (44, 14)])
+@pytest.mark.parametrize("kind", ["dialogs", "dialogs_of_models"])
 async def test_dialogs_from_their_beginning_to_their_end(
-    size: tuple[int, int], recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+    kind: str, size: tuple[int, int], recorded: Recorded, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    dialogs = _DIALOGS if kind == "dialogs" else _OF_MODELS
     monkeypatch.chdir(tmp_path)
     for name in ("model.onnx", "mine.dldprof"):
         Path(name).write_text("x")
-    texts = await walked(_DIALOGS, size)
+    texts = await walked(dialogs, size, _told)
     texts = {key: text.replace(str(tmp_path), "FOLDER") for key, text in texts.items()}
-    recorded(f"walks_of_dialogs_{size[0]}", texts)
+    recorded(f"walks_of_{kind}_{size[0]}", texts)
