@@ -9,13 +9,13 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 
 ``> library`` rewrites by rules of the library, ``> preview`` tells what rules would do; ``> find``
 and ``> ask`` look for nodes and their values, ``> pattern`` writes that of nodes; ``> check`` lists
-findings and what their fixes do, ``> speed`` those about speed, ``> types`` what inference tells,
-``> stale`` what types are not sure after an edit, ``> sizes`` and ``> follow`` what follows from
-sizes, ``> fitting`` where they do not fit, ``> costs`` what nodes cost and a run needs,
-``> values`` what rules can ask of values, and ``> weights`` weights in few bits; ``> accept`` what
-inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives inputs other sizes;
-``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of several parts;
-``> paste`` pastes nodes, ``> providers`` tells what they do not take.
+findings and what their fixes do, ``> speed`` those about speed, ``> decoders`` those on decoders,
+``> types`` what inference tells, ``> stale`` what types are not sure after an edit, ``> sizes`` and
+``> follow`` what follows from sizes, ``> fitting`` where they do not fit, ``> costs`` what nodes
+cost and a run needs, ``> values`` what rules can ask of values, and ``> weights`` weights in few
+bits; ``> accept`` what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives
+inputs other sizes; ``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of
+several parts; ``> paste`` pastes nodes, ``> providers`` tells what they do not take.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -36,6 +36,7 @@ from google.protobuf import text_format
 
 from dld_tui.core import fmt
 from dld_tui.core.checks import check
+from dld_tui.core.checks.decoders import decoder_findings
 from dld_tui.core.checks.demands import broken_demands
 from dld_tui.core.checks.findings import Finding, repair_steps
 from dld_tui.core.checks.providers import TableReader
@@ -204,10 +205,12 @@ def _checked(
         assert bool(repair_steps([finding])) == (finding.is_fixable and repair)
         if fix is not None and fix not in fixes:
             fixes.append(fix)
-            yield f"    {fix.name} {json.dumps(fix.arguments)}"
+            said = {key: str(value).partition("\n")[0] if key == "rules" else value
+                    for key, value in fix.arguments.items()}  # fmt: skip
+            yield f"    {fix.name} {json.dumps(said)}"
             yield from ("    " + line for line in _edited(document, fix.name, fix.arguments))
             left = [*map(_known_as, find(document))]
-            assert not repair or _known_as(finding) not in left, finding.message
+            assert _known_as(finding) not in left, finding.message
             document.undo()
     for rule in dict.fromkeys(finding.rule for finding in told if finding.repair is not None):
         mended = [one for one in told if one.rule == rule and one.is_fixable and one.repair]
@@ -221,6 +224,10 @@ def _checked(
 def _slow(document: Document) -> Iterator[str]:
     """Yield what costs speed, as findings of a check."""
     return _checked(document, speed_findings)
+
+
+def _of_decoders(document: Document) -> Iterator[str]:
+    return _checked(document, decoder_findings)
 
 
 def _known_as(finding: Finding) -> tuple[object, ...]:
@@ -537,7 +544,8 @@ _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "part": _extracted, "find": _found,
     "fitting": _fitting,
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
-    "dimensions": _resized, "library": _by_library, "merge": _merged, "paste": _pasted,
+    "decoders": _of_decoders, "dimensions": _resized, "library": _by_library, "merge": _merged,
+    "paste": _pasted,
     "pattern": _patterned, "preview": _previewed, "providers": _provided, "sizes": _sized,
     "speed": _slow, "stale": _staled, "suggest": _suggested, "types": _typed, "values": _valued,
     "weights": _weighed,
