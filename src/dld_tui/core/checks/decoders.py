@@ -331,7 +331,7 @@ def _caches(main: Scope, pairs: list[CachePair]) -> Iterator[Finding]:
             past_half,
             (known.dtype if known is not None else "", len(dims or ()), fixed),
         )
-    for part in {kind[0] for kind in kinds.values()}:
+    for part in dict.fromkeys(kind[0] for kind in kinds.values()):
         same = {name: kind for name, kind in kinds.items() if kind[0] == part}
         (usual, most), *_ = Counter(same.values()).most_common(1)
         odd = [name for name, kind in same.items() if kind != usual]
