@@ -16,6 +16,7 @@ cost and a run needs, ``> values`` what rules can ask of values, and ``> weights
 bits; ``> accept`` what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives
 inputs other sizes; ``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of
 several parts; ``> paste`` pastes nodes, ``> providers`` tells what they do not take.
+Conversions are in :mod:`tests.support.model_conversions`.
 
 ``pytest tests/core/model/test_transcripts.py --write-transcripts`` writes what is done now, to be
 read as a diff.
@@ -80,7 +81,7 @@ from dld_tui.core.model.shapes.size import size_of, sizes_text, symbol
 from dld_tui.core.model.shapes.staleness import Staleness
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.model.tensors.value_types import parse_type
-from tests.support import body_models, models
+from tests.support import body_models, model_conversions, models
 from tests.support.model_lines import changes, lines_of
 from tests.support.sessions import bytes_of
 
@@ -549,5 +550,6 @@ _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "pattern": _patterned, "preview": _previewed, "providers": _provided, "sizes": _sized,
     "speed": _slow, "stale": _staled, "suggest": _suggested, "types": _typed, "values": _valued,
     "weights": _weighed,
+    **model_conversions.LOOKS,
 }  # fmt: skip
 """What else than an edit a line may ask for."""

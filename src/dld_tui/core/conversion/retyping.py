@@ -178,7 +178,13 @@ def retyped(document: Document, specs: Sequence[str] = ()) -> RetypedModel:
         inlined = inline_marked(copy, everything=bool(patterns))
         lenient = _assign_patterns(copy, patterns)
         remarks = infer(copy, document.path)
-        plan = plan_casts(copy, precisions_of(copy))
+        called = {key for _, key in _calls(copy)}
+        precisions = {
+            node: precision
+            for node, precision in precisions_of(copy).items()
+            if (function := enclosing_function(node.scope)) is None or key_of(function) in called
+        }
+        plan = plan_casts(copy, precisions)
         plan.refused = [refusal for refusal in plan.refused if refusal.node not in lenient]
         if plan.relinks:
             carry_out_casts(copy, plan)
@@ -307,19 +313,22 @@ def inline_marked(copy: Document, *, everything: bool) -> int:
     marked = {key_of(f) for f in copy.functions} if everything else _marked_functions(copy)
     count = 0
     for _ in range(_ROUNDS):
-        calls = [
-            node
-            for scope in copy.main.walk()
-            for node in scope.nodes
-            if (function := function_of(node)) is not None
-            and (precision_of(node) or key_of(function) in marked)
-        ]
+        calls = [node for node, key in _calls(copy) if precision_of(node) or key in marked]
         if not calls:
             break
         for call in calls:
             _inline_call(copy, call)
         count += len(calls)
     return count
+
+
+def _calls(copy: Document) -> Iterator[tuple[Node, FunctionKey]]:
+    """Yield the nodes outside of functions that call one."""
+    for scope in copy.main.walk():
+        for node in scope.nodes:
+            function = function_of(node)
+            if function is not None:
+                yield node, key_of(function)
 
 
 def _marked_functions(copy: Document) -> set[FunctionKey]:
