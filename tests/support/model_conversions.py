@@ -82,8 +82,10 @@ def _made(document: Document, copy: Document) -> Iterator[str]:
 
 
 def _feeds(model: onnx.ModelProto) -> dict[str, Any]:
-    feeds = {}
+    feeds, defaults = {}, {tensor.name for tensor in model.graph.initializer}
     for info in model.graph.input:
+        if info.name in defaults:
+            continue
         kind = info.type.tensor_type
         sizes = [dim.dim_value or 2 for dim in kind.shape.dim]
         values = np.linspace(-2, 3, int(np.prod(sizes))).reshape(sizes)
