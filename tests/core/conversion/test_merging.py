@@ -22,7 +22,10 @@ from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.conversions import FIRST, SECOND
 from tests.support.drawn_models import drawn_model
+from tests.support.model_lines import model_text
+from tests.support.recorded import Recorded
 from tests.support.runtime import session_of
+from tests.support.sessions import bytes_of
 
 THIRD = SECOND.replace("second (", "third (").replace("Sub(a, b)", "Mul(a, b)")
 
@@ -73,26 +76,6 @@ def test_equal_to_running_in_turn(tmp_path: Path) -> None:
     assert batches == {"batch"}  # names of linked dimensions are one
 
 
-def test_by_name_and_by_shape(tmp_path: Path) -> None:
-    relu = """<ir_version: 8, opset_import: ["" : 13]>
-    relu (float[n, 3] {0}) => (float[n, 3] r) {{ r = Relu({0}) }}"""
-    expected = np.maximum(X @ np.arange(1, 13, dtype=np.float32).reshape(4, 3), 0)
-    for name in ("y", "anything"):
-        result, _ = merged(tmp_path, FIRST, relu.format(name))
-        np.testing.assert_array_equal(run(result, x=X)["r"], expected)
-        assert [output.name for output in result.graph.output] == ["z", "r"]
-
-
-def test_a_shared_input_and_undo(tmp_path: Path) -> None:
-    path = models.write(tmp_path, FIRST)
-    with contextlib.closing(Document.open(path)) as document:
-        document.apply("merge_models", models=[{"file": str(path)}], links={"x": "x"})
-        assert document.main.inputs == ("x",)
-        assert [*document.main.outputs] == ["y", "z", "y_1", "z_1"]
-        document.undo()
-        assert [*document.main.outputs] == ["y", "z"]
-
-
 def test_data_files_and_defaults(tmp_path: Path) -> None:
     other = """
     <ir_version: 8, opset_import: ["" : 13]>
@@ -118,46 +101,80 @@ def test_data_files_and_defaults(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize(
-    ("other", "settings", "says"),
-    [
-        (FIRST.replace("batch, 4", "batch, 5"), {}, "no output fits an input: 'y', 'z' to 'x'"),
-        (SECOND.replace("N, 3]", "N, M]"), {}, "'y', 'z' fit input 'data'"),
-        (FIRST, {"links": {"x": "y"}}, "'y' does not fit input 'x': float32[batch, 3] is not"),
-        (FIRST, {"links": {"x": "q"}}, "second.onnx: there is no tensor 'q'"),
-        (FIRST, {"links": {"q": "y"}}, "no added model has an input 'q'"),
-        (FIRST, {"keep": {"q": "q"}}, "there is no output 'q'. There are 'y', 'y_1', 'z'"),
-        (FIRST, {"keep": {"y": "x"}}, "there is another tensor called 'x'"),
-        (FIRST, {"prefixes": ["a", "b"]}, "2 prefixes are given for 1 model"),
-    ],
-)
-def test_refused_and_nothing_changed(
-    tmp_path: Path, other: str, settings: dict[str, Any], says: str
-) -> None:
-    path = models.write(tmp_path, FIRST)
-    second = models.write(tmp_path, other, "second.onnx")
-    with contextlib.closing(Document.open(path)) as document:
-        given: list[JSON] = [{"file": str(second)}]
-        with pytest.raises(EditError) as caught:
-            document.apply("merge_models", models=given, **settings)
-        assert says in str(caught.value)
-        assert not document.history.done
-        assert (document.main.outputs, len(document.main.nodes)) == (("y", "z"), 2)
-
-
-def test_operators_that_differ_between_the_models(tmp_path: Path) -> None:
-    old = """<ir_version: 8, opset_import: ["" : 8]> old (float[1, 2, 3] z) => (float[1, 2, 3] o)
+RELU = """<ir_version: 8, opset_import: ["" : 13]>
+    relu (float[n, 3] {0}) => (float[n, 3] r) {{ r = Relu({0}) }}"""
+SCAN = """<ir_version: 8, opset_import: ["" : 8]> old (float[1, 2, 3] z) => (float[1, 2, 3] o)
     { o = Scan <num_scan_inputs = 1, body = b (float[3] s) => (float[3] t) { t = Relu(s) }> (, z) }
     """
-    new = """<ir_version: 8, opset_import: ["" : 13]>
+NEWER = """<ir_version: 8, opset_import: ["" : 13]>
     new (float[1, 2, 3] q) => (float[1, 2, 3] z, int64[3, n] i) { z = Relu(q) i = NonZero(q) }"""
-    with pytest.raises(EditError, match=r"m1.onnx: opsets 13 and 8 cannot be .* together: .*Scan"):
-        merged(tmp_path, new, old)
-    operator = FIRST.replace("Relu(x)", "local.f(x)").replace('"" : 13', '"" : 13, "local" : 1')
-    function = operator + '<domain: "local", opset_import: ["" : 13]> f (a) => (b) { b = Neg(a) }'
-    for first, second in ((operator, function), (function, operator)):
-        with pytest.raises(EditError, match="'local:f' is an operator of one model and a function"):
-            merged(tmp_path, first, second, links={"x": "z"})
+SUM = """<ir_version: 8, opset_import: ["" : 18]>
+    sum (float[n, 3] z) => (float[n] s) <int64[1] a = {1}> { s = ReduceMax<keepdims=0>(z, a) }"""
+NORMAL = """<ir_version: 3, opset_import: ["" : 6, "ai.onnx.ml" : 1]>
+    g (float[n, 4] z) => (float[n, 4] s) { s = ai.onnx.ml.Normalizer(z) }"""
+LABELS = """<ir_version: 8, opset_import: ["" : 13, "ai.onnx.ml" : 1]>
+    l (float[n, 4] x, string[n] w) => (float[n, 4] z, int64[n] v)
+    { z = Exp(x) v = ai.onnx.ml.LabelEncoder<classes_strings = ["a", "b"]>(w) }"""
+OWN = """<ir_version: 8, opset_import: ["" : 13, "own" : 2]>
+    o (float[n, 4] x) => (float[n, 4] z, float[n, 4] e) { z = own.F(x) e = Exp(x) }"""
+OPERATOR = FIRST.replace("Relu(x)", "local.f(x)").replace('"" : 13', '"" : 13, "local" : 1')
+FUNCTION = OPERATOR + '<domain: "local", opset_import: ["" : 13]> f (a) => (b) { b = Neg(a) }'
+CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "three": (
+        [FIRST, SECOND, THIRD],
+        {"links": {"data": "y"}, "prefixes": ["b_", "c_"], "keep": {"z": "s", "c_data": "p"}},
+    ),
+    "one prefix for two": ([FIRST, SECOND, THIRD], {"links": {"data": "y"}, "prefixes": ["p_"]}),
+    "no prefixes": ([FIRST, SECOND, THIRD], {"links": {"data": "y"}}),
+    "by name": ([FIRST, RELU.format("y")], {}),
+    "by shape": ([FIRST, RELU.format("anything")], {}),
+    "kept outputs": ([FIRST, RELU.format("y")], {"keep": {"y": "y", "r": "end"}}),
+    "two shared inputs": ([FIRST, FIRST], {"links": {"x": "x"}}),
+    "opsets go up": ([FIRST.replace(": 13", ": 11"), SUM.replace("n, 3", "n, 4")], {}),
+    "opsets of the second go up": ([OWN, NORMAL], {"links": {"z": "z"}}),
+    "neither opset goes": ([NEWER, SCAN], {}),
+    "one opset goes down": ([RELU.format("q").replace("n, 3", "1, 2, 3"), SCAN], {}),
+    "another set goes up": ([OWN, OWN.replace(": 2", ": 3").replace("own.F", "Neg")],
+                            {"links": {"x": "z"}}),
+    "another set that differs": (
+        [LABELS, NORMAL.replace("ml\" : 1", "ml\" : 2")], {"links": {"z": "x"}}
+    ),
+    "an operator and a function": ([OPERATOR, FUNCTION], {"links": {"x": "z"}}),
+    "a function and an operator": ([FUNCTION, OPERATOR], {"links": {"x": "z"}}),
+    "nothing": ([FIRST], {}),
+    "nothing fits": ([FIRST, FIRST.replace("batch, 4", "batch, 5")], {}),
+    "two fit": ([FIRST, SECOND.replace("N, 3]", "N, M]")], {}),
+    "it does not fit": ([FIRST, FIRST], {"links": {"x": "y"}}),
+    "no tensor": ([FIRST, FIRST], {"links": {"x": "q"}}),
+    "no tensor, of the first of two": (
+        [FIRST, SECOND, RELU.format("y")], {"links": {"choice": "q", "data": "y"}}
+    ),
+    "no input": ([FIRST, FIRST], {"links": {"q": "y"}}),
+    "no output": ([FIRST, FIRST], {"keep": {"q": "q"}}),
+    "another tensor": ([FIRST, FIRST], {"keep": {"y": "x"}}),
+    "two prefixes": ([FIRST, FIRST], {"prefixes": ["a", "b"]}),
+}  # fmt: skip
+
+
+def test_what_is_made_or_refused(tmp_path: Path, recorded: Recorded) -> None:
+    found = {}
+    for title, (texts, settings) in CASES.items():
+        paths = [models.write(tmp_path, text, f"m{at}.onnx") for at, text in enumerate(texts)]
+        with contextlib.closing(Document.open(paths[0])) as document:
+            before = bytes_of(document)
+            given: list[JSON] = [str(path) for path in paths[1:]]
+            try:
+                done = document.apply("merge_models", models=given, **settings)
+            except EditError as error:
+                found[title] = f"! {error}\n!   {error.hint}"
+            else:
+                made = onnx.ModelProto.FromString(bytes_of(document))
+                onnx.checker.check_model(made)
+                found[title] = f"{done.title}\n{model_text(made)}"
+                document.undo()
+            assert bytes_of(document) == before
+            assert not document.history.done
+    recorded("merging", found)
 
 
 NAMES = (
