@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.core.conversion.copies import copy_of, lift_constants, open_model, restore_dropped
+from dld_tui.core.conversion.copies import (
+    copy_of,
+    lift_constants,
+    make_dense,
+    open_model,
+    restore_dropped,
+)
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.serialise import skeleton_bytes
@@ -42,12 +49,37 @@ def test_what_a_library_drops_is_put_back(tmp_path: Path) -> None:
     model.graph.node[1].attribute[0].g.node[0].doc_string = "inside"
     model.graph.output[0].doc_string = "result"
     model.graph.quantization_annotation.add(tensor_name="a")
+    model.graph.input[1].type.denotation = "IMAGE"
+    model.graph.input[1].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
+    model.training_info.add().algorithm.name = "how"
+    for place in (model, model.graph, model.graph.node[0], model.graph.output[0]):
+        place.MergeFromString(b"\x82\xd3\x0e\x03new")  # a field that this version does not have
     bare = models.parse(models.PLAIN_BRANCHES)
     bare.graph.name = bare.graph.node[1].attribute[0].g.name = "made"
     for node in bare.graph.node:
         node.ClearField("name")
-    count, data = restored(tmp_path, model, bare)
+    rich = deepcopy(model)
+    rich.graph.quantization_annotation.add(tensor_name="gone")
+    count, data = restored(tmp_path, rich, bare)
     assert (count, onnx.ModelProto.FromString(data)) == (3, model)
+    assert data.count(b"\x82\xd3\x0e\x03new") == 4
+    assert restored(tmp_path, rich, onnx.ModelProto.FromString(data)) == (0, data)
+
+
+@pytest.mark.parametrize("name", ["pre_quant", "pre", "pre_quant twice"])
+def test_what_is_said_of_a_node_goes_to_the_one_that_quantization_puts_in_its_place(
+    name: str, tmp_path: Path
+) -> None:
+    old, new = models.parse(models.CHAIN), models.parse(models.CHAIN)
+    name, _, is_twice = name.partition(" ")
+    old.graph.node[0].name, old.graph.node[0].doc_string = "pre", "why"
+    if is_twice:
+        old.graph.node[1].name = "pre"
+    new.graph.node[0].name, new.graph.node[0].op_type = name, "Abs"
+    count, data = restored(tmp_path, old, new)
+    is_put_back = name == "pre_quant" and not is_twice
+    made = onnx.ModelProto.FromString(data).graph.node[0]
+    assert (count, made.doc_string) == ((1, "why") if is_put_back else (0, ""))
 
 
 def test_what_the_result_says_itself_stays(tmp_path: Path) -> None:
@@ -94,6 +126,8 @@ def test_weights_of_a_view_stay_where_they_are_whatever_they_begin_with(
         (tmp_path / "weights.data").write_bytes(weights)
     else:
         tensor.raw_data = weights
+    held = helper.make_node("Constant", [], ["held"], value=tensor)
+    model.graph.node.insert(0, held)
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
     with closing(Document.open(path)) as document:
@@ -104,7 +138,11 @@ def test_weights_of_a_view_stay_where_they_are_whatever_they_begin_with(
         with closing(open_model(view)) as again:
             large = tensor_in(again, "large")
             assert large.is_external == is_external
-            assert large.read(0, 1024).tobytes() == weights
+            value = again.main.nodes[0].tensor("value")
+            assert value is not None
+            assert value.is_external == is_external
+            for one in (large, value):
+                assert one.read(0, 1024).tobytes() == weights
         discard_view(view)
 
 
@@ -171,3 +209,17 @@ def test_constants_of_old_formats_outputs_and_functions_stay(tmp_path: Path) -> 
         info = helper.make_tensor_value_info(weight.name, weight.data_type, weight.dims)
         model.graph.input.append(info)
     assert lifted(tmp_path, model)[0] == 0
+
+
+def test_sparse_weights_become_dense(tmp_path: Path) -> None:
+    model = models.parse(models.CHAIN)
+    for name in ("sparse", "other"):
+        values = helper.make_tensor(name, TensorProto.FLOAT, [1], [3.0])
+        places = helper.make_tensor("", TensorProto.INT64, [1], [2])
+        model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, places, [4]))
+    with closing(Document(model)) as document, closing(copy_of(document)) as copy:
+        assert make_dense(copy) == 2
+        made = onnx.ModelProto.FromString(skeleton_bytes(copy)).graph
+    assert not made.sparse_initializer
+    dense = {one.name: numpy_helper.to_array(one).tolist() for one in made.initializer}
+    assert dense["sparse"] == dense["other"] == [0, 0, 3, 0]

@@ -22,7 +22,7 @@ from dld_tui.core.conversion.storage import (
     restore_weights,
     strip_weights,
 )
-from dld_tui.core.errors import InputError
+from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.model.document import Document
 from tests.support import models
 from tests.support.activities import finished
@@ -72,6 +72,26 @@ def test_to_a_data_file_and_back_gives_the_same_bytes(tmp_path: Path) -> None:
     assert made.count == 1  # the lists may be shapes
     assert made.notes[0].startswith("2 lists of less than 1024 bytes stay in the model")
     assert (tmp_path / "w.bin").exists()
+
+
+def test_data_of_the_model_that_was_there_is_removed_and_its_own_is_not_written_over(
+    tmp_path: Path,
+) -> None:
+    path, out = model_file(tmp_path), tmp_path / "out.onnx"
+    moved(path, "out.onnx", move_to_external)
+    data = tmp_path / "out.onnx.data"
+    with closing(Document.open(out)) as document:
+        with pytest.raises(SaveError, match=r"it holds weights of out\.onnx") as caught:
+            finished(write_result(document, document, data, ConversionResult))
+        assert (caught.value.where, caught.value.hint) == (str(data), "Give another path")
+    for remarks in (["out.onnx.data is removed: only the former model used it"], []):
+        with (
+            closing(Document.open(out)) as document,
+            closing(move_inline(document).document) as made,
+        ):
+            result = finished(write_result(document, made, out, ConversionResult, ["n"]))
+        assert (result.remarks, result.notes, data.exists()) == (remarks, ["n"], False)
+        assert out.read_bytes() == path.read_bytes()
 
 
 def test_weights_are_taken_out_with_their_hashes_and_put_back(tmp_path: Path) -> None:
