@@ -51,7 +51,8 @@ def test_what_a_library_drops_is_put_back(tmp_path: Path) -> None:
     model.graph.quantization_annotation.add(tensor_name="a")
     model.graph.input[1].type.denotation = "IMAGE"
     model.graph.input[1].type.tensor_type.shape.dim[0].denotation = "DATA_BATCH"
-    model.training_info.add().algorithm.name = "how"
+    model.training_info.add().algorithm.name, model.model_version = "how", 7
+    model.graph.metadata_props.add(key="of", value="the graph")
     for place in (model, model.graph, model.graph.node[0], model.graph.output[0]):
         place.MergeFromString(b"\x82\xd3\x0e\x03new")  # a field that this version does not have
     bare = models.parse(models.PLAIN_BRANCHES)
