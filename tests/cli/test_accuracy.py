@@ -15,6 +15,7 @@ from dld_tui.core.accuracy.tensor_errors import TensorError
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.conversions import OTHER, OVERFLOWS
+from tests.support.recorded import Recorded
 
 pytest.importorskip("onnxruntime")
 
@@ -93,21 +94,16 @@ def test_a_search_tells_and_writes_what_it_found(
     assert "All nodes can run in fp16" in dld("accuracy", pair[0], "--search", "fp16").out
 
 
-@pytest.mark.parametrize(
-    ("changed", "first", "last"),
-    [
-        ({}, "1 node must stay", "Use --script nodes.txt to write the names for --exclude-from"),
-        ({"script": "n.txt"}, "1 node must stay", "--calibration DIR --exclude-from n.txt -o OUT"),
-        ({"kept": ()}, "All nodes can be quantized", "Quantize it: dld convert quantize"),
-        ({"kept": (), "candidates": 0}, "No node can be changed to int8", ""),
-        ({"kept": None}, "No set of nodes suffices: 4 trials", "tolerance even with all nodes in"),
-        ({"minimal": False, "precision": "bf16"}, "Not minimal: with 1 node in fp32", "Use --scr"),
-        ({"precision": "bf16", "script": "n.jsonl"}, "1 node must", "dld edit m.onnx n.jsonl -o"),
-        ({"precision": "bf16"}, "1 node must stay", "Use --script precisions.jsonl to write the"),
-    ],
-)
+ENDS: dict[str, dict[str, Any]] = {
+    "found": {}, "with names": {"script": "n.txt"}, "all": {"kept": ()},
+    "no candidate": {"kept": (), "candidates": 0}, "none": {"kept": None},
+    "not minimal": {"minimal": False, "precision": "bf16"},
+    "with a script": {"precision": "bf16", "script": "n.jsonl"}, "bf16": {"precision": "bf16"},
+}  # fmt: skip
+
+
 def test_each_end_of_a_search_says_what_to_do_next(
-    changed: dict[str, Any], first: str, last: str, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str], recorded: Recorded
 ) -> None:
     found = PrecisionReport(
         "int8", "onnxruntime", sets=1, candidates=3, kept=(KeptNode((), "big", "Mul"),),
@@ -115,13 +111,11 @@ def test_each_end_of_a_search_says_what_to_do_next(
         errors={"y": TensorError((1,), 1, max_abs=0.5, cosine=1.0, snr_db=20.0)}, trials=4,
         seconds=5.0, estimate=cast("Any", None),
     )  # fmt: skip
-    show_search(replace(found, **changed), Path("m.onnx"))
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(first)
-    assert last in lines[-1]
-    ends_well = changed.get("kept", True) is not None and "candidates" not in changed
-    assert ("y: largest error 5.00e-01, cosine 1, SNR 20.0 dB" in lines) is ends_well
-    assert any(line.startswith("big") for line in lines) is (ends_well and "kept" not in changed)
+    texts = {}
+    for name, changed in ENDS.items():
+        show_search(replace(found, **changed), Path("m.onnx"))
+        texts[name] = capsys.readouterr().out
+    recorded("accuracy_searches", texts)
 
 
 def test_what_this_onnxruntime_has_not_is_named(dld: Dld, pair: tuple[Path, Path]) -> None:

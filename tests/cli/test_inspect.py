@@ -23,13 +23,6 @@ def test_every_bad_file_is_shown_or_refused_in_one_line(dld: Dld, real_files: Pa
             assert str(path) in outcome.err
 
 
-def test_operators_are_listed_in_a_table(dld: Dld) -> None:
-    rows = dld("operators").out.splitlines()
-    assert rows[0].split() == ["operator", "domain", "since", "category", "does"]
-    assert any(row.startswith("Conv ") and " ai.onnx " in row and " layer " in row for row in rows)
-    assert any(" com.microsoft " in row for row in rows)
-
-
 def test_each_compiled_node_is_a_line_with_the_ranges_of_its_engine(
     dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,14 +62,6 @@ def test_rewrite_of_the_page_is_one_line(
     onnx.checker.check_model(after)
 
 
-def test_rules_are_listed(dld: Dld) -> None:
-    done = dld("rewrite", "--list")
-    assert done.status == 0
-    assert "layer-norm" in done.out
-    rules = dld("rewrite", "--list", "--json").json["rules"]
-    assert {"name": "identity", "about": "Remove Identity."}.items() <= rules[0].items()
-
-
 @pytest.mark.parametrize("instead", first(1, ["Add(x, x)", "Pow(x, 2.0)"]))
 def test_verify_runs_both(instead: str, dld: Dld, tmp_path: Path) -> None:
     """The result is written in any case, and the status says what came of it."""

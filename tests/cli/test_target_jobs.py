@@ -116,6 +116,7 @@ def test_several_targets_at_once_are_compared(
     assert not (tmp_path / "r-gone.dldprof").exists()
 
 
+@pytest.mark.broad
 def test_doctor_says_what_a_target_has(dld: Dld, box: Connection) -> None:
     done = dld("doctor", "--target", "box", "--json")
     groups = {check["group"] for check in done.json["checks"]}

@@ -9,13 +9,12 @@ import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from dld_tui.activities.registry import activities
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.machine.health import BROKEN, GOOD, MISSING
+from dld_tui.core.machine.health import BROKEN
 from dld_tui.core.settings.saved_targets import DEFAULT_DIRECTORY, Connection
 from dld_tui.targets.ssh import bootstrap, deploy, loop
 from dld_tui.targets.ssh.channel import Agent
@@ -112,29 +111,6 @@ def test_packages_are_sent_once_where_the_target_has_no_network(
     (wheel_folder / "tinymod-1.5-py3-none-any.whl").unlink()
     again = prepare(bare, TINY, "here", amount=amount)
     assert (again.python, again.installed, amount.sent) == (prepared.python, (), sent)
-
-
-@pytest.mark.real_workers
-def test_the_pip_of_the_target_is_used_where_it_has_one(bare: Agent, wheel_folder: Path) -> None:
-    has_pip = subprocess.run([BARE, "-m", "pip", "--version"], capture_output=True, check=False)
-    if has_pip.returncode:
-        pytest.skip("the Python that stands in for a bare one has no pip")
-    options = ("--no-index", "--find-links", str(wheel_folder))
-    assert imported(prepare(bare, TINY, "target", options).python) == "1 2"
-
-
-@pytest.mark.real_workers
-def test_checks_say_what_is_there_and_what_will_be_installed(connection: Connection) -> None:
-    def states(**changes: Any) -> dict[str, str]:
-        checks = target_of(connection, **changes).checks("profile_onnxruntime")
-        return {check.name: check.state for check in checks}
-
-    own = states()
-    assert own["numpy"] == own["onnxruntime"] == own["folder"] == GOOD
-    assert not Path(connection.directory, "venv").exists()
-    bare = states(python=BARE)
-    assert bare["Python"] == GOOD
-    assert MISSING in bare.values()
 
 
 def test_a_python_that_is_missing_or_old_says_so(connection: Connection, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_location_that_needs_a_folder_of_here_is_not_sent(tmp_path: Path) -> N
         external_files(path)
 
 
+@pytest.mark.broad
 @needs_onnxruntime
 def test_the_report_of_a_run_that_is_stopped_comes_back(
     connection: Connection, tmp_path: Path
@@ -96,6 +97,7 @@ def test_a_model_goes_with_its_data_and_the_result_comes_back(
     assert onnx.load(tmp_path / "out.onnx")  # its data are beside it
 
 
+@pytest.mark.broad
 def test_hostile_names_are_only_names(
     connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -267,6 +269,7 @@ def test_a_decoder_goes_with_what_says_how_it_is_used(tmp_path: Path) -> None:
     assert find_decoder(sent) == (sent, there)
 
 
+@pytest.mark.broad
 def test_an_output_that_was_not_written_is_told(connection: Connection, tmp_path: Path) -> None:
     request, output = script(["finish", {"a": 1}]), tmp_path / "o"
     asked = to_json(opset.Request(models.write(tmp_path, models.CHAIN), output, 20))

@@ -60,6 +60,7 @@ def test_cancel_leaves_nothing(connection: Connection, tmp_path: Path) -> None:
     assert JobsStore().all() == []
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("step", "end"),
     [(["raise", "activity", "no luck"], Cancelled()), (["finish", {}], Finished({}))],
@@ -78,6 +79,7 @@ def test_cancel_after_the_job_was_removed(
     assert job.wait() == end
 
 
+@pytest.mark.broad
 def test_closing_kills_even_what_does_not_listen(connection: Connection, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
     job = target_of(connection).start("fake", script(["child", 600, str(pid)], ["hang_deaf"]))
@@ -95,6 +97,7 @@ def test_cancel_before_the_connection_stands(connection: Connection, late_us: in
     assert job.wait() == Cancelled()
 
 
+@pytest.mark.broad
 def test_a_job_that_is_left_goes_on(connection: Connection, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     target = target_of(connection)
@@ -144,6 +147,7 @@ def ended_job(root: Path | str, *, written: bool, days: float = 365) -> Path:
     return folder
 
 
+@pytest.mark.broad
 def test_a_result_is_not_cleaned_away_before_it_is_fetched(connection: Connection) -> None:
     target = target_of(connection)
     root = connection.directory
@@ -185,6 +189,7 @@ def test_events_and_the_result_come_as_from_this_machine(connection: Connection)
     assert job.bytes_sent - second.bytes_sent == len(bootstrap.package_archive())
 
 
+@pytest.mark.broad
 def test_a_target_waits_until_its_lines_are_read(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,6 +206,7 @@ def test_a_target_waits_until_its_lines_are_read(
     assert isinstance(seen[-1], Finished)
 
 
+@pytest.mark.broad
 @pytest.mark.parametrize(
     ("changes", "request_", "kind", "said"),
     [
@@ -222,6 +228,7 @@ def test_an_error_comes_with_its_class(
     assert jobs_there(connection) == []
 
 
+@pytest.mark.broad
 def test_a_broken_connection_does_not_end_the_job(
     connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
@@ -294,6 +301,7 @@ def test_a_connection_that_stays_away_leaves_the_job(
     assert JobsStore().all() == []
 
 
+@pytest.mark.broad
 def test_wipe_removes_all_but_what_runs(connection: Connection, tmp_path: Path) -> None:
     target, gate = target_of(connection), tmp_path / "gate"
     job = target.start("fake", gated(gate))

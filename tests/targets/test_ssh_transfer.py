@@ -77,6 +77,7 @@ async def disturbed(
     return (await task)[file]
 
 
+@pytest.mark.broad
 def test_files_are_there_by_the_hash_of_their_content_and_sent_once(
     agent: Agents, connection: Connection, tmp_path: Path
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_receiver_that_is_killed_is_started_again(
     assert contents(connection) == {name: file.path.read_bytes()}
 
 
+@pytest.mark.broad
 def test_a_part_that_is_another_ones_is_not_trusted(
     agent: Agents, connection: Connection, tmp_path: Path
 ) -> None:

@@ -214,22 +214,20 @@ def show_search(result: PrecisionResult, model: Path) -> None:
     for name, error in result.errors.items():
         write(output_text(name, error))
     write()
-    script = result.script
+    script, path = result.script, visible(str(model))
     if is_int8 and kept:
         exclusion = "--exclude NAME …" if script is None else f"--exclude-from {visible(script)}"
-        path = visible(str(model))
         write(
             f"Quantize the others: dld convert quantize {path} --calibration DIR {exclusion} -o OUT"
         )
         if script is None:
             write("Use --script nodes.txt to write the names for --exclude-from")
     elif is_int8:
-        write("Quantize it: dld convert quantize --calibration DIR")
+        write(f"Quantize it: dld convert quantize {path} --calibration DIR -o OUT")
     elif script is None:
         write("Use --script precisions.jsonl to write the edit script that sets the precisions")
     else:
-        path, file = visible(str(model)), visible(script)
-        write(f"Set the precisions: dld edit {path} {file} -o OUT")
+        write(f"Set the precisions: dld edit {path} {visible(script)} -o OUT")
 
 
 def _write_nodes(kept: Sequence[KeptNode]) -> None:
