@@ -183,7 +183,7 @@ def _job_from(row: dict[str, Any]) -> RemoteJob | None:
         return None
     return RemoteJob(
         job_id,
-        clip(visible(str(row.get("activity"))), 40),
+        clip(visible(str(row.get("activity") or "")), 40),
         str(row.get("state")) if row.get("state") in _STATES else "lost",
         float(started) if isinstance(started, (int, float)) else 0.0,
     )
