@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from dld_tui.core.settings.saved_targets import Connection
+from dld_tui.core.errors import UnavailableError
+from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.core.settings.secrets import ConnectionStep
 from dld_tui.targets.ssh import target as ssh_target
 from dld_tui.targets.ssh.link import Finished
@@ -76,6 +78,48 @@ def judged() -> Iterator[str]:
         yield str(answer)
         yield from (f"  {step_line(step)}" for step in steps)
     yield from (ssh_target._last(ended) for ended in ENDED)
+
+
+GOOD = Finished(f'@:{{"python": [3, 11, 1], "program": "/p", "free": {FREE}}}'.encode(), b"", 0)
+GONE = UnavailableError("it is gone", hint="Wait")
+LOOKED: dict[str, tuple[dict[str, Any], list[Any]]] = {
+    "good": ({"remember": "keyring"}, [None, GOOD]),
+    "launched": ({"launcher": ("srun", "-n")}, [None, GOOD, Finished(b"", b"", 0), GOOD]),
+    "no shell": ({}, [GONE]), "no shell, no hint": ({}, [UnavailableError("no")]),
+    "no Python": ({}, [None, ENDED[0]]), "gone": ({}, [None, GONE]),
+    "gone, no hint": ({}, [None, UnavailableError("no")]), "slow": ({}, [None, "slow"]),
+    "no Python to launch": ({"launcher": ("srun",)}, [None, ENDED[1]]),
+    "not launched": ({"launcher": ("srun", "-n")}, [None, GOOD, ENDED[0]]),
+    "the launcher is gone": ({"launcher": ("srun",)}, [None, GOOD, GONE]),
+}  # fmt: skip
+
+
+def looked(changes: dict[str, Any], answers: list[Any]) -> Iterator[str]:
+    """Yield what is asked of a target to see whether it is ready, and the steps of that."""
+    left, lines, steps = [*answers], list[str](), list[ConnectionStep]()
+
+    async def next_answer(*arguments: Any, **options: Any) -> Any:
+        words = [*arguments[0][:2], *arguments[0][3:]] if arguments else []
+        lines.append(f"{' '.join(words)} {options or ''}".strip() or "greet")
+        answer = left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        await asyncio.sleep(5 if answer == "slow" else 0)
+        return answer
+
+    link: Any = SimpleNamespace(
+        connection=changed(BOX, **changes), greet=next_answer, run=next_answer
+    )
+    ssh_target._look(link, steps.append)
+    yield from lines
+    yield from map(step_line, steps)
+
+
+def test_what_is_looked_at(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh_target, "new_mark", lambda: "@:")
+    monkeypatch.setattr(ssh_target, "keyring_problem", lambda: "no keyring")
+    monkeypatch.setattr(ssh_target, "_PATIENCE_S", 0.4)
+    recorded("ssh_looks", {name: "\n".join(looked(*case)) for name, case in LOOKED.items()})
 
 
 def test_answers(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
