@@ -76,8 +76,6 @@ def test_a_test_says_each_step(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
     ("change", "step", "words"),
     [
         ({"launcher": ("false",)}, "launcher", "exit status 1"),
-        ({"launcher": ("no-such-launcher",)}, "launcher", "not found"),
-        ({"python": "no-such-python"}, "Python", "edit box --python"),
         ({"python": "echo"}, "Python", "edit box --python"),
         ({"directory": "/proc/no/such"}, "directory", "edit box --directory"),
         ({"key": None, "auth": "agent"}, "authentication", "agent"),

@@ -151,16 +151,6 @@ def test_jobs_of_a_target_that_is_gone(dld: Dld) -> None:
     assert "away" in said.err
 
 
-def test_the_store_survives_damage(tmp_path: Path) -> None:
-    jobs = JobsStore(tmp_path)
-    job = StoredJob(new_id(), "box", "fake", 1.0, (), {"/a": "b"})
-    jobs.put(job)
-    (tmp_path / "20260101-000000-00000000.json").write_text("{")
-    (tmp_path / "20260101-000000-00000001.json").write_text('{"id": "x"}')
-    assert jobs.all() == [job]
-    assert jobs.find(job.id[-4:]) == job
-
-
 @pytest.mark.broad
 @needs_onnxruntime
 def test_a_sweep_of_several_targets_is_one_and_goes_on_with_those_that_were_lost(
