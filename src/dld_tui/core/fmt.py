@@ -47,6 +47,11 @@ def short_count(value: float | None) -> str:
     return f"{value:g}"
 
 
+def short_plural(value: int, word: str) -> str:
+    """Return a short count with its noun, e.g. ``1 parameter``, ``25.6 M parameters``."""
+    return f"{short_count(value)} {word if value == 1 else f'{word}s'}"
+
+
 def size(value: int | None) -> str:
     """Return bytes in decimal units, e.g. ``1.81 GB``; exact below 1000."""
     if value is None:

@@ -63,7 +63,8 @@ class ConstantWeights:
     def text(self) -> str:
         """One line about them."""
         where = f"in {fmt.plural(self.nodes, 'Constant node')}"
-        return f"{fmt.size(self.bytes)}, {fmt.short_count(self.parameters)} parameters {where}"
+        count = fmt.short_plural(self.parameters, "parameter")
+        return f"{fmt.size(self.bytes)}, {count} {where}"
 
 
 @dataclass(frozen=True)
@@ -119,8 +120,7 @@ class ModelSummary:
     def parameters_text(self) -> str:
         """How many parameters there are, and their size; else where the weights are."""
         if self.parameters:
-            text = f"{fmt.short_count(self.parameters)} parameters"
-            return f"{text}, {self.weights_text}"
+            return f"{fmt.short_plural(self.parameters, 'parameter')}, {self.weights_text}"
         if self.constants is not None and self.constants.bytes:
             return self.constants.text
         constants = self.op_types.get("Constant", 0)
