@@ -361,7 +361,7 @@ def _dimension(d: Drawing) -> Arguments:
 
 def _transposes(d: Drawing) -> Iterator[Node]:
     for node in d.nodes_of_type("Transpose"):
-        before = node.scope.producer(node.inputs[0])
+        before = node.scope.producer(node.inputs[0]) if node.inputs else None
         if before and before.op_type == "Transpose":
             yield node
 
