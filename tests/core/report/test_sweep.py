@@ -163,7 +163,7 @@ def sweeps() -> dict[str, Sweep]:
     return made
 
 
-def test_whole_sweeps(recorded: Recorded) -> None:
+def test_what_sweeps_become(recorded: Recorded) -> None:
     texts = {}
     for name, sweep in sweeps().items():
         axis = drawn_axis(sweep)
@@ -171,7 +171,7 @@ def test_whole_sweeps(recorded: Recorded) -> None:
         lines += [f"over {None if axis is None else axis.name}"]
         lines += re.findall(r"<title>(.*?)</title>", sweep_page(sweep))[1:]
         texts[name] = settled("\n".join(lines).replace("\x1b", "ESC"))
-    recorded("whole_sweeps", texts)
+    recorded("sweeps", texts)
     with pytest.raises(ActivityError, match="did not measure the same points"):
         joined({"a": sweeps()["batches"], "b": sweeps()["threads"]})
 
