@@ -35,6 +35,7 @@ _OCTAL = re.compile(r"\\0([0-7]{3})")
 _FLAGS = {"-I", "-S"}
 _FREE = 100
 """Descriptors from here on are not those of standard streams."""
+_ROUNDS = 5
 _START: Any = subprocess.Popen._execute_child  # type: ignore[attr-defined]
 
 
@@ -64,6 +65,12 @@ class ForkingSshd(Sshd):
             self._task = asyncio.ensure_future(python_sshd.listen(self._config(), self._serve))
             with contextlib.suppress(asyncio.CancelledError):
                 await self._task
+            for _ in range(_ROUNDS):  # the end of one command can begin the end of another
+                if others := asyncio.all_tasks() - {asyncio.current_task()}:
+                    for one in others:
+                        one.cancel()
+                    await asyncio.wait(others, timeout=1)
+                await asyncio.sleep(0)  # pipes that were closed are let go of now
 
         asyncio.run(listen())
 
