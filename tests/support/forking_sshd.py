@@ -46,6 +46,8 @@ class ForkingSshd(Sshd):
 
     def start(self) -> ForkingSshd:
         self._ended = threading.Event()
+        self._serving: set[asyncio.Task[Any]] = set()
+        """Kept from the collector: one whose connection was cut may wait for good."""
         self._thread = threading.Thread(target=self._run, name="sshd", daemon=True)
         self._thread.start()
         while not self._answers():
@@ -75,6 +77,9 @@ class ForkingSshd(Sshd):
         asyncio.run(listen())
 
     async def _serve(self, process: asyncssh.SSHServerProcess[bytes], home: str) -> None:
+        if (task := asyncio.current_task()) is not None:
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
         words = _words(process.command or "") if self.forks else None
         if words is None or words[0] != sys.executable:
             await python_sshd.serve(process, home)
