@@ -7,10 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import onnx
 import pytest
 
 from dld_tui.backends.tensorrt.builder import configure
-from dld_tui.backends.tensorrt.network import node_names, wanted_precisions
+from dld_tui.backends.tensorrt.network import model_file, node_names, wanted_precisions
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.serialise import save
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -111,6 +112,14 @@ def test_dimensions_without_a_name_are_not_tied(tmp_path: Path) -> None:
     (profile,) = config._profiles
     assert tuple(profile.get_shape("x")[1]) == (2, 4)
     assert path.read_bytes() == before
+    with contextlib.closing(Document.open(path)) as document, model_file(document) as view:
+        told = onnx.load(view)
+    assert not [
+        dim.dim_param
+        for value in (*told.graph.input, *told.graph.output)
+        for dim in value.type.tensor_type.shape.dim
+        if dim.dim_param
+    ]
 
 
 class TestFreeDimensions:

@@ -163,7 +163,8 @@ def drawings() -> str:
     marks = [("least", 5.0), ("median", 5.7), ("high <", 6.3), ("beyond", 99.0)]
     histograms = [
         (spread, marks, "ms"), ([*spread, 50.0, 60.0], marks, "<s>"), ([1.0, 2.0], [], "ms"),
-        ([*spread[:150], 8.0], marks[2:], "ms"), ([3.0] * 5, [("all", 3.0)], "ms"),
+        ([*spread[:150], 8.0], marks[2:], "ms"), ([*spread[:199], 60.0], [], "ms"),
+        ([*spread[:198], 60.0], [], "ms"), ([3.0] * 5, [("all", 3.0)], "ms"),
         ([0.0, 0.0], [], "ms"), ([1.0], [], "ms"),
         ([1e-9, 1e9], [], "ms"), ([-1.0, 1.0], [("low", -1.0)], "ms"),
         ([float("nan"), 1.0, 2.0, 4.0, float("inf")], [], "ms"),

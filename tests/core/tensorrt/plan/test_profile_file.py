@@ -43,6 +43,8 @@ def test_what_does_not_fit_is_said() -> None:
         "1 row of the profile, 0.500 ms, fit no layer: d",
     ]
     assert (found.total_ms, found.matched, found.left) == (1.0, 1, 1)
+    assert join(["a", *"bcd"], ("a", 1.0)).notes[0].endswith("profile: b, c, d")
+    assert join(["a", *"bcde"], ("a", 1.0)).notes[0].endswith("profile: b, c, d, …")
 
 
 def test_a_profile_of_another_engine() -> None:
