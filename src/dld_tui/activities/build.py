@@ -134,7 +134,7 @@ def _layer_information(request: Request, library: Library) -> tuple[Path | None,
         return None, f"they are read from a loaded engine, and {library.capabilities.no_driver}"
     path = request.layer_info_path
     log = BuildLog(None, lambda _: None)
-    plugins = (*request.plugins, *request.dynamic_plugins)
+    plugins = request.all_plugins
     try:
         data = request.engine_path.read_bytes()
         where = str(request.engine_path)

@@ -188,7 +188,7 @@ def _plan(
         data=data,
         report=report_path(request.report, request.model).absolute(),
         device=request.device,
-        plugins=(*request.plugins, *request.dynamic_plugins),
+        plugins=request.all_plugins,
         dla_core=request.dla_core,
         # Those of a build are a profile's usual ones already, unless they are meant otherwise.
         shapes=request.shape,

@@ -128,7 +128,7 @@ class TacticTrials:
             self.engine,
             [*expected.feeds] * expected.runs,
             device=settings.device,
-            plugins=(*settings.plugins, *settings.dynamic_plugins),
+            plugins=settings.all_plugins,
             dla_core=settings.dla_core,
         )
         for _ in range(expected.runs):

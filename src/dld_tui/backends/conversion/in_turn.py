@@ -17,7 +17,7 @@ from dld_tui.backends.conversion.value_check import elements_of, session_of
 from dld_tui.backends.conversion.verification import (
     VerificationSummary,
     same_arithmetic,
-    told_tolerance,
+    tolerance_text,
     too_many_weights,
 )
 from dld_tui.backends.onnxruntime.limits import limit_trials, with_node
@@ -242,7 +242,7 @@ def _compared(
     outputs = {name: row for found in rows.values() for name, row in found.items()}
     compared_values = ComparedValues(
         outputs, not _is_wrong(outputs), guess=remarks,
-        tolerance=told_tolerance(request, criteria),
+        tolerance=tolerance_text(request, criteria),
         inputs="random" if request.inputs is None else "files",
     )  # fmt: skip
     return VerificationSummary(compared_values, None)

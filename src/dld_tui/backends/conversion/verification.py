@@ -541,7 +541,7 @@ class Verifier:
             "random" if self._folder is None else "files",
             len(check.feeds.sets) if check is not None else 0,
             [] if check is None else [*check.remarks],
-            tolerance=told_tolerance(self._asked, self._criteria),
+            tolerance=tolerance_text(self._asked, self._criteria),
         )  # fmt: skip
         return VerificationSummary(values, latency)
 
@@ -729,7 +729,7 @@ def _alternating(
     return [statistics.quantiles(durations, n=4, method="inclusive") for durations in times]
 
 
-def told_tolerance(asked: ValueVerification, criteria: AccuracyCriteria) -> str:
+def tolerance_text(asked: ValueVerification, criteria: AccuracyCriteria) -> str:
     """Return what to say of the tolerance of elements: what was asked for counts, if anything."""
     return visible(", ".join(asked.tolerance)) or criteria.tolerance.text
 

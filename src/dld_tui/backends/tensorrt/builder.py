@@ -625,10 +625,9 @@ class _Build:
 
     def _build(self, path: Path, wanted: dict[str, str]) -> None:
         settings, library, log = self._settings, self._library, self._log
-        plugins = (*settings.plugins, *settings.dynamic_plugins)
         with self._on_device() as cuda:
             builder = builder_for(log, library, str(self._document.path))
-            load_plugins(library, builder, builder.logger, plugins)
+            load_plugins(library, builder, builder.logger, settings.all_plugins)
             self._enter(BuildStage.PARSING)
             network = parse(builder, path, self._document, settings, library, log)
             if not network.strong:

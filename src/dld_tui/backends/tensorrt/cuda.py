@@ -139,8 +139,10 @@ class Cuda:
             ActivityError: There is none left.
         """
         address = _HANDLE()
-        address_of = ctypes.addressof(address)
-        self._call("cuMemHostAlloc", address_of, max(size, 1), 0, size=size, owner="this machine")
+        self._call(
+            "cuMemHostAlloc", ctypes.addressof(address), max(size, 1), 0,
+            size=size, owner="this machine",
+        )  # fmt: skip
         return address.value or 0
 
     def free_host(self, address: int) -> None:

@@ -86,7 +86,7 @@ def mark_outputs(parsed: Network, names: Iterable[str]) -> None:
 def _parsed(library: Library, document: Document, settings: BuildSettings) -> Iterator[Network]:
     log = BuildLog(None, lambda _: None)
     builder = builder_for(log, library, str(document.path))
-    load_plugins(library, builder, builder.logger, (*settings.plugins, *settings.dynamic_plugins))
+    load_plugins(library, builder, builder.logger, settings.all_plugins)
     with model_file(document) as path:
         yield parse(builder, path, document, settings, library, log)
 

@@ -56,11 +56,11 @@ def device_of(text: str) -> Device:
     name, sign, numbers = text.partition("=")
     if sign:
         try:
-            tflops, bandwidth, memory = (float(part) for part in numbers.split(",") if name.strip())
+            tflops, bandwidth, memory = map(float, numbers.split(","))
         except ValueError:
-            raise UsageError(
-                f"--device {text!r} is malformed", hint="Write NAME=TFLOPS,GB/s,GB"
-            ) from None
+            raise _malformed(text) from None
+        if not name.strip():
+            raise _malformed(text)
         if not (0 < tflops < 1e6 and 0 < bandwidth < 1e6 and 0 < memory < 1e6):
             raise UsageError(f"--device {text!r} has a number out of range")
         flops = dict.fromkeys(("fp32", "fp16", "bf16", "int8"), tflops * 1e12)
@@ -72,6 +72,10 @@ def device_of(text: str) -> Device:
             hint="Give numbers, as NAME=TFLOPS,GB/s,GB",
         )
     return Device(visible(text), peaks.memory_bytes, peaks)
+
+
+def _malformed(text: str) -> UsageError:
+    return UsageError(f"--device {text!r} is malformed", hint="Write NAME=TFLOPS,GB/s,GB")
 
 
 def this_machine() -> Device:

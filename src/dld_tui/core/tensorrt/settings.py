@@ -127,6 +127,11 @@ class CommonSettings:
         empty=beside_engine(".build.log"),
     )
 
+    @property
+    def all_plugins(self) -> tuple[str, ...]:
+        """The plugin libraries to load: those that the engine stores, too."""
+        return (*self.plugins, *self.dynamic_plugins)
+
 
 @dataclass(frozen=True)
 class ProfileSettings:

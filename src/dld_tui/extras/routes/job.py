@@ -362,7 +362,7 @@ class _Searching:
     @property
     def _loading(self) -> Mapping[str, JSON]:
         asked = self._request
-        plugins: list[JSON] = [*asked.plugins, *asked.dynamic_plugins]
+        plugins: list[JSON] = [*asked.all_plugins]
         device: dict[str, JSON] = {"library": asked.library, "device": asked.device}
         return {**device, "plugins": plugins, "trust": True}
 

@@ -248,12 +248,15 @@ def _ticks(axis: Axis, ends: tuple[float, float], most: int) -> list[float]:
     """Return the places on an axis that get a text: so few that no text stands twice."""
     if not axis.marked:
         for count in range(most, 1, -1):
-            found = ticks(*ends, count, log=axis.log)
-            found = [at for at in found if not axis.whole or abs(at - round(at)) < _WHOLE]
-            texts = [axis.text(_value(axis, at)) for at in found]
-            if len({*texts}) == len(texts):
-                return found
-        return found[:1]
+            places = [
+                at
+                for at in ticks(*ends, count, log=axis.log)
+                if not axis.whole or abs(at - round(at)) < _WHOLE
+            ]
+            texts = {axis.text(_value(axis, at)) for at in places}
+            if len(texts) == len(places):
+                return places
+        return places[:1]
     step = -(-len(axis.marked) // most)
     return [_placed(axis, at) for at in axis.marked[::step] if _is_shown(axis, at)]
 

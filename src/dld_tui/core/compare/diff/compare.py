@@ -581,17 +581,17 @@ def quantization_annotations(scope: Scope, names: Mapping[str, str]) -> dict[str
         scope: The scope.
         names: What to call values instead.
     """
-    found = {}
+    annotations = {}
     for record in scope.records.get("quantization_annotation", ()):
         entries = [
             (text_of(entry.key), text_of(entry.value))
             for entry in record.quant_parameter_tensor_names
         ]
         tensor = text_of(record.tensor_name)
-        found[names.get(tensor, tensor)] = ", ".join(
+        annotations[names.get(tensor, tensor)] = ", ".join(
             f"{key} {names.get(name, name)}" for key, name in sorted(entries)
         )
-    return found
+    return annotations
 
 
 def _function(side: DiffSide) -> onnx.FunctionProto:

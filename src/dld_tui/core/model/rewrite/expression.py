@@ -788,8 +788,8 @@ def equal(value: Any, wanted: Any) -> Any:
         return wanted.means(value)
     if is_number(value) and is_number(wanted):
         return bool(value == wanted) or _same_float32(value, wanted)
-    one, other = (value, wanted) if isinstance(value, str) else (wanted, value)
-    if isinstance(one, str) and is_number(other):
+    is_named = isinstance(value, str) or isinstance(wanted, str)
+    if is_named and (is_number(value) or is_number(wanted)):
         return UNKNOWN  # a dimension that has a name may be of any size
     if value is None or wanted is None:
         return value is wanted

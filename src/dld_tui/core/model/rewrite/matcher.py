@@ -555,18 +555,18 @@ def pattern_of(nodes: Sequence[Node]) -> str:
     captured = set(names) - {name for node in ordered for name in (*node.inputs, *node.outputs)}
     ends = Ends(scope)
     lines = []
-    made: set[str] = set()
+    kept: set[str] = set()
     for node in ordered:
         outputs = list(node.outputs)
         while len(outputs) > 1 and not (outputs[-1] and ends.is_used_beside(outputs[-1], ())):
             outputs.pop()
-        made.update(outputs)
+        kept.update(outputs)
         results_text = ", ".join(names.get(name, '""') for name in outputs)
         inputs = ", ".join(names.get(name, '""') for name in node.inputs)
         operator = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
         lines.append(f"{results_text} = {operator}{_attributes(node)}({inputs})")
     heads = ", ".join(names[name] for name in pattern_inputs if name not in captured)
-    results = ", ".join(names[name] for name in pattern_outputs if name and name in made)
+    results = ", ".join(names[name] for name in pattern_outputs if name and name in kept)
     if not results:
         raise UsageError("these nodes make nothing")
     return f"({heads}) => ({results}) {{ {'; '.join(lines)} }}"

@@ -27,13 +27,13 @@ def why_nothing(document: Document, rules: Sequence[Rule]) -> list[str]:
 def _of_rule(document: Document, rule: Rule, there: Collection[tuple[str, str]]) -> tuple[int, str]:
     """Return how many operators a rule misses, and the reason."""
     name = f"{rule.name}: " if rule.name else ""
-    lacking = [(one, _lacking(one.pattern, there)) for one in rule.rewrites]
+    lacking = [(rewrite, _lacking(rewrite.pattern, there)) for rewrite in rule.rewrites]
     least = min(len(missing) for _, missing in lacking)
-    nearest = [(one, missing) for one, missing in lacking if len(missing) == least]
+    nearest = [(rewrite, missing) for rewrite, missing in lacking if len(missing) == least]
     if least:
         return least, f"{name}the model has no {' and no '.join(nearest[0][1])}"
-    for one, _ in nearest:
-        if reason := _condition(document, one):
+    for rewrite, _ in nearest:
+        if reason := _condition(document, rewrite):
             return 0, name + reason
     return 0, f"{name}its operators are there, but no place has its links and attributes"
 

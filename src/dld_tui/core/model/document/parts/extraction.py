@@ -78,8 +78,9 @@ def parts_of(
     produced = parts.produced
     cut_values = set(cut)
     waiting = [*inputs, *(name for name in more if name not in produced)]
-    made = (name for node in ordered for name in node.outputs if name)  # in this order
-    waiting += _quantization_names(scope, made)
+    # In the order of the nodes, unlike `produced`.
+    outputs_in_order = (name for node in ordered for name in node.outputs if name)
+    waiting += _quantization_names(scope, outputs_in_order)
     for name in dict.fromkeys(name for name in waiting if name):
         definition = scope.resolve(name)
         if name in cut_values or definition is None:
