@@ -1,4 +1,4 @@
-"""Walks through an app of one widget: what is shown and told after each step."""
+"""Walks through an app of one widget, and through dialogs: what each step leads to."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from textual.app import App
 from textual.message import Message
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from dld_tui.app import DldApp
 from dld_tui.core.text import visible
@@ -20,10 +21,12 @@ from tests.support.screen_transcripts import (
     rows_of,
     settled,
 )
-from tests.support.tui import until
+from tests.support.tui import HostApp, until
 
 Steps = Mapping[str, Callable[[], object] | None]
 """What is done by its name: keys and what :func:`point` knows, a size, or what is called."""
+Dialogs = Mapping[str, tuple[Callable[[], Screen[Any]], str]]
+"""How each dialog is made, and the keys, by its title."""
 _OWN = ("view", "form", "field", "timeline", "control", "time", "sender")
 _LONGEST = 80
 """Characters of a value of a message that is told."""
@@ -80,4 +83,35 @@ async def walked(app: App[Any], pilot: Pilot[Any], steps: Steps) -> dict[str, st
         lines += colours(rows) if "~" in step or not step else []
         texts[f"{number}: {step}"] = "\n".join(lines)
         before, told = rows, len(messages)
+    return texts
+
+
+async def walked_dialogs(
+    dialogs: Dialogs, size: tuple[int, int], shown: Callable[[object], str] = ascii
+) -> dict[str, str]:
+    """Press keys in dialogs; return what each leads to, and what is given, as `shown` says it."""
+    texts: dict[str, str] = {}
+    app: Any = HostApp()
+    async with app.run_test(size=size) as pilot:
+        for title, (make, keys) in dialogs.items():
+            answers: list[object] = []
+            app.push_screen(make(), answers.append)
+            before: list[Row] = []
+            for at, key in enumerate(["", *keys.split()], 1):
+                if key:
+                    await pilot.press(key)
+                await pilot.pause()
+                await pilot.pause()
+                rows = rows_of(app)
+                lines = [f"= {focus_of(app)}", *changed(before, rows)]
+                texts[f"{title}, {at}: {key}"] = "\n".join(lines)
+                before = rows
+                if at == 1:
+                    texts[f"{title}: colours"] = "\n".join(colours(rows))
+            given = ", ".join(map(shown, answers))
+            texts[f"{title}: answers"] = f"[{given}] {app.copied!a}"
+            app.copied.clear()
+            while len(app.screen_stack) > 1:
+                await pilot.press("escape")
+                await pilot.pause()
     return texts

@@ -28,9 +28,9 @@ from dld_tui.widgets.dialogs.dialogs import (
 )
 from dld_tui.widgets.dialogs.wiring import NodePicker, TerminalPicker, ValuePicker, WiringDialog
 from tests.support import models
-from tests.support.dialog_walks import Dialogs, walked
 from tests.support.recorded import Recorded
 from tests.support.tui import ESCAPE, HOSTILE
+from tests.support.walks import Dialogs, walked_dialogs
 
 pytestmark = [
     pytest.mark.broad,
@@ -176,6 +176,6 @@ async def test_dialogs_from_their_beginning_to_their_end(
     monkeypatch.chdir(tmp_path)
     for name in ("model.onnx", "mine.dldprof"):
         Path(name).write_text("x")
-    texts = await walked(dialogs, size, _told)
+    texts = await walked_dialogs(dialogs, size, _told)
     texts = {key: text.replace(str(tmp_path), "FOLDER") for key, text in texts.items()}
     recorded(f"walks_of_{kind}_{size[0]}", texts)

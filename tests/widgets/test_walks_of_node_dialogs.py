@@ -28,9 +28,9 @@ from dld_tui.widgets.dialogs.wiring import (
     WiringDialog,
 )
 from tests.support import models
-from tests.support.dialog_walks import Dialogs, walked
 from tests.support.recorded import Recorded
 from tests.support.tui import ESCAPE
+from tests.support.walks import Dialogs, walked_dialogs
 
 pytestmark = [
     pytest.mark.broad,
@@ -185,4 +185,6 @@ async def test_dialogs_of_nodes_from_their_beginning_to_their_end(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dld_tui.widgets.dialogs.nodes._WAIT_S", 0.0)
-    recorded(f"walks_of_node_dialogs_{size[0]}", await walked(dialogs(document), size, given))
+    recorded(
+        f"walks_of_node_dialogs_{size[0]}", await walked_dialogs(dialogs(document), size, given)
+    )
