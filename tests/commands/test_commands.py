@@ -4,14 +4,15 @@ from collections import Counter
 
 import pytest
 
-from dld_tui.commands import CONDITIONS, all_commands, for_action, in_scope
-from dld_tui.commands.command import DIGITS, PLACES, Command, fits
+from dld_tui.commands import CONDITIONS, INDEX, all_commands, in_scope, index_text
+from dld_tui.commands.command import DIGITS, PLACES, Command, fits, in_order, table
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import PageEdits
 from dld_tui.widgets.shell.command_dispatch import Commands
 from dld_tui.widgets.shell.page import CommandScreen
+from tests.support.recorded import Recorded, fields_of
 
-COMMANDS = {command.id: command for command in all_commands()}
+COMMANDS = {one.id: one for one in all_commands()}
 
 FORBIDDEN = {"ctrl+i", "ctrl+m", "ctrl+h", "ctrl+left_square_bracket"}
 
@@ -44,35 +45,49 @@ def test_tables_and_lists_leave_the_keys_of_their_page(scope: str) -> None:
     assert keys & lists <= {"slash", "enter"}
 
 
-@pytest.mark.parametrize(
-    ("id", "keys"),
-    [
-        ("app.help", "question_mark,f1"), ("app.palette", "ctrl+p"), ("file.open", "ctrl+o"),
-        ("model.save", "ctrl+s"), ("model.new", "ctrl+n"), ("app.quit", "ctrl+q"),
-        ("list.search", "slash"), ("list.mark", "space"), ("go.back", "backspace"),
-        ("model.profile", "f5"),
-    ],
-)  # fmt: skip
-def test_the_contract_keys(id: str, keys: str) -> None:
-    assert COMMANDS[id].keys == keys
+def test_the_index_is_up_to_date() -> None:
+    assert index_text() == INDEX.read_text(encoding="utf-8")
 
 
-def test_what_is_missing_is_the_reason() -> None:
-    undo = COMMANDS["edit.undo"]
-    assert undo.unavailable({"document", "can_undo"}) is None
-    assert undo.unavailable({"document"}) == "nothing to undo"
-    assert undo.unavailable(()) == "no model is open"
-
-
-def test_actions_are_found_by_scope() -> None:
-    found = for_action("workspace", "history.undo")
-    assert found is not None
-    assert found.id == "edit.undo"
-    assert for_action("report", "undo") is None
-    pane = COMMANDS["pane.2"]
-    assert pane.action_string == "command('navigation.go_to_pane', '2')"
-    assert COMMANDS["edit.undo"].action_string == "command('history.undo')"
-    assert COMMANDS["list.mark"].action_string == "mark"
+def test_commands_of_tables(monkeypatch: pytest.MonkeyPatch, recorded: Recorded) -> None:
+    known: dict[str, Command] = {}
+    by_scope: dict[str, dict[str, Command]] = {}
+    monkeypatch.setattr("dld_tui.commands.command.known", known)
+    monkeypatch.setattr("dld_tui.commands.command.known_by_scope", by_scope)
+    first = table(
+        "page",
+        ("graph.undo", "history.undo", "u", "can_undo", "Undo", "Undoes.", "back, revert", "z"),
+        ("edit.pane", "go_to 2", "2,x", "value", "Pane", "Goes."),
+        ("edit.to", "editing.to 3", "", "", "To", "Edits."),
+        common="document", footer="edit.to graph.undo",
+        menus={"edit.pane": "scope node", "edit.to": "metadata"},
+    )  # fmt: skip
+    second = table(
+        "list",
+        ("mark.menu", "", "m", "nodes", "Mark", "Marks."),
+        ("mark.same", "undo", "", "nodes", "Same", "Marks."),
+        ("view.same", "undo", "", "layer tensor", "Again", "Shows."),
+        group="Mark", priority=True,
+    )  # fmt: skip
+    moves = table("page", ("move.up", "history.undo", "", "node", "Up", "Moves."), palette=False)
+    held = (set[str](), {"document"}, {"document", "can_undo", "value", "nodes"})
+    texts = {
+        one.id: "\n".join([
+            fields_of(one), one.action_string,
+            f"offered at: {', '.join(place for place in PLACES if fits(one, place))}",
+            *(f"with {' '.join(sorted(now)) or 'nothing'}: {one.unavailable(now)}" for now in held),
+        ])
+        for one in (*first, *second, *moves)
+    }  # fmt: skip
+    texts["known"] = " ".join(known)
+    texts["in order"] = " ".join(one.id for one in in_order(second, first))
+    texts["known then"] = " ".join(known)
+    texts["actions"] = "\n".join(
+        f"{scope} {action}: {one.id}"
+        for scope, ones in by_scope.items()
+        for action, one in ones.items()
+    )
+    recorded("commands_of_tables", texts)
 
 
 def test_commands_are_declared_in_the_class_that_handles_them() -> None:
@@ -84,36 +99,11 @@ def test_commands_are_declared_in_the_class_that_handles_them() -> None:
         kind = waiting.pop()
         waiting += kind.__subclasses__()
         tables += [(kind, command) for command in vars(kind).get("COMMAND_TABLE", ())]
-    assert {command.id for _, command in tables} >= {command.id for command in COMMANDS.values()}
+    assert {one.id for _, one in tables} >= set(COMMANDS)
     for kind, command in tables:
         if "." not in command.action_name:
             kinds = (kind, *kind.__subclasses__())
             assert any(hasattr(one, f"action_{command.action_name}") for one in kinds), command.id
-
-
-@pytest.mark.parametrize(
-    ("needs", "places"),
-    [
-        (("document", "node"), {"node"}),
-        (("document", "value"), {"input", "output", "boundary"}),
-        (("document", "can_undo"), set()),
-        (("layer",), {"layer"}),
-    ],
-)
-def test_a_new_command_appears_where_its_needs_can_hold(
-    needs: tuple[str, ...], places: set[str]
-) -> None:
-    command = Command("a.b", "title", "Help.", needs=needs)
-    assert {place for place in PLACES if fits(command, place)} == places
-
-
-def test_menus_offer_more_places_and_leave_movements_out() -> None:
-    # A command may name more places and movements are left out.
-    assert fits(Command("a.b", "title", "Help.", menu=("scope",)), "scope")
-    assert not fits(Command("a.b", "title", "Help.", needs=("node",), palette=False), "node")
-    # Marking has a menu of its own.
-    assert fits(COMMANDS["mark.menu"], "node")
-    assert not fits(COMMANDS["mark.same"], "node")
 
 
 @pytest.mark.parametrize("place", PLACES)

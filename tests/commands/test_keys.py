@@ -23,26 +23,26 @@ from scripts.references import key_notes
         ("ctrl+s", "^S"), ("ctrl+shift+s", "Ctrl+Shift+S"), ("f12", "F12"), ("insert", "Ins"),
         ("ctrl+pagedown", "^PgDn"), ("shift+backspace", "Shift+Backspace"), ("ctrl+@", "^Space"),
         ("ctrl+space", "^Space"), ("ctrl++", "^+"), ("ctrl+underscore", "^_"), ("ctrl+up", "^↑"),
-        ("alt+enter", "Alt+Enter"), ("no_such_key", "no_such_key"),
+        ("alt+enter", "Alt+Enter"), ("no_such_key", "no_such_key"), ("upper_b", "B"),
     ],
 )  # fmt: skip
 def test_keys_as_people_write_them(key: str, name: str) -> None:
     assert key_name(key) == name
 
 
-def test_a_good_table_has_no_problem() -> None:
-    assert unknown_and_clashing({}) == []
-    assert unknown_and_clashing({"edit.undo": "f11"}) == []
-
-
-def test_unknown_commands_and_clashes_are_told() -> None:
-    assert unknown_and_clashing({"no.such": "x"}) == ["keys: no command 'no.such'"]
-    clash = unknown_and_clashing({"edit.undo": "f1"})
-    assert clash == ["keys: f1 is both edit.undo and app.help"]
-
-
-def test_a_key_that_another_row_gave_up_is_free() -> None:
-    assert unknown_and_clashing({"edit.rename": "u", "edit.undo": "f11"}) == []
+@pytest.mark.parametrize(
+    ("keys", "problems"),
+    [
+        ({}, []), ({"edit.undo": "f11"}, []), ({"edit.undo": ""}, []),
+        ({"edit.rename": "u", "edit.undo": "f11"}, []),  # a key that another row gave up is free
+        (
+            {"no.such": "x", "edit.undo": "f1 , f11"},
+            ["keys: no command 'no.such'", "keys: f1 is both edit.undo and app.help"],
+        ),
+    ],
+)  # fmt: skip
+def test_unknown_commands_and_clashes_are_told(keys: dict[str, str], problems: list[str]) -> None:
+    assert unknown_and_clashing(keys) == problems
 
 
 def test_no_key_of_the_table_is_printed_as_the_library_calls_it() -> None:
