@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -230,7 +231,7 @@ async def test_reading_can_be_stopped(
 ) -> None:
     def endless(path: Path, progress: ProgressCallback, cancelled: CancelCheck, *_: Any) -> None:
         while not cancelled():
-            pass
+            time.sleep(0.001)
         raise CancelledError("stopped")
 
     monkeypatch.setattr(module, "open_subject", endless)

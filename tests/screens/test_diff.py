@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -118,7 +119,7 @@ async def test_escape_stops(pair: tuple[Path, Path], monkeypatch: pytest.MonkeyP
     def endless(*_: object, cancelled: Any, **__: object) -> ModelDiff:
         entered.append(True)
         while not cancelled():
-            pass
+            time.sleep(0.001)
         raise CancelledError
 
     monkeypatch.setattr(module, "diff_documents", endless)

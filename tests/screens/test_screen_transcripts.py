@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -16,6 +18,8 @@ from dld_tui.core.report import store
 from dld_tui.screens.home import welcome
 from dld_tui.screens.workspace import navigation
 from dld_tui.screens.workspace import page as workspace
+from dld_tui.targets.ssh.link import Link
+from dld_tui.targets.ssh.route import Hop
 from tests.support import screen_transcripts
 from tests.support.recorded import hold
 
@@ -26,6 +30,15 @@ pytestmark = [
     ),
 ]
 _CREATED = datetime(2026, 1, 2, tzinfo=timezone.utc)
+
+
+_connect = Link._connect
+
+
+async def _in_the_order_of_ports(link: Link, hop: Hop, *rest: Any) -> Any:
+    """Connect so that of targets that refuse connections each fails at its place."""
+    await asyncio.sleep(hop.port / 20)
+    return await _connect(link, hop, *rest)
 
 
 @pytest.mark.parametrize(
@@ -46,5 +59,6 @@ async def test_pages_show_what_their_transcript_says(
     monkeypatch.setattr(preview, "_NOW_S", 1e9)
     monkeypatch.setattr(store, "datetime", Mock(now=lambda zone: _CREATED))
     monkeypatch.setattr(Notification, "has_expired", False)
+    monkeypatch.setattr(Link, "_connect", _in_the_order_of_ports)
     shown = await screen_transcripts.written(path)
     hold(path, shown, pytestconfig)

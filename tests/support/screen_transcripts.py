@@ -37,6 +37,7 @@ from textual.pilot import Pilot
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.home.tabs import OPENING
+from dld_tui.screens.results.results_page import ResultsPage
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.tasks import RestOfTask
 from tests.support.transcript_files import FILES
@@ -138,6 +139,8 @@ def _busy_with(app: DldApp) -> list[str]:
             "checking": page.checks.is_checked,
         }
         busy += [step for step, is_done in steps.items() if not is_done]
+    if isinstance(page, ResultsPage) and page.loaded is None:
+        busy.append("reading")
     return busy
 
 
