@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui.backends.tensorrt.library import Library
-from dld_tui.backends.tensorrt.log import BuildLog, logger_of
+from dld_tui.backends.tensorrt.log import BuildLog
+from dld_tui.backends.tensorrt.network import builder_for
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import ActivityError, DldError, InputError, UnavailableError
+from dld_tui.core.errors import ActivityError, DldError, InputError
 from dld_tui.core.files.writer import write_pieces
 from dld_tui.core.process.paths import cache_dir, ensure
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
@@ -293,13 +294,8 @@ class CacheEditor:
     def __init__(self, library: Library) -> None:
         self._log = BuildLog(None, lambda _: None)
         self._title = library.capabilities.title
-        try:
-            self._builder = trt.Builder(logger_of(self._log))
-            self._config = self._builder.create_builder_config()
-        # The bindings raise what they have when the library makes no builder.
-        except (TypeError, RuntimeError) as error:
-            reason = visible((*self._log.errors, str(error))[0])
-            raise UnavailableError(f"{self._title}: {reason}") from None
+        self._builder = builder_for(self._log, library, where="")
+        self._config = self._builder.create_builder_config()
         self._config.set_flag(trt.BuilderFlag.EDITABLE_TIMING_CACHE)
 
     def entries(self, path: Path) -> dict[str, Tactic]:
