@@ -2,6 +2,7 @@
 
 ``> opset`` converts to another opset, ``> half`` to a type of 16 bits, ``> precisions`` adds the
 casts that the precisions of nodes need. What is made is valid, and computes nearly the same.
+``> cut`` takes each node away by itself, or some of them, and keeps the others.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ from dld_tui.core.codec import encode
 from dld_tui.core.conversion.accuracy_criteria import BF16, FP16
 from dld_tui.core.conversion.fp16 import Fp16Options, fp16_steps
 from dld_tui.core.conversion.opset import convert_opset
+from dld_tui.core.conversion.reduction import extract_kept, node_labels
 from dld_tui.core.conversion.result import conversion_notes, range_lines
 from dld_tui.core.conversion.retyping import losses, retyped
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import result_of
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.shapes.inference import infer_types, store_types
 from tests.support.model_lines import changes
 from tests.support.sessions import bytes_of
 
@@ -65,6 +68,25 @@ def _retyped(document: Document, specs: Sequence[str] = ()) -> Iterator[str]:
         assert not again.relinks, "twice adds something"
 
 
+def _cut(document: Document, *gone: str) -> Iterator[str]:
+    before = onnx.ModelProto.FromString(bytes_of(document))
+    store_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
+    labels = node_labels(document, document.main.nodes)
+    for names in [gone] if gone else [(label,) for label in labels.values()]:
+        yield f"without {', '.join(names)}"
+        part = extract_kept(document, {one for one in labels if labels[one] not in names})
+        if part is None:
+            yield "nothing: a type is not known"
+            continue
+        with closing(part.document) as smaller:
+            after = onnx.ModelProto.FromString(bytes_of(smaller))
+        try:
+            onnx.checker.check_model(after, full_check=True)
+        except onnx.checker.ValidationError:
+            yield "? onnx's checker does not take it"
+        yield from changes(before, after)
+
+
 def _made(document: Document, copy: Document) -> Iterator[str]:
     before, after = (onnx.ModelProto.FromString(bytes_of(one)) for one in (document, copy))
     try:
@@ -95,5 +117,5 @@ def _feeds(model: onnx.ModelProto) -> dict[str, Any]:
 
 
 LOOKS: dict[str, Callable[..., Iterable[str]]] = {
-    "half": _halved, "opset": _to_opset, "precisions": _retyped
+    "cut": _cut, "half": _halved, "opset": _to_opset, "precisions": _retyped
 }  # fmt: skip

@@ -82,33 +82,6 @@ def test_a_conflict_is_told_in_the_order_of_the_file_also_after_an_undo(tmp_path
     assert told.message == "Value a is float32 in value_info and int64 in value_info"
 
 
-def no_value(model: onnx.ModelProto) -> None:
-    node(model, "Foo", ["x"], ["k"], "n", domain="other")
-    model.graph.node[-1].attribute.add(name="nothing")
-
-
-NO_TEXT: list[tuple[str, str, Change]] = [
-    ("opset-future", "Opset 9999 is newer than this tool knows",
-     lambda m: setattr(m.opset_import[0], "version", 9999)),
-    ("ir-unsupported", "IR version 99 unsupported: newer than",
-     lambda m: setattr(m, "ir_version", 99)),
-    ("attribute-type", "Attribute nothing has no type and no value", no_value),
-    ("empty-name", "A record of initializer has no name",
-     lambda m: m.graph.initializer.append(oh.make_tensor("", 1, [1], [1.0]))),
-    ("odd-name", r"Node name a\x1b[31m has control",
-     lambda m: node(m, "Relu", ["x"], ["k"], "a\x1b[31m")),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("rule", "message", "change"), NO_TEXT)
-def test_what_no_text_has(tmp_path: Path, rule: str, message: str, change: Change) -> None:
-    made = models.parse(models.CHAIN)
-    change(made)
-    (found,) = findings_of(opened(tmp_path, made), rule)
-    assert message in found.message
-    assert found.level == RULES[rule]
-
-
 def test_a_repair_is_undone_without_a_trace() -> None:
     """What each repair does is in the transcript."""
     repaired = set()
@@ -127,7 +100,6 @@ def test_a_repair_is_undone_without_a_trace() -> None:
 def test_every_rule_is_tried_and_documented() -> None:
     transcript = (model_transcripts.FOLDER / "checks.txt").read_text("utf-8")
     tried = {*re.findall(r"^(?:error|warning|info) ([a-z:-]+) at", transcript, re.MULTILINE)}
-    tried |= {rule for rule, _, _ in NO_TEXT}
     elsewhere = {
         "model-size",
         "nesting-depth",
@@ -187,50 +159,6 @@ def test_inferred_types_count_until_they_are_stale(tmp_path: Path) -> None:
     assert "type-conflict" not in {f.rule for f in check(document)}
 
 
-BROKEN_SPARSE: dict[str, tuple[list[int], list[int], list[int], list[int], str]] = {
-    "indices": ([4], [2], [1], [0], "indices are [1] for 2 values"),
-    "axes": ([2, 2], [2], [2, 1], [0, 1], "indices are [2, 1] for 2 values"),
-    "rank": ([4], [1, 2], [2], [0, 1], "values are [1, 2]"),
-    "outside": ([4], [2], [2], [0, 4], "an index is outside of [4]"),
-    "outside an axis": ([2, 3], [1], [1, 2], [2, 0], "an index is outside of [2, 3]"),
-    "negative": ([4], [1], [1], [-1], "an index is outside of [4]"),
-    "dimension": ([-4], [1], [1], [0], "negative dimension"),
-    "order": ([4], [2], [2], [1, 0], "not in ascending order"),
-    "twice": ([4], [2], [2], [1, 1], "not in ascending order"),
-    "scalar": ([], [1], [1], [0], "rejects dimensions []"),
-    "nothing": ([0, 3], [0], [0], [], "rejects dimensions [0, 3]"),
-    "good": ([4], [2], [2], [0, 3], ""),
-    "good axes": ([2, 3], [2], [2, 2], [0, 1, 1, 0], ""),
-    "empty": ([4], [0], [0], [], ""),
-}
-
-
-@pytest.mark.parametrize("name", BROKEN_SPARSE)
-@pytest.mark.parametrize("is_constant", [False, True])
-def test_sparse_tensors(tmp_path: Path, name: str, is_constant: bool) -> None:
-    """Errors are what ONNX Runtime rejects, warnings what onnx's checker rejects besides."""
-    dims, value_dims, index_dims, places, message = BROKEN_SPARSE[name]
-    sparse = onnx.SparseTensorProto(dims=dims)
-    count = len(places) // (index_dims[1] if index_dims[1:] else 1)
-    count = value_dims[0] * (value_dims[1] if value_dims[1:] else 1) if value_dims else count
-    sparse.values.CopyFrom(oh.make_tensor("w", 1, value_dims, [1.0] * count))
-    sparse.indices.CopyFrom(oh.make_tensor("", 7, index_dims, places))
-    made = models.parse(models.CHAIN)
-    if is_constant:
-        made.graph.node.append(oh.make_node("Constant", [], ["k"], sparse_value=sparse))
-    else:
-        sparse.values.name = "k"
-        made.graph.sparse_initializer.append(sparse)
-    made.graph.node.append(oh.make_node("Relu", ["k"], ["l"]))
-    made.graph.output.append(info("l"))
-    found = findings_of(opened(tmp_path, made), "tensor-data")
-    assert [message in f.message for f in found] == ([True] if message else [])
-    is_warning = name in ("order", "twice", "scalar", "nothing")
-    assert {f.level for f in found} == (
-        {"warning" if is_warning else "error"} if message else set()
-    )
-
-
 @pytest.mark.parametrize("most", [1, 2])
 def test_the_order_of_many_sparse_indices_is_not_looked_at(
     tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
@@ -264,17 +192,6 @@ def test_what_onnx_runtime_takes_is_no_error(loaded: bool | None, ran: bool | No
         "onnxruntime:load": "error",
     }
     assert settled(known, None) == known
-
-
-def test_a_sparse_output(tmp_path: Path) -> None:
-    made = models.parse(models.CHAIN)
-    values = oh.make_tensor("k", 1, [1], [1.0])
-    made.graph.sparse_initializer.append(
-        oh.make_sparse_tensor(values, oh.make_tensor("", 7, [1], [0]), [2, 2])
-    )
-    made.graph.output.append(info("k"))
-    (finding,) = findings_of(opened(tmp_path, made), "tensor-data")
-    assert "an output of the graph" in finding.message
 
 
 BRANCH = """<ir_version: 8, opset_import: ["" : 18]>

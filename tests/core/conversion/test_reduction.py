@@ -1,9 +1,12 @@
-"""The fewest nodes that still fail, in bodies and local functions, too."""
+"""The fewest nodes that still fail, in bodies and local functions, too.
+
+The model that is left is in ``tests/core/model/transcripts/reduction.txt``.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 
 import onnx
 import onnxruntime
@@ -140,32 +143,3 @@ def test_bodies_and_functions_lose_what_the_failure_needs_not(
 ) -> None:
     _, kept = reduced(opened(parse(text)), lambda model: fails in inner_types(model))
     assert {node.name for node in kept} == left
-
-
-def without(text: str, *names: str) -> onnx.ModelProto:
-    document = opened(parse(text))
-    kept = {node for node in reached(document, document.main.nodes) if node.name not in names}
-    model = written(document, kept)
-    assert model is not None
-    return model
-
-
-def named(values: Iterable[onnx.ValueInfoProto]) -> set[str]:
-    return {value.name for value in values}
-
-
-def test_a_value_in_a_body_comes_from_outside_and_another_goes_there() -> None:
-    graph = without(LOOP, "times").graph
-    assert "out_1" in named(graph.input)
-    (body,) = bodies_of(graph.node[2])
-    assert [node.op_type for node in body.node] == ["Identity", "Add"]
-    assert {"d", "a2_1"} < named(without(LOOP, "twice", "total").graph.input)
-
-
-def test_calls_hand_in_what_their_function_lost_and_hand_out_what_it_left() -> None:
-    model = without(SHAPES, "sub")
-    (leaky,) = (function for function in model.functions if function.name == "leaky")
-    assert (list(leaky.input), list(leaky.output)) == (["x", "y", "r_1"], ["r", "h"])
-    calls = [node for node in model.graph.node if node.op_type == "leaky"]
-    assert [call.input[2] for call in calls] == ["r_1", "r_1"]
-    assert {call.output[1] for call in calls} <= named(model.graph.output)
