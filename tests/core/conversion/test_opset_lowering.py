@@ -60,20 +60,6 @@ def test_what_is_written_in_another_way_computes_the_same(name: str) -> None:
     assert np.allclose(computed(model), computed(found), atol=1e-5)
 
 
-def test_regions_of_half_pixels_are_moved_by_half_a_pixel() -> None:
-    """onnx's evaluator moves them in every version."""
-    text = """<ir_version: 8, opset_import: ["" : 16]>
-    g (float[1, 1, 4, 6] x) => (y) <float[1, 4] r = {1, 1, 5, 7}, int64[1] b = {0}>
-    { y = RoiAlign<spatial_scale=0.5>(x, r, b) }"""
-    found = lowered(models.parse(text), 13)
-    (regions,) = (
-        onnx.numpy_helper.to_array(node.attribute[0].t)
-        for node in found.graph.node
-        if node.op_type == "Constant"
-    )
-    assert regions.tolist() == [[0, 0, 4, 6]]  # half a pixel is 1 before it is scaled by 0.5
-
-
 def test_a_default_of_a_function_is_its_value() -> None:
     """Neither onnx's inliner nor its reference evaluator knows it."""
     found = lowered(models.parse(SCALED.format(call="f.Scale(x)")), 11)
@@ -108,12 +94,3 @@ def test_samples_are_placed_as_they_were(mode: str, way: str, scales: str, versi
         for one in (model, lowered(model, version))
     )
     np.testing.assert_allclose(before, after, rtol=1e-6)
-
-
-def test_what_functions_are_made_of_is_lowered_too() -> None:
-    text = """<ir_version: 8, opset_import: ["" : 17, "f" : 1]>
-    g (float[2, 3, 4] x, float[4] w) => (y) { y = f.Norm(x, w) }
-    <domain: "f", opset_import: ["" : 17]>
-    Norm (a, b) => (c) { d = Relu(a) c = LayerNormalization(d, b) }"""
-    found = lowered(models.parse(text), 13)
-    onnx.shape_inference.infer_shapes(found, strict_mode=True)

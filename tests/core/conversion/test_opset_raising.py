@@ -8,7 +8,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from dld_tui.core.conversion.opset import ConversionError, convert_opset
+from dld_tui.core.conversion.opset import convert_opset
 from tests.support import models
 
 X = np.linspace(-2, 3, 2 * 3 * 4 * 4, dtype=np.float32).reshape(2, 3, 4, 4)
@@ -84,29 +84,3 @@ def test_each_element_is_normalised_on_its_own() -> None:
     weights = "".join(f", float[3, 4, 4] {name} = {{{ones}}}" for name in parts)
     found = raised("y = BatchNormalization<spatial=0, is_test=1>(x, s, b, m, v)", 6, weights)
     np.testing.assert_allclose(found, (X - 1) / np.sqrt(1 + 1e-5) + 1, 1e-5, 1e-6)
-
-
-@pytest.mark.parametrize(
-    ("body", "opset", "says"),
-    [
-        ("y = Dropout<is_test=0>(x)", 6, "Dropout that trains"),
-        ("y = LpPool(x)", 1, "LpPool has no attribute kernel_shape, which"),
-        ("d, m = Dropout(x) y = Cast<to=1>(m)", 10,
-         "mask of Dropout is defined from opset 12 on"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_said_in_a_newer_version_is_refused(
-    body: str, opset: int, says: str
-) -> None:
-    with pytest.raises(ConversionError, match=says):
-        raised(body, opset)
-
-
-def test_operator_sets_that_are_used_are_imported() -> None:
-    model = models.parse(
-        '<ir_version: 3, opset_import: ["" : 7]> g (float[1, 3] x) => (y)'
-        " { y = ai.onnx.ml.Normalizer (x) }"
-    )
-    convert_opset(model, 13)
-    assert {entry.domain: entry.version for entry in model.opset_import}[""] == 13
-    assert any(entry.domain == "ai.onnx.ml" for entry in model.opset_import)

@@ -28,6 +28,7 @@ INPUTS = {
     "u1": "float[1, 1, 5]", "q9": "float[2, 3]", "w4": "float[4]", "w2": "float[2]",
     "j": "float[m, n, o, p]", "jj": "float[m, o, p, r]", "b44": "float[1, 4]", "sh": "int64[r]",
     "n3": "float[1, 1, n]", "sc": "float[c]", "sk": "float[m]", "u8a": "uint8[3, 4]",
+    "x5": "float[1, 1, 2, 2, 2]", "g5": "float[1, 2, 2, 2, 3]", "x7": "float[1, 1, 7]",
 }  # fmt: skip
 WEIGHTS = {
     "a": "int64[2] {0, -1}", "b": "int64[1] {1}", "b4": "float[1, 4] {0, 1, 3, 3}",
@@ -51,6 +52,7 @@ WEIGHTS = {
     "t2a": "int64[1] {2}", "nan": "float {nan}", "inf": "float {-inf}", "big": "double {1e300}",
     "r0": "float[2, 3, 4]", "u3": "uint8[3] {1, 0, 250}", "h0": "float[2, 1, 2]",
     "z1": "double {0.1}", "zz": "int64[4] {1, 4, 6, 9}", "c4": "int64[2] {1, 3}",
+    "s31": "int64[1] {31}", "i16": "int16[3] {1, 0, -2}",
 }  # fmt: skip
 FILE = Path(__file__).with_name("opset_steps.txt")
 

@@ -154,10 +154,13 @@ def _histories() -> Mapping[str, Mapping[int, defs.OpSchema]]:
     return histories
 
 
-def _schema(op_type: str, version: int) -> defs.OpSchema | None:
+def _schema(op_type: str, version: int, *, is_old: bool = False) -> defs.OpSchema | None:
+    """Return the schema of an operator in a version; a deprecated one only where it is left."""
     history = _histories().get(op_type, {})
     since = max((one for one in history if one <= version), default=None)
-    return None if since is None or history[since].deprecated else history[since]
+    if since is None or (history[since].deprecated and not is_old):
+        return None
+    return history[since]
 
 
 def _next(op_type: str, at: int, target: int) -> tuple[int, int] | None:
@@ -649,7 +652,7 @@ def _apply_step(
     op_type = text_of(node.op_type)
     is_up = since == at
     step = OpsetStep(node, values, since, at, target)
-    old = _schema(op_type, at if not is_up else since - 1)
+    old = _schema(op_type, at if not is_up else since - 1, is_old=is_up)
     new = _schema(op_type, since)
     if any(text_of(attribute.name) == "consumed_inputs" for attribute in node.attribute):
         step.take("consumed_inputs")  # a hint for an optimiser of 2017

@@ -7,6 +7,7 @@ from onnx import TensorProto
 
 from dld_tui.core.conversion.opset_steps.step import OpsetStep, UnwritableError, int64_array
 from dld_tui.core.model.shapes.size import number_of
+from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.model.tensors.value_types import dtype_number
 
 
@@ -97,6 +98,7 @@ def mask_down(step: OpsetStep) -> None:
     """Cast the mask, which was a number."""
     if step.output(1):
         step.finish(1, "Cast", to=TensorProto.BOOL)
+        step.values.made[step.output(1)] = (Value(), step.dtype())
 
 
 def _without_mask(step: OpsetStep) -> None:

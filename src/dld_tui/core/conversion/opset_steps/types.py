@@ -128,7 +128,7 @@ def number_down(step: OpsetStep) -> None:
         doubles = numbers.astype(np.float64)
     except (TypeError, ValueError):
         raise UnwritableError("Constant is of floating point numbers before opset 9") from None
-    if doubles.size and np.abs(doubles).max() > 2**53:
+    if doubles.size and np.abs(doubles).max() >= 2**53:  # those above may be rounded to it
         raise UnwritableError("Constant is of floating point numbers before opset 9")
     step.put("value", numpy_helper.from_array(doubles))
     step.finish(0, "Cast", to=dtype)
