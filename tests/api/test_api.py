@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import inspect
 import json
 import re
 from collections.abc import Callable
@@ -22,15 +21,16 @@ from onnx import numpy_helper
 
 from dld_tui import api
 from dld_tui.activities import registry
-from dld_tui.api import commands, soundness
+from dld_tui.api import commands, inference, soundness
 from dld_tui.api.requests import file_of, python_words, request_of, settings_from
 from dld_tui.core.events import Event, Log, Metric, Progress
 from dld_tui.core.model.edits import renaming
-from dld_tui.core.params import settings_of
+from dld_tui.core.params import param, settings_of
 from dld_tui.targets import registry as targets
 from scripts.library_stubs import STUBS, stubs
 from tests.support import models
 from tests.support.models import write
+from tests.support.recorded import Recorded
 from tests.support.runtime import session_of
 
 MODEL = """<ir_version: 8, opset_import: ["": 17]> g (float[1,4] x) => (float[1,4] y) {
@@ -92,16 +92,50 @@ def test_an_activity_of_another_package_is_a_function_of_its_name(
     assert commands.activities() == {"doctor": "doctor", "their_job": "theirs"}
 
 
-@pytest.mark.parametrize("name", sorted(commands.activities()))
-def test_a_function_has_the_settings_of_its_request(name: str) -> None:
-    function = getattr(api, name)
-    request = registry.load(commands.activities()[name]).request
-    settings = {s.name: s for s in settings_of(request) if not s.param.internal}
-    parameters = inspect.signature(function).parameters
-    assert set(parameters) == {*settings, "target", "force", "progress"}
-    for key, setting in settings.items():
-        assert parameters[key].default is parameters[key].empty or not setting.required
-        assert re.search(rf"^    {key}: ", function.__doc__, re.MULTILINE), key
+@dataclass
+class Plan:
+    """All kinds of settings."""
+
+    model: Path = param(label="", help="The model.", positional=True)
+    second: Path | None = param(None, label="", help="Another one.", positional=True)
+    data: Path | None = param(
+        None, label="", help="A folder of sets.", kind="folder", metavar="A=B"
+    )
+    shape: tuple[str, ...] = param((), label="", help="Sizes.", metavar="NAME:DIMS")
+    values: tuple[str, ...] = param(
+        ("a", "b"), label="", help="Values of names.", metavar="NAME=VALUE"
+    )
+    names: tuple[str, ...] = param((), label="", help="Names.", metavar="NAME")
+    paths: tuple[Path, ...] = param((), label="", help="Files.")
+    kind: str = param("fast", label="", help="How.", choices=("fast", "full"))
+    other_kind: str | None = param(None, label="", help="How else.", choices=("no", "yes"))
+    text: str = param(
+        "", label="", help="What is said of it, in " + 7 * "so many words " + "that it wraps."
+    )
+    word: str = param("x", label="", help="A word.", unit="letters")
+    count: int = param(0, label="", help="How many.", unit="MB")
+    share: float | None = param(None, label="", help="How much.", unit="%")
+    is_quick: bool = param(False, label="", help="Whether to be quick.")
+    secret: int = param(1, label="", help="Of the program.", internal=True)
+
+
+@dataclass
+class Reporting:
+    """Settings that write a report."""
+
+    last: str = param(label="", help="The last.", positional=True)
+    output: Path | None = param(
+        None, label="", help="The report.", kind="output", suffix=".dldprof"
+    )
+
+
+def test_functions_have_the_settings_of_their_requests(recorded: Recorded) -> None:
+    texts = {}
+    for request, result in ((Plan, Log | registry.load("doctor").result), (Reporting, Log)):
+        made = registry.Activity("plan", "Plan", "Plans.", request, None, result=result)
+        about = [str(commands.signature_of(made)), commands.documentation(made)]
+        texts[request.__name__] = "\n".join(about)
+    recorded("functions_of_requests", texts)
 
 
 def test_the_stubs_are_those_of_the_requests() -> None:
@@ -366,10 +400,11 @@ def test_edits_learn_the_types_that_they_need(tmp_path: Path) -> None:
     text = """<ir_version: 10, opset_import: ["": 18]> g (float[2,3] x) => (float[2] y)
         <int64[1] axes = {1}> {
         [pair] s = SequenceConstruct(x, x)
-        [at] i = Constant <value_int = 1> ()
+        [at] i = Constant <value = int64 {1}> ()
         [take] t = SequenceAt(s, i)
         [sum] y = ReduceMax <keepdims = 0> (t, axes) }"""
     with api.open_model(write(tmp_path, text)) as document:
+        assert document.array("i").tolist() == 1
         document.edit.cut_off(nodes=["take"], outputs={"s": "pairs"})
         assert document.save(tmp_path / "cut.onnx") == []
         assert document.undo() is not None  # saving is no edit
@@ -387,6 +422,21 @@ def test_edits_learn_the_types_that_they_need(tmp_path: Path) -> None:
     (taken,) = session_of(onnx.load(tmp_path / "part.onnx")).run(None, {"x": x})
     assert np.array_equal(taken, x)
     assert session_of(onnx.load(tmp_path / "weight.onnx")).run(None, {})[0].tolist() == [1]
+
+
+def test_types_are_inferred_where_some_are_missing(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for declared, inferred in (("float[n, 3] a", True), ("float[n, 3] a, float[n, 3] b", False)):
+        text = NETWORK.replace("<float[3] w", f"<{declared}, float[3] w")
+        write(network.parent, text, network.name)
+        with api.open_model(network) as model:
+            inference.infer_missing(model, network)
+            assert bool(model.main.inferred) is inferred
+    monkeypatch.setattr(inference, "LIMIT_S", 0)
+    with api.open_model(network) as model:
+        (finding,) = inference.inference_findings(model, network)
+    assert finding.message == "shapes are not known: inference was stopped after 0 s"
 
 
 def test_numbers_in_texts_are_lists(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ OTHER = CHAIN.replace("Relu(b)", "Abs(b)")
 RENAMED = CHAIN.replace(" x", " p").replace("(x", "(p").replace(" y", " q").replace("a =", "e =")
 RENAMED = RENAMED.replace("Add(a", "Add(e").replace("c, a", "c, e")
 FEWER = CHAIN.replace(", float[N, 4] z)", ")").replace("[fifth] z = Sub(b, c)", "")
+PASSED = FEWER.replace("y)", "y, float[N, 4] x)")
 MORE = CHAIN.replace("float[N, 4] z)", "float[N, 4] z, float[N, 4] c)")
 HALF = (
     HEAD
@@ -55,8 +56,22 @@ PARTS = (
 )
 LOST = (
     HEAD
-    + """g (float[1, 3, 2, 2] x, float[3, 1, 1] s) => (float[1, 3, 2, 2] y)
-<float[3, 1, 1] t = {1, 0, 1}> { a = Mul(x, s) y = Identity(a) }"""
+    + """g (float[1, 5, 4, 4] x, float[5, 1, 1] s) => (float[1, 5, 4, 4] y, float[1, 5, M, 4] z)
+<float[5, 1, 1] t = {1, 0, 1, 1, 1}> { a = Mul(x, s) y = Identity(a) z = Identity(a) }"""
+)
+LESS = LOST.replace("Mul(x, s)", "Mul(x, t)").replace("z = Identity", "z = Flatten<axis = 3>")
+PACKED = (
+    HEAD
+    + """g (uint8[2] x) => (uint8[2] o, uint8[2] p, uint8[2] q, int64[2] i) {
+  o, p, q = f.GroupQueryAttention<k_quant_type = "PER_TENSOR", kv_cache_bit_width = 4>(x)
+  i = Cast<to = 7>(x) }
+<domain: "f", opset_import: ["" : 18]>
+GroupQueryAttention <k_quant_type, kv_cache_bit_width> (x) => (o, p, q)
+{ o = Identity(x) p = Identity(x) q = Identity(x) }"""
+)
+TURNED = PACKED.replace("= Identity(x)", "= BitwiseNot(x)")
+OF_BYTES = TURNED.replace("uint8[2] q", "int8[2] q").replace(
+    "q = BitwiseNot(x)", "q = Cast<to = 3>(x)"
 )
 UNLIKE = (
     HEAD
@@ -79,7 +94,10 @@ class Case:
     tolerances: tuple[str, ...] = ()
 
 
-SIZES = {"x": np.ones((1, 3, 2, 2), np.float32), "s": np.ones((3, 1, 1), np.float32)}
+SIZES = {
+    "x": np.arange(80, dtype=np.float32).reshape(1, 5, 4, 4) / 8,
+    "s": np.ones((5, 1, 1), np.float32),
+}
 CASES = {
     "the same": Case(CHAIN, CHAIN),
     "another operator": Case(CHAIN, OTHER, tensors=True),
@@ -95,12 +113,13 @@ CASES = {
     "float16 as the reference": Case(HALF, CHAIN, [{k: v.astype(np.float16) for k, v in
                                                     FEED.items()}]),
     "parts": Case(PARTS, PARTS, [{"x": X, "t": np.array(True)}], tensors=True),
-    "lost channels of outputs": Case(LOST, LOST.replace("Mul(x, s)", "Mul(x, t)"), [SIZES],
-                                     tensors=True),
-    "lost channels": Case(LOST, LOST.replace("Mul(x, s)", "Mul(x, t)"), [SIZES], tensors=True,
-                          channels=True),
+    "lost channels of outputs": Case(LOST, LESS, [SIZES], tensors=True),
+    "lost channels of all": Case(LOST, LESS, [SIZES], tensors=True, channels=True),
+    "packed caches": Case(PACKED, TURNED, [{"x": np.array([1, 254], np.uint8)}]),
+    "packed caches as bytes": Case(PACKED, OF_BYTES, [{"x": np.array([1, 126], np.uint8)}]),
     "an input that the reference lacks": Case(FEWER, CHAIN.replace(
         "float[4] s)", "float[4] s, float[4] u)").replace("Sub(b, c)", "Sub(b, u)")),
+    "an output that is an input": Case(PASSED, PASSED, tensors=True),
     "nothing alike": Case(CHAIN, UNLIKE),
 }  # fmt: skip
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
@@ -126,6 +145,8 @@ def told(case: Case, folder: Path) -> Iterator[str]:
             )
             assert comparison.trial_run is not None
             comparison.trial_run(case.feeds[0])
+            with pytest.raises(DldError):
+                comparison.trial_run({name: np.zeros((7,) * 5) for name in case.feeds[0]})
             rows: list[Any] = []
             for step in comparison.run(case.feeds, budget=case.budget):
                 if isinstance(step, State):
@@ -174,7 +195,7 @@ def test_what_computes_in_16_bits(text: str, narrow: bool) -> None:
 
 @pytest.mark.parametrize(
     ("providers", "options", "is_loose"),
-    [(("CPU",), {}, False), (("CUDA", "CPU"), {}, True),
+    [(("CPU",), {}, False), (("CUDA", "CPU"), {}, True), (("Tensorrt",), {}, True),
      (("CUDA",), {"CUDA": {"use_tf32": "0"}}, False),
      (("CUDA",), {"CUDA": {"use_tf32": "1"}}, True)],
 )  # fmt: skip

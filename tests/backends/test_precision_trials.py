@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
 import re
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,93 +26,96 @@ from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.conversion.retyping import in_lower_precision, switchable
 from dld_tui.core.errors import InputError, UsageError
-from dld_tui.core.events import Event, result_of
+from dld_tui.core.events import result_of
 from dld_tui.core.model.document import Document, Node
-from dld_tui.core.trials import KnownOutcomes, Limits, Outcome, Subset, Trials, Words, subset_key
 from tests.support import models
-from tests.support.conversions import OVERFLOWS
 from tests.support.precision_models import WIDTH, write_attention
+from tests.support.recorded import Recorded
 
 pytest.importorskip("onnxruntime")
 
-from dld_tui.backends.accuracy.precision_trials import PrecisionTrials, judged
+from dld_tui.backends.accuracy.precision_trials import PrecisionTrials, Trial, judged
 
 X = np.array([[0.5, 1, 2, 3]], np.float32)
 
 
-def trials(folder: Path, text: str, tolerance: Tolerance, x: np.ndarray = X) -> PrecisionTrials:
-    document = Document.open(models.write(folder, text))
+HEAD = '<ir_version: 10, opset_import: ["" : 18, "f" : 1]>\n'
+UNEVEN = (
+    HEAD
+    + """net (float[N, 4] x, int64 at) => (seq(float[N, 4]) s, float[N, 4] y, float[N, 4] z)
+<float w = {300}, float small = {0.001}, float third = {0.3333333}, int64 two = {2}> {
+  [plain] n = Add(at, two) [third] a = Mul(x, third) [kept] s = SequenceConstruct(a, x)
+  [big] b = Mul(a, w) [bigger] c = Mul(b, w) [down] d = Mul(c, small) [after] e = Neg(d)
+  [y] y = Mul(e, small) [z] z = Mul(a, third) [index] i = Sub(n, two) }"""
+)
+BODIES = (
+    HEAD
+    + """net (float[N, 4] x, bool t) => (float[N, 4] y) <float third = {0.3333333}> {
+  [pre] p = Mul(x, third) [call] q = f.Thirds(p)
+  [if] r = If(t) <then_branch = yes () => (float[N, 4] u) { [inner] u = Mul(q, third) },
+       else_branch = no () => (float[N, 4] v) { [other] v = Neg(q) }> [post] y = Mul(r, r) }
+<domain: "f", opset_import: ["" : 18]> Thirds (a) => (b) {
+  [one] c = Constant<value_float = 0.3333333>() [two] b = Mul(a, c) }"""
+)
+T = np.array(True)
+CASES: dict[str, tuple[str, list[dict[str, Any]]]] = {
+    "overflow": (UNEVEN, [{"x": X, "at": np.array(1)}, {"x": 3 * X, "at": np.array(2)}]),
+    "without names": (re.sub(r"\[\w+\] ", "", UNEVEN), [{"x": X, "at": np.array(1)}]),
+    "nothing to keep": (UNEVEN, [{"x": X / 99, "at": np.array(1)}]),
+    "bodies and functions": (BODIES, [{"x": X, "t": T}, {"x": X / 2, "t": ~T}]),
+}
+
+
+def trial_text(trial: Trial, began: float) -> str:
+    assert 0 < trial.seconds < time.perf_counter() - began
+    errors = [f"{name} {found.max_abs:.3g} {found.special}" for name, found in trial.errors.items()]
+    found = f"{trial.lowered_nodes} lowered, noise {trial.noise:.3g}, {', '.join(errors)}"
+    return f"{found} | {trial.problem}"
+
+
+def told(text: str, feeds: list[dict[str, Any]], folder: Path) -> Iterator[str]:
+    tolerances = Tolerances(Tolerance(1e-2, 1e-2))
     settings = SessionSettings(quiet=True)
-    return PrecisionTrials(document, "fp16", [{"x": x}], Tolerances(tolerance), settings)
+    with (
+        contextlib.closing(Document.open(models.write(folder, text))) as document,
+        contextlib.closing(PrecisionTrials(document, "fp16", feeds, tolerances, settings)) as made,
+    ):
+        names = {node: node.name or node.outputs[0] for node in made.candidates()}
+        yield f"quick {made.is_quick}, candidates {' '.join(names.values())}"
+        yield f"ranked {' '.join(node.name or node.outputs[0] for node in made.ranked())}"
+        pairs = itertools.pairwise(names)
+        for kept in ((), *((node,) for node in names), *pairs, tuple(names)):
+            began = time.perf_counter()
+            title = ", ".join(names[node] for node in kept) or "nothing"
+            yield f"{title} kept: {trial_text(made.run(kept), began)}"
+        began = time.perf_counter()
+        yield f"converted: {trial_text(made.convert([*names][:1]), began)}"
 
 
-def search(made: PrecisionTrials) -> tuple[str, ...] | None:
-    nodes: dict[str, Node] = {node.name: node for node in made.candidates()}
-
-    def run(kept: Subset) -> Generator[Event, None, Outcome]:
-        yield from ()
-        return made.run([nodes[name] for name in kept]).outcome
-
-    trials = Trials(
-        run, subset_key, KnownOutcomes(Outcome, None), Limits(), str, Words("good", "not good")
-    )
-    return result_of(trials.smallest(list(nodes), lambda kept: kept)).things
+def test_all_that_trials_tell(tmp_path: Path, recorded: Recorded) -> None:
+    recorded("precision_trials", {n: "\n".join(told(*c, tmp_path)) for n, c in CASES.items()})
 
 
-def test_what_overflows_is_the_first_suspect(tmp_path: Path) -> None:
-    made = trials(tmp_path, OVERFLOWS, Tolerance(1e-2, 1e-2))
-    assert next(node.name for node in made.ranked()) == "bigger"
-    assert next(node.name for node in made.candidates()) == "first", "in the order of the model"
-    found = made.run([])
-    assert not found.is_good
-    assert found.problem.startswith("y: ")
-    assert found.errors["y"].special or found.errors["y"].max_abs
-
-
-def test_of_all_sets_the_worst_error_is_told(tmp_path: Path) -> None:
+def test_of_all_sets_the_worst_error_is_told(recorded: Recorded) -> None:
     """Values that are no numbers on both sides have no error."""
     none, zeros = np.full(2, np.nan, np.float32), np.zeros(2, np.float32)
-    reference = [{"y": one, "gone": None} for one in (none, zeros, zeros, none)]
-    results = [{"y": one} for one in (none, zeros + 0.5, zeros + 0.25, none)]
-    found = judged(reference, results, Tolerances(Tolerance(0.5, 0.0)))
-    assert (found.problem, list(found.errors), found.errors["y"].max_abs) == ("", ["y"], 0.5)
-    found = judged(reference, results, Tolerances(Tolerance(0.1, 0.0)))
-    assert found.problem.startswith("y: ")
-
-
-def test_nodes_without_names_are_candidates(tmp_path: Path) -> None:
-    """Their outputs, which a copy renames, are all that they are known by."""
-    made = trials(tmp_path, re.sub(r"\[\w+\] ", "", OVERFLOWS), Tolerance(1e-2, 1e-2))
-    assert [node.outputs[0] for node in made.candidates()] == [*"abcdey"]
-    assert made.ranked()[0].outputs == ("c",)
-
-
-def test_a_search_finds_the_nodes_around_what_overflows(tmp_path: Path) -> None:
-    made = trials(tmp_path, OVERFLOWS, Tolerance(1e-2, 1e-2))
-    # The product is made by `bigger` and taken by `down`: both must hold it.
-    assert set(search(made) or ()) == {"bigger", "down"}
-
-
-def test_nothing_has_to_be_kept_where_it_is_good_enough(tmp_path: Path) -> None:
-    made = trials(tmp_path, models.CHAIN, Tolerance(1e-2, 1e-2))
-    assert search(made) == ()
-    found = made.run([])
-    assert (found.problem, found.lowered_nodes) == ("", 4)
-
-
-def test_a_tolerance_that_nothing_meets(tmp_path: Path) -> None:
-    text = models.CHAIN.replace("[last] y = Sigmoid(c)", "[last] r = RandomNormalLike(c)")
-    text = text.replace("RandomNormalLike(c)", "RandomNormalLike(c)\n    y = Add(c, r)")
-    assert search(trials(tmp_path, text, Tolerance(0, 0))) is None
-
-
-def test_bodies_and_functions_are_candidates_too(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.PLAIN_BRANCHES))
-    feeds = [{"x": X, "choice": np.array(True)}]
-    tolerances = Tolerances(Tolerance(1e-2, 1e-2))
-    made = PrecisionTrials(document, "fp16", feeds, tolerances, SessionSettings(quiet=True))
-    assert {node.name for node in made.candidates()} >= {"pre", "inner"}
-    assert made.run([]).is_good
+    reference = [{"gone": None, "y": one, "z": zeros} for one in (none, zeros, zeros, none)]
+    texts = {}
+    for title, values, limit in (
+        ("good", {"y": zeros + 0.25}, 0.5), ("beyond", {"y": zeros + 0.75}, 0.5),
+        ("missing", {}, 0.5), ("of another shape", {"y": zeros[:1]}, 0.5),
+    ):  # fmt: skip
+        results = iter([
+            {"y": none, "z": zeros}, {"y": zeros + 0.5, "z": zeros - 0.125},
+            {"z": zeros, **values}, {"y": none, "z": zeros},
+        ])  # fmt: skip
+        found = judged(reference, results, Tolerances(Tolerance(limit, 0.0)))
+        errors = [f"{name} {one.max_abs}" for name, one in found.errors.items()]
+        texts[title] = (
+            f"{found.problem} | {errors} | noise {found.noise} | {found.outcome.answer.name}"
+            f" | {len([*results])} not read"
+        )
+    recorded("precision_trials_judged", texts)
 
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
@@ -271,18 +276,6 @@ def test_switches_compute_what_the_quantizer_makes(
 
 def copy_nodes(net: Document) -> list[Node]:
     return [*net.main.nodes_of_type("QuantizeLinear")]
-
-
-def test_points_need_no_calibration(net: Document) -> None:
-    with Quantizer(net, QuantizationSettings(exclude=("side",))) as quantizer:
-        plan = result_of(quantizer.plan(()))
-    points = {point.tensor: point for point in plan.points()}
-    assert points["w0"].kind == "weight"
-    assert points["b0"].kind == "bias"
-    assert points["x"].nodes == ("stem",)
-    assert "w1" not in points, "its node is excluded"
-    assert points["b"].nodes == ("bent",)
-    assert not plan.scales
 
 
 def test_names_in_a_file_are_left_out_and_wrong_ones_are_refused(
