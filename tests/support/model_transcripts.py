@@ -1,8 +1,9 @@
 """Transcripts of what is done to models: ``tests/core/model/transcripts/*.txt``.
 
 ``model NAME`` or ``model`` with ONNX text below says what the next lines are about: NAME is a text
-of :mod:`tests.support.models` or :mod:`tests.support.body_models`. Lines behind ``+`` add to it, as
-text of protobuf, what ONNX text cannot say. ``> NAME {ARGUMENTS}`` makes an
+of :mod:`tests.support.models` or :mod:`tests.support.body_models`; ``model weighted`` draws weights
+for what no node of the text makes. Lines behind ``+`` add to it, as text of protobuf, what ONNX
+text cannot say. ``> NAME {ARGUMENTS}`` makes an
 edit of that model, ``>> …`` one of the model as the line before left it. Below stands its title,
 then the lines of the model that it took away and added (:mod:`tests.support.model_lines`), behind
 ``! `` why it is refused, behind ``? `` that onnx's checker takes the model no more.
@@ -13,7 +14,8 @@ findings and what their fixes do, ``> speed`` those about speed, ``> decoders`` 
 ``> types`` what inference tells, ``> stale`` what types are not sure after an edit, ``> sizes`` and
 ``> follow`` what follows from sizes, ``> fitting`` where they do not fit, ``> costs`` what nodes
 cost and a run needs, ``> values`` what rules can ask of values, and ``> weights`` weights in few
-bits; ``> accept`` what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives
+bits; ``> guess`` what a model is fed with; ``> accept`` what inputs take, ``> suggest`` shapes of
+new weights; ``> dimensions`` gives
 inputs other sizes; ``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of
 several parts; ``> paste`` pastes nodes, ``> providers`` tells what they do not take.
 Conversions are in :mod:`tests.support.model_conversions`.
@@ -24,7 +26,9 @@ read as a diff.
 
 from __future__ import annotations
 
+import itertools
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -65,6 +69,8 @@ from dld_tui.core.model.edits.inputs_outputs import declare_inputs
 from dld_tui.core.model.edits.repairs import repair_of
 from dld_tui.core.model.edits.restore import inverse_arguments
 from dld_tui.core.model.edits.rewriting import preview
+from dld_tui.core.model.inputs.guess import candidate_guesses, input_specs
+from dld_tui.core.model.inputs.roles import cache_pairs, state_pairs
 from dld_tui.core.model.operators.provider_tables import Support, tables
 from dld_tui.core.model.rewrite.expression import UNKNOWN
 from dld_tui.core.model.rewrite.matcher import find_hits, pattern_of
@@ -83,11 +89,14 @@ from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.model.tensors.value_types import parse_type
 from tests.support import body_models, model_conversions, models
 from tests.support.model_lines import changes, lines_of
+from tests.support.recorded import fields_of
 from tests.support.sessions import bytes_of
 
 FOLDER = Path(__file__).resolve().parents[1] / "core" / "model" / "transcripts"
 _SPOILT = "? onnx's checker does not take it any more"
 _MODEL, _TEXT, _ADDED, _FRESH, _MORE, _ABOUT = "model", "  | ", "  + ", "> ", ">> ", "## "
+_WEIGHTED = "weighted"
+_MOST_VALUES = 1 << 17
 
 
 def written(path: Path, folder: Path) -> str:
@@ -98,27 +107,22 @@ def written(path: Path, folder: Path) -> str:
         folder: An empty folder, for the files of the models.
     """
     given, printed, file = path.read_text("utf-8").splitlines(), [], folder / "m.onnx"
-    text = added = ""
+    about: list[str] = []
     document = None
     for line in given:
         if line.startswith(_ABOUT):
             printed += ["", line]
         elif line.split(" ")[0] == _MODEL:
-            name = line[len(_MODEL) + 1 :]
-            text, added = _text_of(name) if name else "", ""
+            about = [line]
             printed += ["", line]
-        elif line.startswith(_TEXT):
-            text += line.removeprefix(_TEXT) + "\n"
-            printed.append(line)
-        elif line.startswith(_ADDED):
-            added += line.removeprefix(_ADDED) + "\n"
+        elif line.startswith((_TEXT, _ADDED)):
+            about.append(line)
             printed.append(line)
         elif line.startswith((_FRESH, _MORE)):
             if document is None or line.startswith(_FRESH):
                 if document is not None:
                     document.close()
-                model = text_format.Merge(added, models.parse(text))
-                file.write_bytes(model.SerializeToString())
+                file.write_bytes(_model_of(about).SerializeToString())
                 document = Document.open(file)
             printed += ["", line]
             name, _, arguments = line.split(" ", 1)[1].partition(" ")
@@ -128,15 +132,19 @@ def written(path: Path, folder: Path) -> str:
     return "\n".join(printed).strip() + "\n"
 
 
-def models_of(name: str) -> Iterator[str]:
-    """Yield the models of a transcript, as text."""
-    for part in re.split(r"(?m)^model\b", (FOLDER / f"{name}.txt").read_text("utf-8"))[1:]:
-        first, *lines = part.splitlines()
-        if named := first.strip():
-            yield _text_of(named)
-        else:
-            text = (line.removeprefix(_TEXT) for line in lines if line.startswith(_TEXT))
-            yield "\n".join(text)
+def _model_of(lines: Sequence[str]) -> onnx.ModelProto:
+    name = lines[0][len(_MODEL) + 1 :]
+    text = _text_of(name) if name not in ("", _WEIGHTED) else ""
+    text += "\n".join(line.removeprefix(_TEXT) for line in lines if line.startswith(_TEXT))
+    added = "\n".join(line.removeprefix(_ADDED) for line in lines if line.startswith(_ADDED))
+    model: onnx.ModelProto = text_format.Merge(added, models.parse(text))
+    return models.weighted(model) if name == _WEIGHTED else model
+
+
+def models_of(name: str) -> Iterator[onnx.ModelProto]:
+    """Yield the models of a transcript."""
+    for part in re.split(r"(?m)^(?=model\b)", (FOLDER / f"{name}.txt").read_text("utf-8"))[1:]:
+        yield _model_of(part.splitlines())
 
 
 def _done(document: Document, name: str, arguments: dict[str, Any]) -> Iterator[str]:
@@ -489,6 +497,58 @@ def _resized(document: Document, *dims: str, **shapes: list[int]) -> Iterator[st
     yield from changes(onnx.ModelProto.FromString(bytes_of(document)), made.model)
 
 
+def _guessed(
+    document: Document, given: dict[str, list[int]] | None = None, **about: Any
+) -> Iterator[str]:
+    """Yield the caches and states of a model, what it is fed with, and what else is tried."""
+    if not given and not about:
+        yield from (fields_of(pair) for pair in (*cache_pairs(document), *state_pairs(document)))
+    shapes = {name: tuple(shape) for name, shape in (given or {}).items()}
+    guess, *others = candidate_guesses(input_specs(document), document, shapes, **about)
+    for one in guess.inputs:
+        flags = [flag for flag in ("is_guessed", "is_count", "follows") if getattr(one, flag)]
+        flags += [one.container] if one.container else []
+        bound = [other.name for other in guess.bound_to(one)]
+        reasons = "; ".join(reason.text or "-" for reason in one.reasons)
+        yield f"{one.option if one.is_guessed else one.text} {' '.join(flags)}".rstrip()
+        if {*reasons} - {*"-; "}:
+            others_too = ", ".join(bound[:2] + ["…"] * (len(bound) > 2))
+            yield f"  {reasons}{f', with {others_too}' if bound else ''}"
+        yield f"  {one.fill.text}, {one.fill.low:g} to {one.fill.high:g}, by {one.fill.reason}"
+    if sum(map(math.prod, guess.shapes.values())) < _MOST_VALUES:
+        with suppress(DldError):
+            made, fills = guess.values(0), {one.name: one.fill for one in guess.inputs}
+            yield from (f"{name}: {_rows(made[name])}" for name in made
+                        if fills[name].kind != "uniform" or made[name].dtype.kind != "f"
+                        or (fills[name].low, fills[name].high) != (0, 1))  # fmt: skip
+    yield from (f"- {line}" for line in guess.remarks)
+    yield from (f"or {other.text}" for other in others)
+    fewer = [*guess.with_fewer()]
+    for less in (*fewer[:2], *fewer[2:][-1:]):
+        pairs = zip(guess.inputs, less.inputs, strict=True)
+        changed = (
+            f"{new.name} {new.fill.text} by {new.fill.reason}" for old, new in pairs if old != new
+        )
+        yield f"or {', '.join(changed)}"
+
+
+def _rows(made: Any) -> str:
+    """Return how often each of the first numbers of the first and the last row is there."""
+    if not made.size:
+        return "empty"
+    rows = made.reshape(-1, made.shape[-1] if made.ndim else 1)
+    told = []
+    for row in rows[[0, -1]] if len(rows) > 1 else rows:
+        runs = [(number, len([*same])) for number, same in itertools.groupby(row.tolist())]
+        numbers = (f"{_number(number)}{f' x {n}' if n > 1 else ''}" for number, n in runs[:6])
+        told.append(f"[{', '.join(numbers)}{', …' if len(runs) > 6 else ''}]")
+    return " … ".join(told)
+
+
+def _number(number: Any) -> str:
+    return f"{number:.4g}" if isinstance(number, float) else str(number)
+
+
 def _suggested(document: Document, calls: list[Any]) -> Iterator[str]:
     """Yield the dimensions of a new weight for an operator, a place, sizes and attributes."""
     for op_type, at, sizes, settings in calls:
@@ -543,7 +603,7 @@ def _by_library(document: Document, rules: list[str]) -> list[str]:
 _LOOKS: dict[str, Callable[..., Iterable[str]]] = {
     "accept": _accepting, "ask": _asked, "check": _checked, "costs": _costed,
     "part": _extracted, "find": _found,
-    "fitting": _fitting,
+    "fitting": _fitting, "guess": _guessed,
     "follow": _followed, "functions": _listed_functions, "inline": _inlined,
     "decoders": _of_decoders, "dimensions": _resized, "library": _by_library, "merge": _merged,
     "paste": _pasted,

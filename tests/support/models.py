@@ -163,9 +163,9 @@ def write(folder: Path, text: str, name: str = "model.onnx") -> Path:
     return path
 
 
-def write_weighted(folder: Path, text: str, name: str = "model.onnx") -> Path:
-    """Write a model; what its text declares, and no node makes, is a weight with drawn values."""
-    model, random = parse(text), np.random.default_rng(3)
+def weighted(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model; what its text declares, and no node makes, is a weight with drawn values."""
+    random = np.random.default_rng(3)
     made = {name for node in model.graph.node for name in node.output}
     for info in model.graph.value_info:
         if info.name not in made:
@@ -179,6 +179,11 @@ def write_weighted(folder: Path, text: str, name: str = "model.onnx") -> Path:
             values = drawn.astype(dtype)
             model.graph.initializer.append(numpy_helper.from_array(values, info.name))
     del model.graph.value_info[:]
+    return model
+
+
+def write_weighted(folder: Path, text: str, name: str = "model.onnx") -> Path:
+    """Write a model with weights."""
     path = folder / name
-    path.write_bytes(model.SerializeToString())
+    path.write_bytes(weighted(parse(text)).SerializeToString())
     return path

@@ -85,8 +85,8 @@ def test_a_conflict_is_told_in_the_order_of_the_file_also_after_an_undo(tmp_path
 def test_a_repair_is_undone_without_a_trace() -> None:
     """What each repair does is in the transcript."""
     repaired = set()
-    for text in model_transcripts.models_of("checks"):
-        with closing(Document(models.parse(text))) as document:
+    for made in model_transcripts.models_of("checks"):
+        with closing(Document(made)) as document:
             told, before = check(document), bytes_of(document)
             if steps := repair_steps(told):
                 repaired |= {finding.rule for finding in told if finding.repair is not None}

@@ -9,9 +9,14 @@ import pytest
 from tests.support import model_transcripts
 from tests.support.recorded import hold
 
+_PATHS = sorted(model_transcripts.FOLDER.glob("*.txt"))
+_SLOW = {"guesses_by_search"}
+
 
 @pytest.mark.parametrize(
-    "path", sorted(model_transcripts.FOLDER.glob("*.txt")), ids=lambda path: path.stem
+    "path",
+    [pytest.param(path, marks=[pytest.mark.broad] * (path.stem in _SLOW)) for path in _PATHS],
+    ids=lambda path: path.stem,
 )
 def test_edits_do_what_their_transcript_says(
     path: Path, tmp_path: Path, pytestconfig: pytest.Config

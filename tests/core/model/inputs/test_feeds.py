@@ -52,7 +52,7 @@ def test_numbered_tensor_files(tmp_path: Path) -> None:
     save_pb(tmp_path / "input_0.pb", ONES)
     save_pb(tmp_path / "input_1.pb", np.int64(5))
     save_pb(tmp_path / "output_0.pb", ONES)
-    (tmp_path / "notes.txt").write_text("not data")
+    (tmp_path / "about.txt").write_text("not data")
 
     (only,) = load_input_sets(tmp_path, [X, Y])
     assert list(only.values) == ["x", "gpu_0/y:0"]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.inputs.feeds import input_feeds
 from dld_tui.core.model.inputs.guess import candidate_guesses, first_that_runs, input_specs
 from tests.support import models
+from tests.support.recorded import Recorded
 
 _TEXT = """<ir_version: 9, opset_import: ["" : 17]>
 g (float[n,m,k] x) => (float[] y) { y = ReduceSum (x) }"""
@@ -56,31 +60,25 @@ g (float[2, 8] x, int64 n, bool c) => (float[k, 8] y) {
 def test_counts_are_found_by_trial_down_to_0(tmp_path: Path, most: int) -> None:
     document = Document.open(models.write(tmp_path, _LOOP))
 
-    def run(values: Mapping[str, Any]) -> int:
+    def run(values: Mapping[str, Any]) -> None:
         if values["n"] > most:
             raise ActivityError("it goes too far")
-        return int(values["n"])
 
-    guess, count = first_that_runs(candidate_guesses(input_specs(document), document), 0, run)
-    assert count == most
-    assert [one.fill.low for one in guess.inputs if one.name == "n"] == [most]
+    fed = input_feeds(input_specs(document), None, [], [0, 1], document, run)
+    assert [one["n"] for one in fed.sets] == [most, most]
 
 
-def test_values_can_be_given_where_no_guess_runs(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, _LOOP))
-
-    def run(_: Mapping[str, Any]) -> None:
-        raise ActivityError("no")
-
-    with pytest.raises(ActivityError) as caught:
-        first_that_runs(candidate_guesses(input_specs(document), document), 0, run)
-    assert "--inputs DIR" in str(caught.value.hint)
-
-
-def test_options_fix_each_size_that_was_guessed_once(tmp_path: Path) -> None:
-    text = """<ir_version: 9, opset_import: ["" : 17]>
-    g (float[n, m] x, float[n, m] y, float[n, k] z, float[2] w) => (float[] s) {
-        a = ReduceSum (x) b = ReduceSum (y) c = ReduceSum (z) d = Add (a, b) s = Add (c, d) }"""
-    document = Document.open(models.write(tmp_path, text))
-    guess = next(iter(candidate_guesses(input_specs(document), document, {})))
-    assert [one.partition(":")[0] for one in guess.options] == ["x", "z"]
+def test_what_is_said_where_no_guess_runs(recorded: Recorded) -> None:
+    models_of = {
+        "sizes": _TEXT, "counts": _LOOP, "nothing to guess": _TEXT.replace("n,m,k", "2"),
+        "no input": _TEXT.replace("float[n,m,k] x", "").replace("(x)", "()"),
+        "few sizes": _TEXT.replace("n,m,k", "2,k"),
+    }  # fmt: skip
+    made = {}
+    for name, text in models_of.items():
+        error = ActivityError("it does not run", hint="Look" if name == "no input" else "")
+        run = Mock(side_effect=error)
+        with closing(Document(models.parse(text))) as document, pytest.raises(ActivityError):
+            first_that_runs(candidate_guesses(input_specs(document), document), 0, run)
+        made[name] = f"{error.message}\n{error.hint}\ntried {run.call_count}"
+    recorded("refused", made)

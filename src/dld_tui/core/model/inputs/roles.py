@@ -487,7 +487,8 @@ def writes_in_place(node: Node) -> bool:
 def _is_in_place(main: Scope, pair: CachePair) -> bool:
     before, after = main.value_type(pair.past), main.value_type(pair.present)
     lengths = [
-        known.dims[pair.axis] if known is not None and known.dims else None
+        # A present that is declared with fewer dimensions tells no length.
+        known.dims[pair.axis] if known and known.dims and pair.axis < len(known.dims) else None
         for known in (before, after)
     ]
     if is_fixed(lengths[0]) and lengths[0] == lengths[1]:
