@@ -57,6 +57,7 @@ def stubs() -> str:
     imports += [f"from {home} import {', '.join(sorted(names))}" for home, names in homes.items()]
     tail = [
         "def activities() -> dict[str, str]: ...",
+        "def documentation(activity: Activity) -> str: ...",
         "def returned(activity: Activity) -> str: ...",
         "def signature_of(activity: Activity) -> Signature: ...",
     ]

@@ -296,10 +296,20 @@ class Library:
 
         def save(path: str, outside: bool) -> None:
             self.note("save", outside=outside)
+            self.told += changes(before, model)
             onnx.save(model, path)
 
+        def process() -> None:
+            self.note("process")
+            _, product = model.graph.node.pop(0), model.graph.node.pop()
+            product.input[1] = "d"  # and the weight of the other node is left
+            twice = [onnx.helper.make_node("DequantizeLinear", ["w", "s"], ["d"])] * 2
+            model.graph.node.extend([*twice, product])
+
+        before = onnx.ModelProto()
+        before.CopyFrom(model or before)
         saved = SimpleNamespace(model=model, save_model_to_file=save)
-        return SimpleNamespace(model=saved, process=lambda: self.note("process"), named=name)
+        return SimpleNamespace(model=saved, process=process, named=name)
 
     def run(self, monkeypatch: pytest.MonkeyPatch, source: Path, **changes: Any) -> str:
         """Run the process of the library; return how it was called, and what it said."""
@@ -334,7 +344,8 @@ def test_how_the_library_is_called(
         folder.mkdir(parents=True)
         np.save(folder / "x.npy", np.full((2, 4), number, np.float32))
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float[N, 4] x) => (float[N, 4] y)
-    <float[4, 4] w, float[4, 4] v> { t = Neg(v) a = MatMul(x, w) [n] y = MatMul(a, t) }"""
+    <float[4, 4] w, float[4, 4] v, float[4] s, int8 left = {1}> {
+      t = Neg(v) a = MatMul(x, w) [n] y = MatMul(a, t) }"""
     source, library = models.write_weighted(tmp_path, text), Library(monkeypatch, tmp_path)
     found, ways = {}, dict[str, dict[str, Any]]()
     ways = {
