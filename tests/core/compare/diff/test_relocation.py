@@ -63,6 +63,7 @@ SCRIPTS: dict[str, tuple[str, list[dict[str, JSON]]]] = {
         {"edit": "insert_node", "scope": [], "value": "b", "op_type": "Neg"},
         {"undo": True},
         {"undo": True},
+        {"edit": "sort_nodes", "scope": []},
         {"edit": "set_metadata", "scope": [], "nodes": ["second"], "key": "k", "value": "v"},
         {"edit": "insert_node", "scope": [], "value": "b", "op_type": "Abs"},
     ]),

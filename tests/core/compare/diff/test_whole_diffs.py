@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,75 +68,13 @@ def outside(name: str, location: str) -> onnx.TensorProto:
 
 
 def graphs() -> Iterator[tuple[str, Models]]:
-    """Yield models whose nodes, inputs, outputs and scopes differ."""
-    yield "operators, links and types", changed(
-        models.CHAIN, ("Relu(x)", "d.Abs(x)"), ("Mul(b, b)", "Mul(b, a, a)"), ("4] y", "5] y"),
-        ("] x)", "] x, float[3] more, int64 scalar)"), ("= Sigmoid", ", rest = Sigmoid"),
-    )  # fmt: skip
-    yield "the same name of other makers", changed(
-        "".join((HEAD, "<float[2] w = {1, 2}, float[2] v = {3, 4}> {\n[a] p = Abs(x)\n[b] q = ",
-                "Add(x, w)\n[c] r = Sum(p, q, w, v, none, \"\", y)\n[d] y = Neg(r) }")),
-        ("[a] p = Abs(x)", "[e] p = Exp(x)\n[a] o = Abs(x)"), ("float[2] w = {1, 2}, ", ""),
-        ("[b] q = Add(x, w)", "[b] n = Add(x, v)\n[f] q = Sin(x)"),
-    )  # fmt: skip
-    yield "another initializer, and one of its name", changed(
-        models.CHAIN, ("Add(a, w)", "Add(a, v)"),
-        ("float[4] w = {1, 2, 3, 4}", "float[4] v = {9, 8, 7, 6}, float[2] w = {1, 2}"),
-    )  # fmt: skip
-    yield "the same names from elsewhere", changed(
-        HEAD + "<float[2] w = {1, 2}> { [a] p = Abs(x) [d] r = Exp(x) [c] y = Sum(p, w, x, q) }",
-        ("<float[2] w", "<float[2] p"), ("p = Abs(x)", "w = Abs(z)"),
-        ("(float[2] x)", "(float[2] z)"),
-        ("r = Exp(x)", "q = Exp(z) [e] x = Sin(z)"),
-    )  # fmt: skip
-    yield (
-        "the same name from within",
-        changed(models.BRANCHES, ("h = Neg(a)", "a = Neg(x)"), ("t = Add(h, a)", "t = Add(x, a)")),
-    )
-    wander = "[wander] q = Tanh(x)\n"
-    yield "a node that moves into a function", changed(
-        models.FUNCTIONS.replace("[call]", f"{wander}[call]"),
-        (wander, ""), ("[sum]", "[wander] q = Tanh(v)\n[sum]"),
-    )  # fmt: skip
-    yield "inputs and outputs", changed(
-        "<ir_version: 10, opset_import: ['' : 18]>\n".replace("'", '"')
-        + "g (float[2] a, int64[N] b, float[2] c, float[3] d, e) => (float[2] p, float[2] q, f) {\n"
-        "[A] p = Add(a, c)\n[B] q = Sub(a, c)\n[C] f = Cast<to = 1>(b)\n[D] g = Neg(d) }",
-        ("(float[2] a, int64[N] b, float[2] c, float[3] d, e)",
-         "(float[2] c, float[2] a, int64[M] z, float[9] w, e, bool u)"),
-        ("=> (float[2] p, float[2] q, f)", "=> (float[2] q, float[2] p, float[3] g)"),
-        ("(b)", "(z)"), ("Neg(d)", "Neg(w)"), ("p = Add", "k = Add"), ("q = Sub", "p = Sub"),
-        ("k = Add", "q = Add"),
-    )  # fmt: skip
-    yield "nodes that others stand between", changed(
-        HEAD + "{\n[a] p = Relu(x)\n[b] q = Relu(p)\n[c] r = Relu(q)\n[d] y = Relu(r) }",
-        ("[b] q", "[b] o"), ("[c] r = Relu(q)", "[n] r = Abs(o)"),
-        ("Relu(x)", "Relu(x)\n[m] z = Exp(x)"),
-    )  # fmt: skip
-    one, two = "[a] y = Relu(x)\n", "[b] z = Neg(x)\n[c] w = Abs(x)\n"
-    yield "order of nodes", (
-        models.parse(f"{HEAD}{{\n{one}{two}}}"), models.parse(f"{HEAD}{{\n{two}{one}}}")
-    )  # fmt: skip
+    """Yield models whose nodes, inputs, outputs and scopes differ: first those of a file."""
+    text = Path(__file__).with_name("diff_models.txt").read_text("utf-8")
+    for case in re.split("(?m)^== ", text)[1:]:
+        title, _, written = case.partition("\n")
+        before, after = written.split("-- becomes\n")
+        yield title, (models.parse(before), models.parse(after))
     yield "texts", texts()
-    yield "subgraphs", changed(
-        models.BRANCHES, ("[inner] h = Neg(a)", "[inner] h = Neg(x)"), ("Mul(x, x)", "Mul(x, a)"),
-        ("yes ()", "other ()"), ("[shadow]", "[dark]"), ("[pre]", "[pre2]"),
-    )  # fmt: skip
-    wander = models.BRANCHES.replace("[pre] a", "[wander] q = Tanh(x)\n[gone] g = Sinh(x)\n[pre] a")
-    yield (
-        "nodes that move",
-        (
-            models.parse(wander.replace("t = Add", "[two] i = Exp(a)\n[out] o = Cos(a)\n t = Add")),
-            models.parse(
-                models.BRANCHES.replace("[inner] h", "[wander] q = Tanh(x)\n[inner] h").replace(
-                    "[pre] a", "[two] i = Exp(x)\n[two] j = Exp(x)\n[out] o = Cos(x)\n[pre] a"
-                )
-            ),
-        ),
-    )
-    yield "branches of other numbers", (
-        models.parse(models.BRANCHES), models.parse(models.BRANCHES.replace("else_branch", "third"))
-    )  # fmt: skip
     yield "functions", functions()
     yield "declared types", types()
     yield "many names", (old := models.parse(models.layered(3)), with_other_names(old))
@@ -150,7 +89,6 @@ def graphs() -> Iterator[tuple[str, Models]]:
     hostile.graph.input[0].name = hostile.graph.node[0].input[0] = "\x1bx"
     hostile.producer_name = "\x1b[31m"
     yield "hostile names", (models.parse(models.CHAIN), hostile)
-    yield "the same", (models.parse(models.BRANCHES), models.parse(models.BRANCHES))
 
 
 def texts() -> Models:
@@ -322,7 +260,7 @@ def initializers() -> Iterator[tuple[str, Models]]:
         stored(numbers + 1, "large_renamed"), stored([7, 7, 7], "twin"), stored([7, 7, 7], "twin2"),
         stored([4, 4], "removed"), texts[0], outside("missing", "none"), stored([1], "bits"),
         TensorProto(name="no_data", data_type=1, dims=[2]), stored([1, np.nan], "finite"),
-        stored([3, 1], "dense"),
+        stored([3, 1], "dense"), stored([1 + 2j, 3, 4], "complex", np.complex128),
     ]  # fmt: skip
     new = [
         stored([1, 2, 3.5, 4], "values"), stored([[1, 2]], "shape"),
@@ -331,6 +269,7 @@ def initializers() -> Iterator[tuple[str, Models]]:
         stored(numbers + 1, "large_named"), stored([7, 7, 7], "same"), stored([7, 7, 7], "same2"),
         stored([[4, 4]], "added"), texts[1], outside("missing", "none"), stored([np.inf], "bits"),
         stored([0, 0], "no_data"), stored([1, np.nan], "finite"),
+        stored([1 + 2j, 5, 4j], "complex", np.complex128),
     ]  # fmt: skip
     made = []
     for tensors, names in (
