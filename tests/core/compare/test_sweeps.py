@@ -11,14 +11,8 @@ import pytest
 
 from dld_tui.core.compare.sweeps import SweepComparison, point_table, sweeps_page
 from dld_tui.core.errors import UsageError
-from dld_tui.core.report.sweep import (
-    BATCH,
-    PRECISION,
-    PROMPT,
-    Sweep,
-    SweepAxis,
-    SweepPoint,
-)
+from dld_tui.core.report.sweep import BATCH, PRECISION, PROMPT, Sweep, SweepAxis, SweepPoint
+from tests.support.recorded import Recorded, table_text
 
 
 def sweep_of(name: str, turns: Mapping[Any, tuple[float, ...]], axis: str = BATCH) -> Sweep:
@@ -66,50 +60,45 @@ def test_differences_and_intervals_are_those_of_a_plain_bootstrap() -> None:
     assert compared.lines[0].startswith("B against A: 3 times in both, 0 faster and 1 slower")
 
 
-def test_a_point_that_failed_is_no_difference() -> None:
-    first = sweep_of("a", {1: (1.0,) * 6, 2: (2.0,) * 6, 4: ()})
-    second = sweep_of("b", {1: (1.0,) * 6, 2: (), 8: (8.0,) * 6})
-    compared = SweepComparison([first, second])
-    assert [(row.key, row.cells[1].delta_ms) for row in compared.rows] == [
-        ("batch 1", 0.0), ("batch 2", None), ("batch 4", None), ("batch 8", None)
-    ]  # fmt: skip
-    remarks = [column for column in point_table(compared, [], "text").columns if not column.title]
-    notes = [remarks[-1].value(row) for row in compared.rows]
-    assert notes[1:] == ["only A", "", "only B"]
-    assert compared.lines[0].endswith("; 3 in one only")
+def generated(scale: float, tokens: int, *prompts: int) -> Sweep:
+    points = [SweepPoint((one,), (scale * one,) * 6, "", (3 * scale,) * 6) for one in prompts]
+    axes = (SweepAxis(PROMPT, prompts),)
+    return Sweep("m", "b", axes, tuple(points), report=f"/{scale}", tokens=tokens)
 
 
-def test_an_axis_of_one_value_is_a_setting() -> None:
-    """A sweep of fp16 alone can be compared with one of the model as it is."""
-    both = [SweepAxis(PRECISION, ("fp16",)), SweepAxis(BATCH, (1, 2))]
-    points = (SweepPoint(("fp16", 1), (1.0,) * 6), SweepPoint(("fp16", 2), (2.0,) * 6))
-    half = Sweep("m.onnx", "ONNX Runtime 1", tuple(both), points, report="/b")
-    plain = sweep_of("a", {1: (2.0,) * 6, 2: (3.0,) * 6})
-    assert [row.cells[1].ratio for row in SweepComparison([plain, half]).rows] == [
-        0.5,
-        pytest.approx(2 / 3),
-    ]
-
-
-def test_first_and_later_tokens_are_rows_of_their_own() -> None:
-    def generated(scale: float) -> Sweep:
-        point = SweepPoint((8,), (scale,) * 6, "", (3 * scale,) * 6)
-        axes = (SweepAxis(PROMPT, (8,)),)
-        return Sweep("m", "b", axes, (point,), report=f"/{scale}", tokens=4)
-
-    rows = SweepComparison([generated(1.0), generated(2.0)]).rows
-    assert [row.key for row in rows] == ["first token", "token"]
-    assert [row.cells[1].delta_ms for row in rows] == [3.0, 1.0]
-
-
-@pytest.mark.parametrize(
-    ("axis", "values", "why"), [(BATCH, (16, 32), "no point in common"), ("n", (1, 2), "not all")]
-)
-def test_what_has_nothing_in_common_is_refused(axis: str, values: Any, why: str) -> None:
-    first = sweep_of("a", {1: (1.0,) * 6, 2: (2.0,) * 6})
-    second = sweep_of("b", {value: (1.0,) * 6 for value in values}, axis)
-    with pytest.raises(UsageError, match=why):
-        SweepComparison([first, second])
+def test_what_is_told_of_points(recorded: Recorded) -> None:
+    """Of points that failed, of an axis of one value, which is a setting, and of tokens."""
+    once, twice, four = ((ms,) * 6 for ms in (1.0, 2.0, 4.0))
+    axes = (SweepAxis(PRECISION, ("fp16",)), SweepAxis(BATCH, (1, 2)))
+    points = (SweepPoint(("fp16", 1), once), SweepPoint(("fp16", 2), twice))
+    half = Sweep("m.onnx", "ONNX Runtime 1", axes, points, report="/b")
+    plain = sweep_of("a", {1: twice, 2: four})
+    cases = {
+        "failed": [
+            sweep_of("a", {1: once, 2: twice, 4: ()}),
+            sweep_of("b", {1: once, 2: (), 8: four}),
+        ],
+        "three": [
+            sweep_of("a", {1: once, 2: four}),
+            plain,
+            sweep_of("c", {1: four, 2: once, 3: once}),
+        ],
+        "one precision": [plain, half],
+        "tokens": [generated(1.0, 4, 8), generated(2.0, 4, 8)],
+        "other tokens": [generated(2.0, 4, 8, 16), generated(1.0, 6, 8, 16)],
+        "no point": [plain, sweep_of("b", {16: once, 32: once})],
+        "another axis": [plain, sweep_of("b", {1: once, 2: once}, "n")],
+    }
+    told = {}
+    for title, sweeps in cases.items():
+        try:
+            compared = SweepComparison(sweeps)
+        except UsageError as error:
+            told[title] = str(error)
+            continue
+        table = point_table(compared, compared.rows, "text")
+        told[title] = "\n".join([*compared.lines, table_text(table)])
+    recorded("whole_points", told)
 
 
 def test_the_page_has_no_foreign_markup() -> None:

@@ -65,7 +65,7 @@ def document(report: Report) -> str:
     for key, value in made.items():
         items = value if isinstance(value, list) else [value]
         lines += [f"{key}: {json.dumps(rounded(item))}" for item in items]
-    groups = [json.dumps(report_json(report, by)["groups"]) for by in ("type", "op")]
+    groups = [json.dumps([*report_json(report, by).values()][-2:]) for by in ("type", "op")]
     return "\n".join([*lines, *groups, layers_csv(report.layers)])
 
 

@@ -125,10 +125,14 @@ class SweepComparison:
             both = [cell for cell in cells if cell.delta_ms is not None]
             certain = [cell.delta_ms or 0.0 for cell in both if cell.noise is False]
             faster, slower = (sum(sign * ms < 0 for ms in certain) for sign in (1, -1))
+            alone = sum(
+                (row.cells[index].time_ms is None) != (row.cells[self.base].time_ms is None)
+                for row in self.rows
+            )
             found.append(
                 f"{label(index)} against {label(self.base)}: {fmt.plural(len(both), 'time')} in"
                 f" both, {faster} faster and {slower} slower by more than the noise within the runs"
-                + (f"; {len(cells) - len(both)} in one only" if len(cells) > len(both) else "")
+                + (f"; {alone} in one only" if alone else "")
             )
         if len({sweep.tokens for sweep in self.sweeps}) > 1:
             counts = " / ".join(str(sweep.tokens) for sweep in self.sweeps)
