@@ -46,13 +46,6 @@ def convert(path: Path, **settings: Any) -> Any:
     return encode(last.result)
 
 
-def test_a_packed_cache_is_compared_by_its_nibbles() -> None:
-    from dld_tui.backends.accuracy.runs import _nibbles
-
-    cache = np.array([[0x8F, 0x07]], np.uint8)
-    assert _nibbles(cache).tolist() == [[7, 0, -1, -8]]
-
-
 def mixture(path: Path, change: float) -> Path:
     """Write a decoder, two experts of which have nearly the same scores and opposite results."""
     model = onnx.load(decoders.grouped(path, experts=True, int4=False))

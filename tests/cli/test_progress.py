@@ -1,74 +1,88 @@
+"""What a terminal shows of a running job, and where there is none: progress.txt."""
+
 from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dld_tui.activities.convert.fp16 import Request
+from dld_tui.activities.machine.doctor import Request as Doctor
 from dld_tui.cli.jobs import progress
-from dld_tui.cli.jobs.progress import ProgressReporter, progress_text
-from dld_tui.core.events import Log, Metric, Progress
+from dld_tui.cli.jobs.progress import AS_EVENTS, ProgressReporter, naming_cancels
+from dld_tui.core.errors import CancelledError
+from dld_tui.core.events import Event, Log, Metric, Phase, Progress, RateMeter
 from dld_tui.core.notes import NoteKind
+from tests.support.recorded import Recorded
+
+RAW = "2026-01-02 03:04:05.6 [{}:onnxruntime:, {}.cc:4437 CleanUnused] Removing {}\x1b[1m"
+EVENTS: list[Event] = [
+    Progress(7), Progress(0, 0, "nodes", "odd\x1b"), Progress(0, 0, "nodes", "odd\x1b"),
+    Progress(40, 100, "passes", "latency"), Log("note"), Log("quiet", NoteKind.DEBUG),
+    Log("odd\x1b[1m", NoteKind.WARNING), Log("wrong", NoteKind.ERROR), Metric("m", 1),
+    Progress(1_500_000, 90_000_000, "bytes"), Progress(4_500_000, 90_000_000, "bytes"),
+    Progress(5_000_000, None, "bytes"),
+    Progress(1, 3, "steps", "stage", [Phase("outer", 1, 2), Phase("in\x1b", 0, 5)]),
+    Progress(2.5, 3, "steps", "a stage that is longer than the terminal " + 4 * "is wide "),
+    *(Log(RAW.format("W", "graph", name), NoteKind.WARNING) for name in "abc"),
+    Log(RAW.format("E", "other", 300 * "d"), NoteKind.ERROR), Log(RAW.format("I", "graph", "e")),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("event", "text"),
-    [
-        (Progress(40, 100, "passes", "latency"), "latency  40 of 100 passes  40 %"),
-        (Progress(1_500_000, 3_000_000, "bytes"), "1.5 MB of 3 MB  50 %"),
-        (Progress(7), "7"),
-        (Progress(0, 0, "nodes", "odd\x1b"), r"odd\x1b  0 nodes"),
-    ],
-)
-def test_progress_text(event: Progress, text: str) -> None:
-    assert progress_text(event) == text
-
-
-def test_without_a_terminal_only_warnings_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    with ProgressReporter() as shown:
-        for event in (
-            Progress(1, 2),
-            Log("plain"),
-            Log("odd\x1b[1m", NoteKind.WARNING),
-            Metric("m", 1),
-        ):
-            shown.event(event)
-    captured = capsys.readouterr()
-    assert (captured.out, captured.err) == ("", "odd\\x1b[1m\n")
-
-
-def test_in_a_terminal_progress_is_one_line_that_goes_away(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_all_that_is_shown(
+    recorded: Recorded, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "is_terminal", lambda stream: True)
-    monkeypatch.setenv("COLUMNS", "12")
-    with ProgressReporter() as shown:
-        shown.event(Progress(1, 4, "steps", "a long stage"))
-        shown.event(Log("note"))
-        shown.event(Log("quiet", NoteKind.DEBUG))
-    line = "\r\x1b[Ka long sta…"
-    assert capsys.readouterr().err == f"{line}\r\x1b[Knote\n{line}\r\x1b[K"
-
-
-def test_a_long_read_tells_its_rate(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    clock = iter((100.0, 100.1, 102.0))
-    monkeypatch.setattr(progress, "is_terminal", lambda stream: True)
-    monkeypatch.setattr("dld_tui.cli.jobs.progress.time.monotonic", lambda: next(clock))
+    now = 100.0
+    clock = SimpleNamespace(monotonic=lambda: now)
+    monkeypatch.setattr(progress, "time", clock)
+    monkeypatch.setattr(progress, "RateMeter", lambda: RateMeter(clock.monotonic))
     monkeypatch.setenv("COLUMNS", "80")
-    shown = ProgressReporter()
-    for done in (1_000_000, 2_000_000, 50_000_000):
-        shown.bytes_read(done, 100_000_000)
-    lines = capsys.readouterr().err.split("\r\x1b[K")
-    assert lines[-2:] == ["reading  2 MB of 100 MB  2 %", "reading  50 MB of 100 MB  50 %  25 MB/s"]
+    texts = {}
+    for where, is_live in (("a file", False), ("a terminal", True), ("a program", True)):
+        monkeypatch.setattr(progress, "is_terminal", lambda stream, is_live=is_live: is_live)
+        if where == "a program":
+            monkeypatch.setenv(AS_EVENTS, "1")
+        lines: list[str] = []
+        with ProgressReporter() as shown:
+            for event in EVENTS:
+                now += 0.5
+                shown.event(event)
+                lines.append(f"{type(event).__name__}: {capsys.readouterr().err!r}")
+            for megabytes, took in ((1, 9), (2, 0.25), (50, 0.25), (60, 1)):
+                now += took
+                shown.bytes_read(megabytes * 10**6, 10**8)
+                lines.append(f"read: {capsys.readouterr().err!r}")
+        end = capsys.readouterr()
+        texts[where] = "\n".join([*lines, f"at the end: {end.err!r}{end.out}"])
+    recorded("progress", texts)
 
 
-def test_raw_lines_of_a_runtime_become_one_with_a_count(capsys: pytest.CaptureFixture[str]) -> None:
-    line = "2026-01-02 03:04:05.6 [W:onnxruntime:, graph.cc:4437 CleanUnused] Removing {}\x1b[1m"
-    with ProgressReporter() as shown:
-        for name in ("a", "b", "c"):
-            shown.event(Log(line.format(name), NoteKind.WARNING))
-        shown.event(Log(line.replace("graph.cc", "other.cc").format("d"), NoteKind.WARNING))
-        shown.event(Log(line.replace("[W", "[I").format("e"), NoteKind.INFO))
-    assert capsys.readouterr().err.splitlines() == [
-        "ONNX Runtime: Removing a\\x1b[1m (and 2 lines like it)",
-        "ONNX Runtime: Removing d\\x1b[1m",
-    ]
+def cancel(written: list[Path], hint: str) -> None:
+    for path in written:
+        path.write_text("new")
+    raise CancelledError("cancelled", hint=hint)
+
+
+def cancelled(folder: Path) -> Iterator[str]:
+    model, output = folder / "m\x1b.onnx", folder / "out.onnx"
+    for activity, request, written, targets, hint in (
+        ("convert_fp16", Request(model, output), [], (), ""),
+        ("convert_fp16", Request(model, output), [output], ("one", "two\x1b"), ""),
+        ("convert_fp16", Request(model, output), [output], (), "Do this"),
+        ("doctor", Doctor(), [folder / "other"], ("here",), ""),
+        ("build_tensorrt", Request(model, folder / "none"), [], (), ""),
+    ):
+        for path in (output, folder / "other"):
+            path.unlink(missing_ok=True)
+        with pytest.raises(CancelledError) as caught, naming_cancels(activity, request, targets):
+            cancel(written, hint)
+        yield f"{caught.value.message} | {caught.value.hint}"
+
+
+def test_what_a_cancelled_job_has_done(
+    recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=iter(range(20)).__next__))
+    recorded("cancelled", {"": "\n".join(cancelled(tmp_path)).replace(str(tmp_path), "FOLDER")})
