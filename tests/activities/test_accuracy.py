@@ -8,14 +8,10 @@ from typing import Any
 import onnx
 import pytest
 
-from dld_tui.activities import tactics
-from dld_tui.activities.accuracy import job as accuracy
-from dld_tui.activities.accuracy import search as search_precision
 from dld_tui.activities.accuracy.job import Request, run
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.params import problem_of_form
 from tests.support import models
 from tests.support.activities import finished
 
@@ -80,22 +76,3 @@ def test_old_models_name_their_weights_among_the_inputs(tmp_path: Path) -> None:
     result, _ = compare(Request(path, tensors=True, against_optimization="all"))
     assert result["inputs"] == ["x float32[N, 4]"]
     assert result["is_good"]
-
-
-@pytest.mark.parametrize(
-    ("request_", "values", "says"),
-    [
-        (accuracy.Request, {"against": "e.engine", "round": "fp16", "fp16": True},
-         "FP16 cannot be used with a built engine"),
-        (accuracy.Request, {"against": "n.onnx", "tf32": False}, "is for TensorRT"),
-        (accuracy.Request, {"against": "n.onnx", "tolerance": ["near"]}, "near"),
-        (search_precision.Request, {"tolerance": ["cosine=x"]}, "cosine"),
-        (tactics.Request, {"timing_cache": "c.cache"}, "cannot be used with this"),
-        (tactics.Request, {"tolerance": ["snr=x"]}, "snr"),
-    ],
-)  # fmt: skip
-def test_forms_say_before_a_job_begins_what_does_not_go_together(
-    request_: type[Any], values: dict[str, Any], says: str
-) -> None:
-    assert says in problem_of_form(request_, {"model": "m.onnx", **values})
-    assert problem_of_form(request_, {"model": "m.onnx"}) == ""

@@ -113,26 +113,6 @@ def test_folders_that_fit_nothing_are_refused_at_the_first_file(
     assert read == []
 
 
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        ({}, "static quantization needs --calibration"),
-        ({"weights_only": True, "dynamic": True}, "leave out --dynamic"),
-        ({"weights_only": True, "weights": "int16"}, "stores int4, uint4, int8 or uint8"),
-        ({"dynamic": True, "runtime": "tensorrt"}, "no dynamic quantization"),
-        ({"dynamic": True, "repair": True, "values": "never"}, "--repair needs the values"),
-        ({"dynamic": True, "exclude": ("ghost",)}, "no node is named 'ghost'"),
-        ({"dynamic": True, "list_only": True}, "--list is of static"),
-    ],
-)
-def test_settings_that_do_not_go_together(
-    tmp_path: Path, settings: dict[str, Any], says: str
-) -> None:
-    path = with_matrix(tmp_path, LAYERS, 4, 4)
-    with pytest.raises(UsageError, match=says):
-        convert("quantize", path, tmp_path / "o.onnx", **settings)
-
-
 def test_models_that_cannot_be_quantized_say_why(tmp_path: Path) -> None:
     text = """<ir_version: 8, opset_import: ["ai.onnx.ml" : 3]>
     labels (float[N, 1] x) => (float[N, 1] y)

@@ -83,9 +83,6 @@ def test_a_model_meets_its_requirements_or_says_what_is_missing(tmp_path: Path) 
     beside = path.with_name("dld.toml")
     beside.write_text(f'[requirements]\n"{path.name}" = ["size <= 9 MB"]\n')
     assert problem_of_form(Request, values) == ""
-    both = Request(model=path, new=path, requirements=("size <= 1 B",))
-    with pytest.raises(UsageError, match="of one model"):
-        both.require()
 
 
 def test_the_form_has_the_options_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

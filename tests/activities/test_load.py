@@ -115,22 +115,6 @@ def test_a_model_under_load(tmp_path: Path) -> None:
     assert [(p.clients, p.offered, p.requests) for p in points] == [(8, 50, 10), (8, 100, 20)]
 
 
-@pytest.mark.parametrize(
-    ("asked", "why"),
-    [
-        ({"clients": "0"}, "not a size"),
-        ({"clients": "1,1000"}, "more than 256"),
-        ({"rate": "x"}, "not a rate"),
-        ({"rate": "inf"}, "not a rate"),
-        ({"rate": "10", "clients": "1,2"}, "one number of clients"),
-        ({"tokens": 4, "shape": ("x:1",)}, "leave out --inputs and --shape"),
-    ],
-)
-def test_what_does_not_fit_is_refused(asked: dict[str, Any], why: str, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=why):
-        loaded(decoders.grouped(tmp_path / "m.onnx"), **asked)
-
-
 @pytest.fixture
 def trt(monkeypatch: pytest.MonkeyPatch) -> Any:
     return install(monkeypatch)

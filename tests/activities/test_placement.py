@@ -18,7 +18,7 @@ from dld_tui.activities.placement import Request, run
 from dld_tui.backends.onnxruntime import contest
 from dld_tui.core.compare import gate
 from dld_tui.core.compare.gate import Pair, PairTime, RunFigures, TimePair
-from dld_tui.core.errors import CancelledError, DldError, UsageError
+from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.params import from_json
 from dld_tui.core.tune.placement import PlacementResult, placement_lines
@@ -203,13 +203,6 @@ def test_outputs_stay_within_the_tolerance(model: Path, clock: Clock) -> None:
     assert placement_lines(partly)[0].startswith(
         f"Nothing was timed: {result.decisions[0].regions} of {count} regions"
     )
-
-
-def test_settings_that_do_not_go_together(model: Path) -> None:
-    with pytest.raises(UsageError, match="--workspace is for TensorRT"):
-        placed(model, workspace=1.0)
-    with pytest.raises(UsageError, match="takes int8"):
-        placed(model, runtime="tensorrt", weights="uint8")
 
 
 class Machine:

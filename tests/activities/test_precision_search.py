@@ -18,7 +18,7 @@ from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.accuracy.tensor_errors import parse_tolerances
 from dld_tui.core.codec import encode
-from dld_tui.core.errors import ActivityError, UsageError
+from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Progress
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.model.document import Document
@@ -204,18 +204,3 @@ def test_nodes_to_leave_in_float_are_found_for_int8(real_files: Path, tmp_path: 
 
     assert is_good(script)
     assert not is_good(None)
-
-
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"inputs": Path("data"), "shape": ("x:1x4",)}, "cannot be used with --inputs"),
-        ({"precision": "int8"}, "needs --calibration"),
-        ({"calibration": Path("data")}, "is for --search int8"),
-        ({"precision": "int8", "calibration": Path("data"), "backend": "tensorrt"},
-         "is tried by ONNX Runtime on the CPU"),
-    ],
-)  # fmt: skip
-def test_settings_that_do_not_go_together(path: Path, settings: dict[str, Any], why: str) -> None:
-    with pytest.raises(UsageError, match=why):
-        search(Request(path, **settings))

@@ -15,7 +15,7 @@ from dld_tui.backends.tensorrt import builder
 from dld_tui.backends.tensorrt import library as tensorrt_library
 from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.codec import encode
-from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.events import Event, Progress
 from tests.support import models
 from tests.support.activities import finished
@@ -136,10 +136,6 @@ def test_an_engine_that_is_not_built_is_not_good(
 def test_what_cannot_be_done_is_refused_in_one_line(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(UsageError, match="--fp16 cannot be used with --search"):
-        world.search(fp16=True)
-    with pytest.raises(UsageError, match="--optimization-level is for TensorRT"):
-        list(run(Request(world.model, optimization_level=3)))
     facts = replace(use(world.trt).capabilities, no_driver="there is no driver")
     monkeypatch.setattr(tensorrt_library, "find_library", lambda choice: Library(world.trt, facts))
     with pytest.raises(UnavailableError, match="cannot run engines here: there is no driver"):

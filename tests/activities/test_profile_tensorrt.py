@@ -303,15 +303,8 @@ def test_no_driver_is_told_before_a_long_build(
 
 
 def test_what_fails_is_one_line(trt: Any, model: Path, tmp_path: Path) -> None:
-    engine = tmp_path / "a.engine"
-    for settings, message in (
-        ({"inputs": tmp_path, "shape": ("x:1",)}, "--shape cannot be used with --inputs"),
-        ({"refit_engine": True}, "--refit-from-model needs"),
-        ({"engine": engine, "output": engine}, "--save-engine cannot be used"),
-        ({"percentile": "high"}, "numbers from 0 to 100"),
-    ):
-        with pytest.raises(UsageError, match=message):
-            events_of(model, **settings)
+    with pytest.raises(UsageError, match="numbers from 0 to 100"):
+        events_of(model, percentile="high")
     trt.fake.no_context_memory = True
     with pytest.raises(ActivityError, match="not have enough memory for the engine"):
         events_of(model)

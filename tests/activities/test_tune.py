@@ -967,12 +967,3 @@ def test_datasets_and_settings_that_do_not_fit_are_said_before_the_races(
         tuned(path, dataset=tmp_path / "other.npz", most_loss=1.0)
     with pytest.raises(UsageError, match="no metric"):
         tuned(path, dataset=tmp_path / "data.npz", most_loss=1.0, metric="beauty")
-    cases: list[tuple[dict[str, Any], str]] = [
-        ({"dataset": Path("data.npz")}, "needs --most-loss"),
-        ({"labels": Path("labels.txt")}, "need --dataset"),
-        ({"metric": "f1"}, "need --dataset"),
-        ({"most_loss": 1.0}, "need --dataset"),
-    ]
-    for asked, why in cases:
-        with pytest.raises(UsageError, match=why):
-            Request(model=path, **asked).require()
