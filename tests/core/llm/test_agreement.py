@@ -1,4 +1,4 @@
-"""The configuration of a folder against its decoder."""
+"""The configuration of a folder, and its other files, against its decoder."""
 
 from __future__ import annotations
 
@@ -8,247 +8,141 @@ from pathlib import Path
 from typing import Any
 
 import onnx
-import pytest
 
+from dld_tui.core.errors import DldError
 from dld_tui.core.llm.agreement import folder_findings
 from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.model.document import Document
 from tests.support import decoders
+from tests.support.recorded import Recorded
+
+KEY, VALUE = "past_key_values.{}.key", "past_key_values.{}.value"
+IDS, CACHES = ["input_ids", "attention_mask"], [n.format(at) for at in (0, 1) for n in (KEY, VALUE)]
+KINDS = [*decoders.MIXED_LAYERS]
 
 
-def found_in(folder: Path) -> list[str]:
-    model, config = find_decoder(folder)
-    assert config is not None
-    with closing(Document.open(model)) as document:
-        return [one.message for one in folder_findings(document, folder, config)]
+def staged(*stages: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """Return a decoder in stages."""
+    named = [{f"stage{at}": stage} for at, stage in enumerate(stages)]
+    return {"decoder": {"filename": None, "pipeline": named, **more}}
 
 
-def test_a_folder_that_agrees_has_no_finding(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    assert found_in(folder) == []
-    single = decoders.folder(
-        tmp_path / "single", num_hidden_layers=1,
-        inputs={"past_key_names": "past_key_values.0.key"},
-    )  # fmt: skip
-    decoders.grouped(single / "model.onnx", layers=1)
-    assert found_in(single) == [], "one layer needs no %d"
+def own(*inputs: str) -> dict[str, Any]:
+    return {"filename": "model.onnx", "inputs": [*inputs], "outputs": ["logits"]}
 
 
-NO_LAYER_2 = [
-    f"the model has no {kind} {name.format(half)} ({role}_{half}_names)"
-    for kind, role, name in (
-        ("input", "past", "past_key_values.2.{}"), ("output", "present", "present.2.{}"),
-    )
-    for half in ("key", "value")
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("changed", "messages"),
-    [
-        ({"head_size": 8}, ["head_size is 8, the cache past_key_values.0.key has 16"]),
-        (
-            {"num_key_value_heads": 4},
-            ["num_key_value_heads is 4, the cache past_key_values.0.key has 2"],
-        ),
-        ({"num_attention_heads": 8}, ["num_attention_heads is 8, the model has 4"]),
-        (
-            {"num_hidden_layers": 3},
-            [*NO_LAYER_2, "num_hidden_layers is 3, the model has 4 caches"],
-        ),
-        ({"inputs": {"input_ids": "ids"}}, ["the model has no input ids (input_ids)"]),
-        (
+OTHER = {"filename": "other.onnx", "inputs": ["more_ids"], "outputs": ["embeds"]}
+FURTHER = {"inputs": {"more_ids": "more_ids"}}
+CASES: dict[str, tuple[dict[str, Any], ...]] = {
+    "grouped": (
+        {},
+        *({"decoder": change} for change in (
+            {"head_size": 8}, {"head_size": 16.0}, {"head_size": [16]}, {"num_key_value_heads": 4},
+            {"num_attention_heads": 8}, {"num_hidden_layers": 1}, {"num_hidden_layers": 3},
+            {"num_hidden_layers": 4}, {"num_hidden_layers": "2"}, {"num_hidden_layers": None},
+            {"num_hidden_layers": 1, "inputs": {"past_key_names": KEY.format(0)}},
+            {"inputs": {"input_ids": "ids", "further": "others"}}, {"inputs": ["input_ids"]},
+            {"inputs": ["input_ids"], "outputs": 3}, {"inputs": {"input_ids": 5, "past": 6}},
+            {"inputs": {"input_ids": ["long"] * 9}}, {"inputs": {"input_ids": "n" * 38}},
+            {"inputs": {"cross_past_key_names": "cross.%d.key"}},
             {"outputs": {"present_key_names": "present.%d.k"}},
-            ["the model has no output present.0.k and 1 more (present_key_names)"],
-        ),
-        ({"num_hidden_layers": "2"}, ['num_hidden_layers is "2", which is not a valid number']),
-        ({"num_hidden_layers": None}, ["num_hidden_layers is null, which is not a valid number"]),
-        ({"head_size": [16]}, ["head_size is [16], which is not a valid number"]),
-        ({"inputs": ["input_ids"]}, ["its inputs are not an object of names"]),
-        ({"inputs": {"input_ids": 5}}, ["input_ids of its inputs is 5, which is not a name"]),
-        (
             {"outputs": {"present_key_names": "present.0.key"}},
-            [
-                "present_key_names is present.0.key, without %d for the layer",
-                "present.0.key goes back into past_key_values.1.key, whose own is present.1.key"
-                " (present_key_names)",
-            ],
-        ),
-        (
-            {"inputs": {"past_key_names": "past_key_values.0.key", "past_value_names": "v.%d"}},
-            [
-                "past_key_names is past_key_values.0.key, without %d for the layer",
-                "the model has no input v.0 and 1 more (past_value_names)",
-                "present.1.key goes back into past_key_values.0.key, whose own is present.0.key"
-                " (present_key_names)",
-            ],
-        ),
-        (
-            {
-                "inputs": {"past_key_names": "past_key_values.%d.key"},
-                "outputs": {"present_key_names": "present.%d.value"},
-            },
-            [
-                "present.0.value goes back into past_key_values.0.key, whose own is present.0.key"
-                " (present_key_names)"
-            ],
-        ),
-    ],
-)
-def test_what_does_not_hold_is_named_once(
-    changed: dict[str, Any], messages: list[str], tmp_path: Path
-) -> None:
-    found = found_in(decoders.folder(tmp_path / "genai", **changed))
-    assert found == [f"genai_config.json: {message}" for message in messages]
+            {"outputs": {"present_key_names": "present.%d.value"}},
+            {"inputs": {"past_value_names": VALUE.replace("{}", "%d")},
+             "outputs": {"present_value_names": "present.%d.key", "logits": "present.0.key"}},
+            {"inputs": {"past_key_names": KEY.format(0), "past_value_names": "v.%d"}},
+            {"inputs": {"past_key_names": KEY.replace("{}", "%d")},
+             "outputs": {"present_key_names": "present.%d.value"}},
+            {"outputs": {"logits": "scores"}},
+        )),
+        *({"model": change} for change in (
+            {"vocab_size": 60}, {"vocab_size": 99, "eos_token_id": [70, 61, 60, -1]},
+            {"eos_token_id": ["2"]}, {"context_length": 257}, {"context_length": 0},
+            {"vision": {"filename": "../v.onnx"}, "speech": {"filename": "/s.onnx"}},
+            {"vision": {"filename": "v.onnx"}, "speech": {"filename": "model.onnx"}},
+        )),
+        {"search": {"max_length": 257}},
+        staged(OTHER, own(*IDS, *CACHES), **FURTHER),
+        staged(OTHER, own(), **FURTHER, filename="model.onnx"),
+        staged({"filename": "other.onnx"}, own(*IDS, *CACHES), **FURTHER),
+        staged(OTHER, own(*CACHES)), staged(OTHER, {**own(*CACHES), "filename": "last.onnx"}),
+        staged({**OTHER, "inputs": ["logits", "late", "more_ids"]}, own(*IDS, *CACHES, "embeds"),
+               {"filename": "last.onnx", "inputs": ["logits"], "outputs": ["late", "embeds"]}),
+    ),
+    "mixed": tuple({"decoder": change} for change in (
+        {}, {"layer_types": KINDS}, {"num_hidden_layers": 5}, {"layer_types": KINDS[:1]},
+        {"layer_types": ["full_attention"] * 4}, {"layer_types": ["conv"] * 4},
+        {"layer_types": ["linear_attention"] * 4}, {"layer_types": ["other", 3, "conv", "conv"]},
+        {"head_size": 8}, {"num_key_value_heads": 2, "head_size": 16},
+        {"inputs": {"past_conv_names": "past.%d.conv", "past_key_names": "k.%d"}},
+    )),
+    "multi": ({}, {"decoder": {"num_attention_heads": 3, "num_key_value_heads": 4}}),
+    "positioned": ({}, {"decoder": {"num_attention_heads": 3, "num_hidden_layers": 1}}),
+    "packed": ({}, {"decoder": {"head_size": 32}}),
+}  # fmt: skip
+FILES = {
+    "tokenizer.json": (
+        '{"model": {"vocab": {"a": 0, "b": 60}}}', '{"model": {"vocab": {"a": 61, "b": 0}}}',
+        '{"model": {"vocab": {"a": "b"}}, "added_tokens": [{"id": 60}, 99, {"id": 62}, {}]}',
+        json.dumps({"model": {"vocab": ["a"] * 61}}), json.dumps({"model": {"vocab": ["a"] * 62}}),
+        "{", "[]", '{"model": [], "added_tokens": {}}',
+    ),
+    "config.json": (
+        '{"num_hidden_layers": 2, "head_dim": 16, "vocab_size": 61}', '{"n_layer": 9}', "{", "[]",
+        '{"n_layers": 3, "num_hidden_layers": 4}', '{"n_layers": 3, "is_encoder_decoder": true}',
+        '{"n_layers": 3, "is_encoder_decoder": false}', '{"n_layer": 3, "kv_lora_rank": 1}',
+        '{"n_layer": 3, "layer_types": []}', '{"num_key_value_heads": 8, "head_dim": 8}',
+        '{"num_attention_heads": 8}', '{"n_heads": 5}', '{"n_head": 5}', '{"n_head": 5.0}',
+        '{"vocab_size": 62}', '{"vocab_size": 60}',
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("types", [None, [*decoders.MIXED_LAYERS]])
-def test_layers_keep_what_they_are(types: list[str] | None, tmp_path: Path) -> None:
-    changed = {} if types is None else {"layer_types": types}
-    assert found_in(decoders.mixed_folder(tmp_path / "genai", **changed)) == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"num_hidden_layers": 5}, "has no input past_key_values.4.key (past_key_names)"),
-        (
-            {"layer_types": ["full_attention"] * 4},
-            "has no input past_key_values.0.key and 1 more (past_key_names)",
-        ),
-        ({"layer_types": ["conv"] * 4}, "has no input past.1.conv and 2 more (past_conv_names)"),
-        ({"layer_types": ["conv"]}, "layer_types lists 1, num_hidden_layers is 4"),
-        ({"head_size": 8}, "head_size is 8, the cache past_key_values.1.key has 16"),
-    ],
-)
-def test_layers_that_keep_something_else_are_named(
-    changed: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    found = found_in(decoders.mixed_folder(tmp_path / "genai", **changed))
-    assert any(message in one for one in found), found
-
-
-def pipeline(path: Path, stage: dict[str, Any]) -> Path:
-    """Write a folder whose decoder takes embeddings, which another model makes."""
-    folder = decoders.folder(path)
-    config_path = folder / "genai_config.json"
-    config = json.loads(config_path.read_text())
-    decoder = config["model"]["decoder"]
-    name = decoder.pop("filename")
-    past = [f"past_key_values.{at}.{half}" for at in range(2) for half in ("key", "value")]
-    inputs = ["input_ids", "attention_mask", *past]
-    decoder["inputs"]["further_ids"] = "ids_of_the_other"
-    decoder["pipeline"] = [
-        {"embedding": {"filename": "embedding.onnx"} | stage},
-        {"decoder": {"filename": name, "inputs": inputs, "outputs": ["logits"]}},
-    ]
-    (folder / "embedding.onnx").touch()
-    config_path.write_text(json.dumps(config))
-    return folder
-
-
-def test_a_decoder_may_be_a_pipeline_of_models(tmp_path: Path) -> None:
-    folder = pipeline(tmp_path / "a", {"inputs": ["ids_of_the_other"], "outputs": ["embeds"]})
-    model, config = find_decoder(folder)
-    assert config is not None
-    assert (model.name, config.others) == ("model.onnx", ("embedding.onnx",))
-    assert found_in(folder) == []
-    unsaid = found_in(pipeline(tmp_path / "b", {}))
-    assert unsaid == ["genai_config.json: the model has no input ids_of_the_other (further_ids)"]
-    lost = pipeline(tmp_path / "c", {"inputs": ["ids_of_the_other"]})
-    (lost / "embedding.onnx").unlink()
-    assert found_in(lost) == ["genai_config.json: the file embedding.onnx is not there"]
-
-
-def test_stages_that_hand_nothing_over_are_named(tmp_path: Path) -> None:
-    stage = {"inputs": ["ids_of_the_other", "logits"]}
-    assert found_in(pipeline(tmp_path / "a", stage)) == [
-        "genai_config.json: the stage embedding.onnx takes logits, which model.onnx makes after it"
-    ]
-    folder = pipeline(tmp_path / "b", {"inputs": ["ids_of_the_other"]})
-    path = folder / "genai_config.json"
-    config = json.loads(path.read_text())
-    config["model"]["decoder"]["pipeline"][1]["decoder"]["inputs"].remove("attention_mask")
-    path.write_text(json.dumps(config))
-    assert found_in(folder) == [
-        "genai_config.json: its stage model.onnx lists no input attention_mask"
-    ]
-
-
-def test_two_elements_of_a_cache_may_be_one_byte(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai", head_size=2 * decoders.HEAD_SIZE)
-    assert found_in(folder)
-    model = onnx.load(folder / "model.onnx")
-    for node in model.graph.node:
+def folders(path: Path) -> dict[str, Path]:
+    """Write decoders with a configuration each."""
+    made = {name: decoders.folder(path / name) for name in CASES if name != "mixed"}
+    made["mixed"] = decoders.mixed_folder(path / "mixed")
+    decoders.grouped(made["multi"] / "model.onnx", grouping=False)
+    decoders.positioned(made["positioned"] / "model.onnx")
+    packed = onnx.load(made["packed"] / "model.onnx")
+    for node in packed.graph.node:
         if node.op_type == "GroupQueryAttention":
             node.attribute.append(onnx.helper.make_attribute("kv_cache_bit_width", 4))
-    onnx.save(model, folder / "model.onnx")
-    assert found_in(folder) == []
+    onnx.save(packed, made["packed"] / "model.onnx")
+    return made
 
 
-def test_a_size_may_be_written_as_16_0(tmp_path: Path) -> None:
-    assert found_in(decoders.folder(tmp_path / "genai", head_size=16.0)) == []
-
-
-@pytest.mark.parametrize(
-    ("part", "changed", "message"),
-    [
-        ("model", {"vocab_size": 60}, "vocab_size is 60, the logits have 61"),
-        ("model", {"eos_token_id": ["2"]}, 'eos_token_id is ["2"], which is not a token'),
-        ("model", {"context_length": 300}, "context_length is 300, the table cos has 256 rows"),
-        ("model", {"context_length": 0}, "it has no context_length"),
-        ("model", {"vision": {"filename": "../v.onnx"}}, "the file ../v.onnx is not in the folder"),
-        ("search", {"max_length": 257}, "max_length is 257, more than the context_length 256"),
-    ],
-)
-def test_what_onnxruntime_genai_refuses_is_named(
-    part: str, changed: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    path = folder / "genai_config.json"
-    config = json.loads(path.read_text())
-    config["model"]["context_length"] = 256
-    config.setdefault(part, {}).update(changed)
-    path.write_text(json.dumps(config))
-    assert [one.partition(": ")[2] for one in found_in(folder)] == [message]
-
-
-@pytest.mark.parametrize(
-    ("file", "text", "message"),
-    [
-        ("tokenizer.json", '{"model": {"vocab": {"a": 0, "b": 60}}}', None),
-        ("tokenizer.json", '{"model": {"vocab": {"a": 0, "b": 61}}}', "the token 61 is beyond"),
-        ("tokenizer.json", '{"added_tokens": [{"id": 99}]}', "the token 99 is beyond the logits"),
-        ("tokenizer.json", "{", "cannot be read"),
-        ("tokenizer.json", "[]", None),
-        ("config.json", '{"num_hidden_layers": 2, "head_dim": 16, "vocab_size": 61}', None),
-        ("config.json", '{"n_layer": 9}', "n_layer is 9, the model has 4 caches"),
-        ("config.json", '{"n_layer": 9, "is_encoder_decoder": true}', None),
-        ("config.json", '{"num_key_value_heads": 8}', "num_key_value_heads is 8, the cache"),
-        ("config.json", '{"num_attention_heads": 8}', "num_attention_heads is 8, the model has 4"),
-    ],
-)
-def test_other_files_of_the_folder_are_held_against_the_decoder(
-    file: str, text: str, message: str | None, tmp_path: Path
-) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    (folder / file).write_text(text)
-    model, config = find_decoder(folder)
-    with closing(Document.open(model)) as document:
-        found = [one.message for one in folder_findings(document, folder, config)]
-    assert len(found) == (message is not None)
-    assert all(one.startswith(f"{file}: {message}") for one in found)
-
-
-def test_tokens_vocabulary_and_files_are_looked_at(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    path = folder / "genai_config.json"
-    config = json.loads(path.read_text())
-    config["model"] |= {"vocab_size": 99, "eos_token_id": 70, "vision": {"filename": "v.onnx"}}
-    path.write_text(json.dumps(config))
-    said = [one.partition(": ")[2] for one in found_in(folder)]
-    assert said == [
-        "vocab_size is 99, the logits have 61",
-        "the special token 70 is beyond the logits, which have 61",
-        "the file v.onnx is not there",
-    ]
+def test_whole_agreement(tmp_path: Path, recorded: Recorded) -> None:
+    told = {}
+    for kind, folder in folders(tmp_path).items():
+        (folder / "other.onnx").touch()
+        path = folder / "genai_config.json"
+        plain = path.read_text()
+        changed = [(json.dumps(change), change, "") for change in CASES[kind]]
+        if kind == "grouped":
+            changed += [(f"{file}: {text[:80]} of {len(text)}", {}, file)
+                        for file, texts in FILES.items() for text in texts]  # fmt: skip
+        texts = {
+            f"{file}: {text[:80]} of {len(text)}": text
+            for file, all_ in FILES.items()
+            for text in all_
+        }
+        for title, change, file in changed:
+            config = json.loads(plain)
+            config["model"]["decoder"] |= change.get("decoder", {})
+            config["model"] |= change.get("model", {})
+            config["search"] |= change.get("search", {})
+            path.write_text(json.dumps(config))
+            if file:
+                (folder / file).write_text(texts[title])
+            try:
+                model, read = find_decoder(folder)
+                with closing(Document.open(model)) as document:
+                    found = folder_findings(document, folder, read)
+                lines = [f"{one.level} {one.rule}: {one.message}" for one in found]
+            except DldError as error:
+                lines = [f"! {error}".replace(str(folder), "FOLDER")]
+            told[f"{kind} {title}"] = "\n".join(lines)
+            if file:
+                (folder / file).unlink()
+    recorded("whole_agreement", told)
