@@ -11,11 +11,11 @@ then the lines of the model that it took away and added (:mod:`tests.support.mod
 ``> library`` rewrites by rules of the library, ``> preview`` tells what rules would do; ``> find``
 and ``> ask`` look for nodes and their values, ``> pattern`` writes that of nodes; ``> check`` lists
 findings and what their fixes do, ``> speed`` those about speed, ``> decoders`` those on decoders,
-``> types`` what inference tells, ``> stale`` what types are not sure after an edit, ``> sizes`` and
-``> follow`` what follows from sizes, ``> fitting`` where they do not fit, ``> costs`` what nodes
-cost and a run needs, ``> values`` what rules can ask of values, and ``> weights`` weights in few
-bits; ``> guess`` what a model is fed with; ``> accept`` what inputs take, ``> suggest`` shapes of
-new weights; ``> dimensions`` gives
+``> types`` what inference tells, of the first three variants of functions, too, ``> stale`` what
+types are not sure after an edit, ``> sizes`` and ``> follow`` what follows from sizes, ``>
+fitting`` where they do not fit, ``> costs`` what nodes cost and a run needs, ``> values`` what
+rules can ask of values, and ``> weights`` weights in few bits; ``> guess`` what a model is fed
+with; ``> accept`` what inputs take, ``> suggest`` shapes of new weights; ``> dimensions`` gives
 inputs other sizes; ``> functions``, ``> inline``, ``> part`` and ``> merge`` are about models of
 several parts; ``> paste`` pastes nodes, ``> providers`` tells what they do not take.
 Conversions are in :mod:`tests.support.model_conversions`.
@@ -53,6 +53,7 @@ from dld_tui.core.model.cost.nodes import ModelCosts, cost_json, cost_lines
 from dld_tui.core.model.document import Document, Node
 from dld_tui.core.model.document.inlining import inline_local_functions
 from dld_tui.core.model.document.local_functions import function_rows
+from dld_tui.core.model.document.locations import bodies, scope_at
 from dld_tui.core.model.document.operator_matching import (
     is_required,
     mismatch,
@@ -86,7 +87,7 @@ from dld_tui.core.model.shapes.noting import follow_shapes
 from dld_tui.core.model.shapes.size import size_of, sizes_text, symbol
 from dld_tui.core.model.shapes.staleness import Staleness
 from dld_tui.core.model.shapes.value import Value
-from dld_tui.core.model.tensors.value_types import parse_type
+from dld_tui.core.model.tensors.value_types import parse_type, value_type_of
 from tests.support import body_models, model_conversions, models
 from tests.support.model_lines import changes, lines_of
 from tests.support.recorded import fields_of
@@ -257,6 +258,20 @@ def _typed(document: Document) -> Iterator[str]:
         for name in named:
             known = scope.value_type(name)
             yield f"  {name}: {known.text if known else '-'}"
+        calls = document.call_types
+        for variant in (None, *range(3)):
+            if variant is not None and (types := calls.of(scope, variant)):
+                told = (f"{name} {kind.text}" for name, kind in types.items())
+                yield f"  variant {variant}: {', '.join(told)}"
+            called = ((node.ref, calls.called(node, variant)) for node in scope.nodes)
+            told_of = ((ref, number) for ref, number in called if number is not None)
+            yield from (f"    {ref} calls variant {number}" for ref, number in told_of)
+    for place, body in bodies(inference.model):
+        for info in (*body.value_info, *(body.output if isinstance(body, onnx.GraphProto) else ())):
+            declared, found = scope_at(document, place), value_type_of(info.type)
+            known = declared.value_type(info.name) if declared else None
+            if found != known:
+                yield f"{[*place]} {info.name}: {found.text if found else '-'}"
 
 
 def _sized(document: Document, **shapes: list[int]) -> Iterator[str]:

@@ -17,14 +17,13 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.parts.extraction import extract_body, extract_nodes
 from dld_tui.core.model.inputs.guess import guess_inputs, input_specs
 from dld_tui.core.model.shapes.inference import (
-    function_types,
     infer,
     infer_types,
     sort_nodes,
     store_types,
 )
 from dld_tui.core.model.tensors.value_types import ValueType, value_type_of
-from tests.support import body_models, models
+from tests.support import models
 from tests.support.sessions import bytes_of, type_in
 
 NESTED = """
@@ -48,14 +47,6 @@ def inferred(folder: Path, text: str) -> Document:
     document = Document.open(models.write(folder, text))
     store_types(document, infer_types(onnx.ModelProto.FromString(bytes_of(document)), None)[0])
     return document
-
-
-def test_functions_have_the_types_that_their_calls_agree_on(tmp_path: Path) -> None:
-    document = inferred(tmp_path, NESTED)
-    outer, same, turned = document.functions
-    assert turned.value_type("v") == ValueType("int64", (3, 2))
-    assert turned.value_type("w") == ValueType("int64", (2, 3))
-    assert (outer.value_type("a"), same.value_type("w")) == (None, None), "float32 and int64"
 
 
 def calls(count: int, last: str = "300") -> str:
@@ -83,39 +74,6 @@ def test_what_one_of_many_calls_does_not_share_is_not_told(count: int, tmp_path:
     assert same_everywhere.value_type("r") == ValueType("float32", (3, 4))
 
 
-def test_a_call_of_which_nothing_is_known_leaves_nothing_known(tmp_path: Path) -> None:
-    text = NESTED.replace("[second] z = local.outer (k)", "m = own.Magic (k)  z = local.outer (m)")
-    text = text.replace('"local" : 1]>\ncalls', '"local" : 1, "own" : 1]>\ncalls')
-    outer, same, turned = inferred(tmp_path, text).functions
-    assert [one.value_type("w") for one in (same, turned)] == [None, ValueType("int64", (2, 3))]
-    assert outer.value_type("a") is None
-
-
-def test_a_call_that_cannot_be_inferred_leaves_nothing_known(tmp_path: Path) -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-    calls (float[2, 4] x, float[4, 3] w, float[5, 3] wrong) => (y, z)
-    { y = local.outer (x, w)  z = local.outer (x, wrong) }
-    <domain: "local", opset_import: ["" : 18, "local" : 1]>
-    outer (a, b) => (r) { p = MatMul(a, b)  r = local.same (p) }
-    <domain: "local", opset_import: ["" : 18]>
-    same (v) => (w) { w = Identity(v) }
-    """
-    outer, same = inferred(tmp_path, text).functions
-    known = [outer.value_type("p"), same.value_type("w")]
-    assert all(value is None or value.dims is None for value in known)
-
-
-def test_types_reach_functions_that_functions_call_and_bodies_in_them(tmp_path: Path) -> None:
-    document = inferred(tmp_path, body_models.SHAPES)
-    outer = next(f for f in document.functions if f.title == "outer")
-    assert outer.value_type("p") == ValueType("float32", ("N",))
-    (holder,) = outer.control_flow
-    then, other = holder.subgraphs()
-    assert then.value_type("t") == ValueType("float32", ("N",))
-    assert other.value_type("h") == ValueType("float32", ("N",))
-
-
 def test_an_extracted_function_is_one_that_the_checker_takes(tmp_path: Path) -> None:
     document = inferred(tmp_path, NESTED.replace("[second] z = local.outer (k)", "z = Neg(k)"))
     for function in document.functions:
@@ -124,39 +82,6 @@ def test_an_extracted_function_is_one_that_the_checker_takes(tmp_path: Path) -> 
         model = onnx.ModelProto.FromString(bytes_of(found.document))
         onnx.checker.check_model(model, full_check=True)
         found.document.close()
-
-
-def test_a_model_without_functions_has_nothing_to_tell() -> None:
-    assert list(function_types(models.parse(models.CHAIN))) == []
-
-
-def test_bodies_have_their_own_types_where_nodes_are_in_no_order(tmp_path: Path) -> None:
-    """Inference sorts them; places are positions in the file."""
-    text = """
-    <ir_version: 10, opset_import: ["" : 18]>
-    m (float[2] x, float[3] y, bool c) => (a, b)
-    {
-        a = If (c) <then_branch = t () => (p) { p = Neg (late) },
-                    else_branch = e () => (p) { p = Abs (late) }>
-        b = If (c) <then_branch = t () => (p) { p = Neg (y) },
-                    else_branch = e () => (p) { p = Abs (y) }>
-        late = Relu (x)
-    }
-    """
-    first, second = list(inferred(tmp_path, text).main.control_flow)
-    kinds = [[body.value_type("p") for body in node.subgraphs()] for node in (first, second)]
-    assert kinds == [[ValueType("float32", (2,))] * 2, [ValueType("float32", (3,))] * 2]
-
-
-def test_sizes_that_only_a_run_tells_have_names_of_their_own(tmp_path: Path) -> None:
-    text = """<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-    g (float[4] x) => (y, z) { y = NonZero (x) w = Neg (x) z = local.found (w) }
-    <domain: "local", opset_import: ["" : 18]>
-    found (v) => (j) { i = NonZero (v) j = Transpose (i) }"""
-    document = inferred(tmp_path, text)
-    types = document.main.value_type("y"), document.functions[0].value_type("i")
-    sizes = [value.dims[1] for value in types if value is not None and value.dims is not None]
-    assert len(sizes) == len({*map(str, sizes)}) == 2
 
 
 def chain() -> list[onnx.NodeProto]:
@@ -221,19 +146,6 @@ def test_it_is_read_as_not_known(size: int) -> None:
     assert value_type_of(kind) == ValueType("float32", (None, 0))
     sequence = onnx.helper.make_sequence_type_proto(kind)
     assert value_type_of(sequence) == ValueType("float32", (None, 0), "sequence")
-
-
-@pytest.mark.parametrize("size", [-1, -300])
-def test_inference_goes_on_without_it(size: int) -> None:
-    model = models.parse(NEGATIVE)
-    for info in (*model.graph.input[:1], *model.graph.value_info):
-        info.type.tensor_type.shape.dim[0].dim_value = size
-    inference = infer(model)
-    assert not inference.messages
-    (y,) = inference.model.graph.output
-    first, second = y.type.tensor_type.shape.dim
-    assert not first.dim_value
-    assert second.dim_value == 4
 
 
 def test_what_is_made_with_it_can_become_an_output(tmp_path: Path) -> None:
