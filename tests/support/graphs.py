@@ -43,3 +43,13 @@ def random_graph(seed: int, most: int = 40, *, cycles: bool = True) -> Graph:
                     targets.append(rng.randint(number + 1, min(count - 1, number + 8)))
             graph.link(f"t{number}.{tensor}", number, targets)
     return graph
+
+
+def tangled() -> Graph:
+    """Return two vertices that give two others so much that a line goes on in another column."""
+    graph = Graph()
+    for label in ("T", "T", "EEE", "EE"):
+        graph.add(label, f"{label}{len(graph)}")
+    for source, targets in ((0, [2]), (0, [3]), (1, [2, 3]), (1, [2, 3])):
+        graph.link(f"t{len(graph.nets)}", source, targets)
+    return graph

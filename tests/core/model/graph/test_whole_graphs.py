@@ -25,7 +25,7 @@ from tests.core.model.graph.test_folding import (
     residual_network,
     two_streams,
 )
-from tests.support.graphs import graph_of_links, random_graph
+from tests.support.graphs import graph_of_links, random_graph, tangled
 from tests.support.recorded import Recorded
 
 
@@ -67,6 +67,7 @@ GRAPHS = {
     "two streams": two_streams(3),
     "transformer": diffusion_transformer(3),
     "split": split(),
+    "tangled": tangled(),
     "late input": graph_of_links(
         [
             ("a", "b"),

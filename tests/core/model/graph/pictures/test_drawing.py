@@ -31,7 +31,7 @@ from dld_tui.core.model.graph.pictures.drawing import (
 from dld_tui.core.model.graph.pictures.scene import Scene, make_scene
 from dld_tui.core.text import cell_width
 from tests.support.browser import browser, dom_of
-from tests.support.graphs import graph_of_links, random_graph
+from tests.support.graphs import graph_of_links, random_graph, tangled
 from tests.support.recorded import Recorded
 
 
@@ -127,6 +127,11 @@ def test_whole_pictures(recorded: Recorded) -> None:
             assert drawn.count("\n") > len(content.graph)
             lines = drawn.split("</style>")[1].split("<text", 1)[0].splitlines()
             made[f"{title}, {name}"] = "\n".join([drawn.split("</style>")[0], *lines])
+    late = [("b", "out1"), ("b", "c"), ("c", "d"), ("late", "d"), ("x", "short"), ("short", "add")]
+    late += [("x", "l1"), ("l1", "l2"), ("l2", "add")]
+    for graph in (tangled(), graph_of_links(late)):
+        found = make_scene(Content(graph, "w" * 140))
+        made[f"{graph.names[0]} as SVG"] = svg_of(found, LOOKS["light"])
     overview = folded()
     for title in ("first", "all"):
         rows = rows_text(overview, lambda name: "f32[2]" if name < "m" else "")
@@ -173,13 +178,13 @@ class Pen:
 
 @dataclass
 class Font:
-    """A font of letters that are half as wide as high."""
+    """A font of letters so wide that some texts are wider than their cards."""
 
     size: float
     text: str
 
     def getlength(self, text: str) -> float:
-        return self.size * len(text) / 2
+        return self.size * len(text) * 0.8
 
 
 @pytest.mark.parametrize(("name", "scale"), [("dark with a grid", 1.5), ("bare", 0.1)])
@@ -330,8 +335,9 @@ def test_hostile_names_of_each_kind(kind: str) -> None:
 
 def test_a_picture_that_is_too_large_is_refused() -> None:
     found = Scene(width=1_000, height=70_000)
-    with pytest.raises(UsageError, match="--scale"):
-        raster_of(found, LIGHT, "png")
+    for scene in (found, Scene(width=1, height=32_001), Scene(width=8_000, height=8_001)):
+        with pytest.raises(UsageError, match="--scale"):
+            raster_of(scene, LIGHT, "png")
     assert fitting_scale(found) == 1.0
     assert fitting_scale(Scene(width=1_000, height=1_000)) == 2.0
 
