@@ -12,8 +12,8 @@ import pytest
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.events import Finished, Progress
 from dld_tui.core.model.cost.memory import execution_order
-from dld_tui.core.model.cost.nodes import ModelCosts
 from dld_tui.core.model.document.document import Document
+from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.report.node_times import function_callers, node_times
 from dld_tui.core.report.records import Layer, NodeLink
@@ -23,6 +23,7 @@ from dld_tui.extras.path import job
 from dld_tui.extras.path.longest import CriticalPath, critical_path, path_lines, path_table
 from tests.support import models
 from tests.support.models import parse
+from tests.support.recorded import Recorded, settled
 
 TWO = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -40,49 +41,35 @@ two (float[1, 64] x) => (float[1, 64] y)
 TIMES = {"stem": 2.0, "left": 5.0, "right": 3.0, "join": 1.0, "small": 1.0, "last": 4.0}
 
 
-def test_the_longest_path_and_what_parallelism_saves() -> None:
-    document = Document(parse(TWO))
-    costs = ModelCosts(document)
-    sizes = {"a": 256, "b": 256, "c": 256, "d": 256, "s": 8}
-    found = critical_path(document, TIMES, lambda scope, name: sizes.get(name))
-    assert [one.node for one in found.path] == ["stem", "left", "join", "small", "last"]
-    assert (found.work_ms, found.path_ms) == (16.0, 13.0)  # only `right` runs beside
-    assert found.most == pytest.approx(16 / 13)
-    assert found.cut is not None
-    assert (found.cut.after, found.cut.bytes, found.cut.tensors) == ("small", 8, ("s",))
-    assert (found.cut.first_ms, found.cut.second_ms) == (12.0, 4.0)
-    assert found.cut.factor == pytest.approx(16 / 12)
-    lines = path_lines(found)
-    assert "in parallel can save 3.000 ms, a speedup of at most 1.23×" in lines[0]
-    assert "after small, where 1 tensor (8 B) crosses" in lines[1]
-    assert [row["ms"] for row in json_of(path_table(found))] == [2.0, 5.0, 1.0, 1.0, 4.0]
-    assert costs.bytes_of(document.main, "a") == 256
+SIZES = {"a": 256, "b": 256, "c": 256, "d": 256, "s": 8}
+CASES: dict[str, tuple[dict[str, float], dict[str, int], float]] = {
+    "small": (TIMES, SIZES, 0.0),  # only `right` runs beside
+    "printed times": ({**TIMES, "stem": 2.0004, "right": 3.0004}, dict.fromkeys(SIZES, 1), 0.0),
+    "uneven": ({"stem": 9.0, "last": 1.0}, dict.fromkeys(SIZES, 1), 10.0),
+    "a quarter": ({"stem": 49.75, "last": 149.25}, SIZES, 200.0),
+    "less than a quarter": ({"stem": 49.75, "last": 149.5}, SIZES, 200.0),
+    "a size that is not known": (TIMES, {n: 256 for n in "abcd"}, 16.1),
+    "sizes that are not known": (TIMES, {"b": 3, "c": 9}, 0.0),
+    "across both": ({"stem": 1.0, "left": 3.0, "last": 4.0}, {"b": 3, "c": 9, "a": 90}, 0.0),
+    "no time": ({}, SIZES, 0.0), "all left out": ({}, SIZES, 2.0),
+}  # fmt: skip
 
 
-def test_what_is_saved_is_the_difference_of_the_printed_times() -> None:
-    found = critical_path(
-        Document(parse(TWO)), {**TIMES, "stem": 2.0004, "right": 3.0004}, lambda scope, name: 1
-    )
-    lines = path_lines(found)
-    assert lines[0].startswith("The longest path takes 13.000 of 16.001 ms")
-    assert "save 3.001 ms" in lines[0]
-    assert "The parts take 11.001 and 5.000 ms" in lines[1]
+def test_the_longest_path_and_what_parallelism_saves(recorded: Recorded) -> None:
+    texts = {}
+    for name, (times, sizes, measured_ms) in CASES.items():
+        document = Document(parse(TWO))
 
+        def size(scope: Scope, name: str, sizes: dict[str, int] = sizes) -> int | None:
+            return sizes.get(name)
 
-def test_a_chain_gains_nothing_and_an_uneven_model_is_not_cut() -> None:
-    document = Document(parse(TWO))
-    found = critical_path(document, {"stem": 9.0, "last": 1.0}, lambda scope, name: 1)
-    assert found.most == 1.0
-    assert found.cut is None
-    assert "No cut" in path_lines(found)[1]
-
-
-def test_a_cut_across_what_has_no_known_size_is_left_out_and_that_is_said() -> None:
-    document = Document(parse(TWO))
-    sizes = {"a": 256, "b": 256, "c": 256, "d": 256}
-    found = critical_path(document, TIMES, lambda scope, name: sizes.get(name))
-    assert (found.cut and found.cut.tensors, found.unsized) == (("d",), 1)
-    assert "1 place for a cut left out" in path_lines(found)[1]
+        found = critical_path(document, times, size, measured_ms=measured_ms)
+        texts[name] = "\n".join([
+            f"{found.path_ms} of {found.work_ms} ms, {found.most} times as fast, {found.cut}",
+            f"{found.unsized} not sized, {found.unplaced_ms} ms not placed", *path_lines(found),
+            *map(str, json_of(path_table(found))),
+        ])  # fmt: skip
+    recorded("path_found", {name: settled(text) for name, text in texts.items()})
 
 
 @pytest.mark.parametrize(

@@ -124,6 +124,8 @@ def test_an_engine(link: bool, dld: Dld, tmp_path: Path, repository: Path) -> No
     assert "at most 6" in dld.fails(
         2, "triton", path, "-o", repository, "--name", "b", "--max-batch", 7
     )
+    exact = ("triton", path, "-o", repository, "--name", "c", "--max-batch", 6)
+    assert dld(*exact).status == 0
     # Newer layer information has the sizes of a profile where others have -1.
     engine(
         tmp_path, [tensor("x", "INPUT", [4, 3], ProfileInfo=PROFILES), tensor("y", "OUTPUT", [-1])]
@@ -131,6 +133,15 @@ def test_an_engine(link: bool, dld: Dld, tmp_path: Path, repository: Path) -> No
     dld("triton", path, "-o", repository, "--force")
     found = read(repository / "net" / "config.pbtxt")
     assert (found.max_batch_size, tensors(found.input)) == (6, [("x", "TYPE_FP16", [3])])
+    # The first profile counts, whatever another one has.
+    fixed = {key: [4, 3] for key in PROFILES[0]}
+    ends = [
+        tensor("x", "INPUT", [4, 3], ProfileInfo=[fixed, PROFILES[1]]), tensor("y", "OUTPUT", [4])
+    ]  # fmt: skip
+    engine(tmp_path, ends)
+    dld("triton", path, "-o", repository, "--force")
+    found = read(repository / "net" / "config.pbtxt")
+    assert (found.max_batch_size, tensors(found.input)) == (0, [("x", "TYPE_FP16", [4, 3])])
 
 
 def test_engines_that_differ(dld: Dld, tmp_path: Path, repository: Path) -> None:

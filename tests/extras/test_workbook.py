@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 import sys
 import zipfile
@@ -91,8 +92,12 @@ def test_names_of_sheets_and_odd_contents() -> None:
     found = list(read(content([(name, table) for name in names], {})))
     assert found == ["By type", "by TYPE 2", "a b c d", "x" * 31, f"{'x' * 29} 2", "Table"]
     # A number that no cell can hold is text.
-    sheets = read(content([("Layers", Table(COLUMNS, [("x", 0.1, 10**400)]))], {}))
-    assert sheets["Layers"][1][2] == str(10**400)
+    most, more = 9.99999999999999e307, math.nextafter(9.99999999999999e307, math.inf)
+    rows = [("x", most, 10**400), ("y", -more, sys.float_info.max)]
+    sheets = read(content([("Layers", Table(COLUMNS, rows))], {}))
+    assert [row[1:] for row in sheets["Layers"][1:]] == [
+        [most, str(10**400)], [str(-more), str(sys.float_info.max)]
+    ]  # fmt: skip
     # The same tables are the same bytes.
     tables = [("Layers", Table(COLUMNS, ROWS))]
     book = content(tables, {})

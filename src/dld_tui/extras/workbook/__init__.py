@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import io
 import re
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +17,8 @@ from dld_tui.core.text import visible
 MOST_ROWS = (1 << 20) - 1
 """Rows of a sheet below its header."""
 _MOST_CHARACTERS = 32_767
+_MOST_NUMBER = 9.99999999999999e307
+"""The largest number of a cell; rounded to 16 digits, greater ones may be read as infinite."""
 _WIDEST, _SAMPLE = 60, 200
 _NOT_IN_A_NAME = re.compile(r"[\[\]:*?/\\']")
 _LONGEST_NAME = 31
@@ -81,7 +82,7 @@ def _write(sheet: Any, table: Table[Any], bold: Any) -> None:
         for row, cell in enumerate(cells, start=1):
             if isinstance(cell, bool):
                 sheet.write_boolean(row, place, cell)
-            elif isinstance(cell, (int, float)) and abs(cell) <= sys.float_info.max:
+            elif isinstance(cell, (int, float)) and abs(cell) <= _MOST_NUMBER:
                 sheet.write_number(row, place, cell)
             elif cell is not None:
                 sheet.write_string(row, place, _text(str(cell)))
