@@ -6,13 +6,20 @@ import gc
 import hashlib
 import sys
 import weakref
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.process import interpreter
-from dld_tui.core.process.interpreter import collect, freeze
+from dld_tui.core.process.interpreter import (
+    collect,
+    collector_paused,
+    freeze,
+    pause,
+    resume,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -40,11 +47,39 @@ def test_what_was_frozen_is_freed() -> None:
     assert ref() is None
 
 
-@pytest.mark.broad
-def test_frozen_rings_do_not_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interpreter, "_EVERY", 5)
-    refs = [_frozen_ring() for _ in range(11)]
-    assert sum(ref() is not None for ref in refs) < 6
+class _Collector(list[str]):
+    """Takes note of the calls of gc."""
+
+    is_on = True
+
+    def __getattr__(self, name: str) -> Callable[[], bool]:
+        def call() -> bool:
+            self.append(name)
+            self.is_on = {"enable": True, "disable": False}.get(name, self.is_on)
+            return self.is_on
+
+        return call
+
+
+def test_when_what_is_collected_and_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each twentieth time everything is collected, else garbage that is frozen would add up."""
+    calls = _Collector()
+    monkeypatch.setattr(interpreter, "gc", calls)
+    monkeypatch.setattr(interpreter, "_frozen", [0])
+    told = []
+    steps = (collector_paused, pause, collector_paused, resume, resume, collector_paused, collect)
+    for step in (*steps, *[freeze] * 20, resume):
+        calls.clear()
+        if (pausing := step()) is not None:
+            with pausing, collector_paused():
+                calls.append("…")
+        told.append(" ".join(calls))
+    assert told == [
+        "isenabled disable isenabled disable … freeze unfreeze enable", "disable",
+        "isenabled disable isenabled disable …", "isenabled freeze enable", "isenabled",
+        "isenabled disable isenabled disable … enable", "unfreeze collect freeze",
+        *["freeze"] * 18, "unfreeze collect freeze", "freeze", "isenabled",
+    ]  # fmt: skip
 
 
 @given(st.binary(max_size=200))

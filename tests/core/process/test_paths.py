@@ -16,7 +16,7 @@ def test_folders_follow_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert paths.state_dir() == tmp_path / "s" / "dld-tui"
     assert paths.cache_dir() == tmp_path / "k" / "dld-tui"
     monkeypatch.setenv("NV_DLD_CACHE_DIR", str(tmp_path / "nv"))
-    assert paths.cache_dir() == tmp_path / "nv"
+    assert paths.unsaved_folder() == tmp_path / "nv" / "unsaved"
 
 
 @pytest.mark.parametrize("value", ["", "relative/folder"])

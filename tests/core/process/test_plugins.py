@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from configparser import ConfigParser
 from importlib import metadata
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from dld_tui.core.process.plugins import (
     GROUPS,
     entry_points,
     listen,
+    our_entry_points,
     plugins,
     resolve,
     skip,
@@ -92,13 +94,19 @@ def test_what_is_no_package_with_entry_points_hides_no_other(
     assert found == ["absent", "c-1", "d-1", "one", "raises", "text"]
 
 
+@pytest.mark.usefixtures("package")
 def test_ours_are_those_of_importlib_metadata() -> None:
-    """The parser reads what the standard library reads, for this installation."""
-    assert entry_points("commands")
-    for group in GROUPS:
-        found = {(point.name, point.reference) for point in entry_points(group)}
-        known = metadata.entry_points(group=f"dld_tui.{group}")
-        assert found == {(point.name, point.value) for point in known}
+    """The parser reads what the standard library reads, and writes it for a copy."""
+    known = {(group, point.name, point.value) for group in GROUPS
+             for point in metadata.entry_points(group=f"dld_tui.{group}")}  # fmt: skip
+    assert known >= {(group, *point[:2]) for group in GROUPS for point in entry_points(group)}
+    copied = ConfigParser()
+    copied.read_string(our_entry_points())
+    assert known == {
+        (group.removeprefix("dld_tui."), name, value)
+        for group in copied.sections()
+        for name, value in copied[group].items()
+    }
 
 
 def test_a_reference_names_what_is_in_a_module() -> None:

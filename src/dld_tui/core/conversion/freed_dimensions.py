@@ -488,7 +488,7 @@ class _Walk:
         if plain_domain(node.domain):
             return None
         data = inputs[0] if inputs else None
-        if node.op_type == "Concat":
+        if node.op_type in ("Concat", "Gemm"):  # the rule of Gemm does not look at what it adds
             self._spread(node)
         elif data is None or not data.changed:
             return None
