@@ -16,7 +16,8 @@ from tests.support.recorded import Recorded, settled
 from tests.support.tensors import write_tensors
 
 CASES: list[dict[str, JSON]] = [
-    {}, {"dims": "2, 3"}, {"dims": "[2x3]"}, {"dims": "0"}, {"dims": "-1"}, {"dims": "n"},
+    {}, {"dims": "2, 3"}, {"dims": "(1, 3)"}, {"dims": "1X3"}, {"dims": "scalar"},
+    {"dims": "0"}, {"dims": "-1"}, {"dims": "n"},
     {"dtype": "string", "dims": "2 2"},
     {"fill": "values", "values": "[[1, 2], [3, 4.5]]"},
     {"fill": "values", "values": "[1, 2, 3, 4]", "dims": "2, 2", "dtype": "int8"},

@@ -12,8 +12,6 @@ from dld_tui.core.model.document.metadata import precision_of
 from dld_tui.screens.model.metadata import (
     MetadataList,
     ProfilesScreen,
-    shape_of,
-    shape_text,
 )
 from dld_tui.widgets.dialogs.dialogs import PromptDialog, TextDialog
 from dld_tui.widgets.lists.line_view import LineView
@@ -138,12 +136,3 @@ async def test_texts_and_types(chain: Path) -> None:
             profiles_that_fit_no_more_are_marked,
             odd_characters_are_edited_as_escapes,
         )
-
-
-@pytest.mark.parametrize(
-    ("text", "shape"),
-    [("1x3x224", (1, 3, 224)), ("[1, 3]", (1, 3)), ("1 2", (1, 2)), ("", ()), ("scalar", ())],
-)
-def test_shapes_are_read(text: str, shape: tuple[int, ...]) -> None:
-    assert shape_of(text) == shape
-    assert shape_of(shape_text(shape)) == shape

@@ -601,8 +601,8 @@ def _run_fault(path: Path) -> Fault | None:
     Raises:
         ActivityError: No inputs can be guessed.
     """
-    from dld_tui.core.model.inputs.free_sizes import shape_text
     from dld_tui.core.model.inputs.guess import candidate_guesses, specs_for
+    from dld_tui.core.model.inputs.shape_texts import shape_text
 
     session = Session(path, SessionSettings(providers=tuple(asked_providers()), quiet=True))
     if any(spec.container for spec in session.inputs):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.model.inputs.shape_texts import Shape, shapes_in
+from dld_tui.core.model.inputs.shape_texts import Shape, shape_text, shapes_in
 from dld_tui.core.text import clip, shortened, visible
 
 _SIZE = re.compile(
@@ -147,9 +147,7 @@ def plain_texts(texts: Iterable[str], flag: str) -> tuple[str, ...]:
 
 
 def _texts(shapes: Mapping[str, Shape]) -> tuple[str, ...]:
-    return tuple(
-        f"{_quoted(name)}:{'x'.join(map(str, shape)) or 'scalar'}" for name, shape in shapes.items()
-    )
+    return tuple(f"{_quoted(name)}:{shape_text(shape)}" for name, shape in shapes.items())
 
 
 def _quoted(name: str) -> str:

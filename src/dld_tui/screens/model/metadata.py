@@ -12,7 +12,7 @@ from textual.widgets import Input
 from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import DldError, InputError
+from dld_tui.core.errors import DldError, InputError, UsageError
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.model.document import Document, Node, Scope
 from dld_tui.core.model.document.metadata import (
@@ -28,6 +28,7 @@ from dld_tui.core.model.document.metadata import (
     profiles_of,
 )
 from dld_tui.core.model.edits.metadata import MODEL_NUMBERS, MODEL_TEXTS
+from dld_tui.core.model.inputs.shape_texts import MOST, shape_of, shape_text
 from dld_tui.core.model.tensors.value_types import Dims, format_type, parse_type, value_type_of
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
 from dld_tui.core.text import cell_width, clip, fit, visible
@@ -615,30 +616,11 @@ class RangeDialog(Dialog[Range]):
         limits = None
         try:
             texts = [self.query_one(f"#shape-{kind}", Input).value for kind in KINDS]
-            limits = Range(*map(shape_of, texts))
+            limits = Range(*(shape_of(text, most=MOST) for text in texts))
             problem = problem_of(self.row.dims, limits)
-        except InputError as error:
-            problem = visible(error.message)
+        except UsageError as error:
+            problem = visible(str(error))
         mark = glyphs.current().error
         row: list[Piece] = [(f"{mark} {problem}", "bad")] if problem else []
         self.query_one("#problem", Rows).set_rows([[], row])
         return None if problem else limits
-
-
-def shape_text(shape: Iterable[int]) -> str:
-    """Return a shape as trtexec writes it: ``1x3x224x224``; ``scalar`` without dimensions."""
-    return "x".join(map(str, shape)) or "scalar"
-
-
-def shape_of(text: str) -> tuple[int, ...]:
-    """Return the shape that a text means; ``x``, commas and blanks separate.
-
-    Raises:
-        InputError: It is no shape.
-    """
-    if text.strip() in ("", "scalar"):
-        return ()
-    parts = text.lower().replace("x", " ").replace(",", " ").strip("[ ]").split()
-    if not all(part.isascii() and part.isdigit() and int(part) < 2**31 for part in parts):
-        raise InputError("a shape is written as 1x3x224x224")
-    return tuple(map(int, parts))

@@ -15,6 +15,7 @@ from dld_tui.commands.command import table
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError, UsageError
 from dld_tui.core.model.document import Document, Scope
+from dld_tui.core.model.inputs.shape_texts import shape_of
 from dld_tui.core.model.tensors.elements import payload_bytes, to_json
 from dld_tui.core.model.tensors.generate import uniform_range
 from dld_tui.core.model.tensors.literals import parse_literal
@@ -142,7 +143,7 @@ def values_of(
         InputError: The file is refused.
         CancelledError: `cancelled` returned True.
     """
-    dims = dims_of(asked.dims)
+    dims = list(shape_of(asked.dims))
     if asked.fill == "npy":
         if asked.file is None:
             raise UsageError("choose the .npy file")
@@ -157,22 +158,6 @@ def values_of(
     if asked.fill == "values":
         return _typed(asked, dims)
     return NewValues(asked.dtype, list(dims), _fill(document, asked, dims))
-
-
-def dims_of(text: str) -> list[int]:
-    """Return the dimensions that were typed.
-
-    Raises:
-        UsageError: They are no whole numbers from 0.
-    """
-    words = text.strip().strip("[]()").replace(",", " ").replace("x", " ").split()
-    try:
-        dims = [int(word) for word in words]
-    except ValueError:
-        raise UsageError("dimensions are whole numbers, such as 64, 3, 3") from None
-    if any(dim < 0 for dim in dims):
-        raise UsageError("a dimension is 0 or more")
-    return dims
 
 
 def _typed(asked: NewTensor, dims: list[int]) -> NewValues:

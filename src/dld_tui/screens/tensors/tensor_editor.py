@@ -24,6 +24,7 @@ from dld_tui.core.model.document.packed_weights import (
     WeightView,
     weight_views,
 )
+from dld_tui.core.model.inputs.shape_texts import shape_of
 from dld_tui.core.model.tensors.elements import to_json
 from dld_tui.core.model.tensors.inspection import Histogram, TensorWindow
 from dld_tui.core.model.tensors.literals import parse_element
@@ -375,10 +376,10 @@ class TensorScreen(Page):
         shape = self.tensor.shape
 
         def dims_of(text: str) -> list[int] | str:
-            words = text.strip().strip("[]").replace("x", " ").replace(",", " ").split()
-            if not all(word.isdecimal() for word in words):
-                return "dimensions are whole numbers, such as 64, 3, 3, 3"
-            dims = [int(word) for word in words]
+            try:
+                dims = list(shape_of(text))
+            except UsageError as error:
+                return visible(str(error))
             if len(dims) != len(shape) and math.prod(dims) != math.prod(shape):
                 return f"{math.prod(dims):,} elements; the tensor has {math.prod(shape):,}"
             return dims

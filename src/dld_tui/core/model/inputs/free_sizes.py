@@ -42,7 +42,7 @@ from dld_tui.core.model.inputs.roles import (
     terms_of,
     words_of,
 )
-from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shape_texts import Shape, shape_text
 from dld_tui.core.model.inputs.shapes import InputSpec, check_given, is_fixed
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS
 from dld_tui.core.text import visible
@@ -106,11 +106,6 @@ def reason_by_name(role: str, name: str) -> Reason:
 def reason_by_role(role: str, why: str) -> Reason:
     """Return the reason for a size of a role that something else tells."""
     return Reason(SizeSource.GUESS, role, why)
-
-
-def shape_text(shape: Shape) -> str:
-    """Return ``1x3x224x224``; ``scalar`` where there are no dimensions."""
-    return "x".join(map(str, shape)) or "scalar"
 
 
 @dataclass

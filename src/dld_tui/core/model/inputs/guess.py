@@ -30,7 +30,6 @@ from dld_tui.core.model.inputs.free_sizes import (
     Variable,
     reason_by_name,
     reason_by_role,
-    shape_text,
 )
 from dld_tui.core.model.inputs.guessed_input import GuessedInput
 from dld_tui.core.model.inputs.propagation import Propagation
@@ -39,7 +38,7 @@ from dld_tui.core.model.inputs.roles import (
     PAST,
     words_of,
 )
-from dld_tui.core.model.inputs.shape_texts import Shape
+from dld_tui.core.model.inputs.shape_texts import Shape, shape_text
 from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.process.child import says_no_memory

@@ -1,4 +1,4 @@
-"""Shapes as people write them: ``NAME:1x3x224x224``, or ``NAME:[1,3,224,224]`` as Polygraphy does.
+"""Shapes as people write them: ``1x3x224x224`` or ``[1, 3, 224, 224]``, after ``NAME:`` in options.
 
 Several in one text are separated by commas, as trtexec takes them. Names may hold colons, slashes
 and commas.
@@ -7,26 +7,53 @@ and commas.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.text import clip, comma_separated
+from dld_tui.core.text import clip
 
 Shape: TypeAlias = "tuple[int, ...]"
 """Dimensions, or the values of an input that holds a shape."""
+MOST = 2**31 - 1
+"""The largest dimension that TensorRT takes."""
+
+
+def shape_text(shape: Iterable[int]) -> str:
+    """Return ``1x3x224x224``; ``scalar`` where there are no dimensions."""
+    return "x".join(map(str, shape)) or "scalar"
+
+
+def shape_of(text: str, *, least: int = 0, most: int | None = None) -> Shape:
+    """Return the shape that a text means: ``1x3``, ``1, 3``, ``[1, 3]``, ``(1 3)``, ``scalar``.
+
+    Args:
+        text: What the user gave. Nothing is a scalar.
+        least: The smallest number.
+        most: The largest one; None for no limit.
+
+    Raises:
+        UsageError: It is no shape.
+    """
+    words = re.sub("[xX,]", " ", text.strip("[]() ")).split()
+    try:
+        shape = () if text.strip() == "scalar" else tuple(map(int, words))
+    except ValueError:
+        shape = (least - 1,)
+    if any(size < least or (most is not None and size > most) for size in shape):
+        raise UsageError(f"{clip(text, 80)!r} is not a shape", hint="Write 1x3x224x224")
+    return shape
 
 
 def _entry(number: str) -> re.Pattern[str]:
     # As few characters as possible for the name, then dimensions that something can follow.
     return re.compile(
-        r"(?P<name>.+?):(?:\[(?P<list>[^\[\]]*)\]"
-        rf"|(?P<dims>{number}(?:[xX]{number})*)|(?P<none>scalar|))(?:,|$)"
+        r"(?P<name>.+?):(?P<shape>\[[^\[\]]*\]|\([^()]*\)"
+        rf"|{number}(?:[xX]{number})*|scalar|)(?:,|$)"
     )
 
 
 _DIMENSIONS, _VALUES = _entry(r"\d+"), _entry(r"-?\d+")
-_MOST = 2**31
 
 
 def shapes_in(text: str, flag: str, *, are_values: bool = False) -> Iterator[tuple[str, Shape]]:
@@ -41,31 +68,17 @@ def shapes_in(text: str, flag: str, *, are_values: bool = False) -> Iterator[tup
         UsageError: It is not of this form.
     """
     pattern, at = _VALUES if are_values else _DIMENSIONS, 0
+    least, most = (-MOST, MOST) if are_values else (0, None)
     while at < len(text):
         match = pattern.match(text, at)
-        if match is None:
+        try:
+            if match is None:
+                raise UsageError("no name, or no shape after it")
+            shape = shape_of(match["shape"], least=least, most=most)
+        except UsageError:
+            wrong = match.group() if match else text
             raise UsageError(
-                f"{flag} {clip(text, 80)!r} is not a shape", hint="Write NAME:1x3x224x224"
-            )
-        shape = _shape(match, are_values=are_values)
-        if shape is None:
-            raise UsageError(
-                f"{flag} {clip(match.group(), 80)!r} has a dimension that is not a number",
-                hint="Write NAME:[1,3,224,224]",
-            )
+                f"{flag} {clip(wrong, 80)!r} is not a shape", hint="Write NAME:1x3x224x224"
+            ) from None
         yield match["name"], shape
         at = match.end()
-
-
-def _shape(match: re.Match[str], *, are_values: bool) -> Shape | None:
-    if match["list"] is not None:
-        parts = comma_separated(match["list"])
-    else:
-        parts = re.split("[xX]", match["dims"]) if match["dims"] else []
-    if not are_values and not all(part.isdecimal() for part in parts):
-        return None
-    try:
-        shape = tuple(map(int, parts))
-    except ValueError:
-        return None
-    return None if are_values and any(not -_MOST < size < _MOST for size in shape) else shape
