@@ -16,10 +16,12 @@ from dld_tui.core.report.sharing import (
 )
 from tests.support import models
 
-TEXT = """<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>
-g (float[2, 4] x, float[N, 4] n, float16[2, 4] h, float[1, 3, 8, 8] i) =>
+TEXT = """<ir_version: 10, opset_import: ["" : 18, "custom" : 1, "com.microsoft" : 1]>
+g (float[2, 4] x, float[N, 4] n, float16[2, 4] h, float[1, 3, 8, 8] i, float[N, 3, 8, 8] j,
+   float[2, N] l) =>
   (float[2, 6] m, float[2, 4] r, float16[2, 4] s, float[N, 6] d, float[N, 6] g, float[N, 6] t,
-   float[1, 2, 6, 6] c, float[1, 5, 10, 10] e, float[N, 4] a, float[Q] z, float[Q] q, float[N] v)
+   float[1, 2, 6, 6] c, float[1, 5, 10, 10] e, float[N, 4] a, float[Q] z, float[Q] q, float[N] v,
+   float[N, 5, 17, 17] o, float[N, 6] y, float[2, 4] p)
 <float[4, 6] w = {0}, float[6, 4] u = {0}, float[2, 3, 3, 3] k = {0}, float[3, 5, 3, 3] f = {0},
  float[4] b = {0}>
 {
@@ -35,6 +37,9 @@ g (float[2, 4] x, float[N, 4] n, float16[2, 4] h, float[1, 3, 8, 8] i) =>
     z = custom.Thing (n)
     q = MatMul (z, z)
     v = MatMul (n, b)
+    o = ConvTranspose <strides = [2, 2]> (j, f)
+    y = com.microsoft.FusedMatMul (n, w)
+    p = MatMul (l, n)
 }"""
 DOCUMENT = Document(models.parse(TEXT))
 NODES: dict[str, Node] = {node.outputs[0]: node for node in DOCUMENT.main.nodes}
@@ -44,10 +49,11 @@ def test_multiply_accumulates_of_nodes() -> None:
     assert {name: node_macs(node) for name, node in NODES.items()} == {
         "m": 2 * 6 * 4, "r": 0, "s": 0, "d": None, "g": None, "t": None, "c": 2 * 36 * 27,
         "e": 3 * 64 * 45, "a": 0, "z": 0, "q": None, "v": None,
+        "o": None, "y": None, "p": None,
     }  # fmt: skip
     assert {name: macs_per_element(node) for name, node in NODES.items()} == {
-        "m": 4, "r": None, "s": None, "d": 4, "g": 4, "t": 4, "c": 27, "e": 45, "a": None,
-        "z": None, "q": None, "v": 4,
+        "m": 4, "r": None, "s": None, "d": 4, "g": 4, "t": 4, "c": 27, "e": 17.28, "a": None,
+        "z": None, "q": None, "v": 4, "o": 3 * 64 * 45 / (5 * 17 * 17), "y": 4, "p": None,
     }  # fmt: skip
     assert [dims_of(DOCUMENT.main, name) for name in ("x", "n", "", "z")] == [
         (2, 4), None, None, None,

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 from dld_tui.core.model.cost.operators import PRODUCTS, operator, work
 from dld_tui.core.model.shapes.call import Call
 from dld_tui.core.model.shapes.following import Following
-from dld_tui.core.model.shapes.value import Value
+from dld_tui.core.model.shapes.size import Count, product, size_at, symbol
+from dld_tui.core.model.shapes.value import NOTHING, Value
 from dld_tui.core.types import ELEMENT_BITS
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from dld_tui.core.model.document.scope import Scope
     from dld_tui.core.report.records import Layer, SharedBy
 
-_CONVOLUTIONS = frozenset({"Conv", "ConvInteger", "QLinearConv", "ConvTranspose"})
-_PRODUCTS = frozenset({"MatMul", "MatMulInteger", "QLinearMatMul", "Gemm"})
 _MOST_STEPS = 6
 """Producers of a value without a type that are followed, such as those of quantized models."""
+_SIZES = 64, 96
+"""Sizes of dynamic dimensions that a ratio must not depend on."""
 
 
 def counts_macs(node: Node) -> bool:
@@ -42,33 +43,36 @@ def node_macs(node: Node) -> int | None:
     """
     if not counts_macs(node):
         return 0
-
-    read, written = (
-        [Value(dims_of(node.scope, name)) for name in names]
-        for names in (node.inputs, node.outputs)
-    )
-    call = Call(node.proto, read, owner=node.scope.document, results=written)
-    macs = work(PRODUCTS[node.op_type], call)[0]
+    macs = _macs_and_elements(node)[0]
     return macs if isinstance(macs, int) else None
 
 
-def macs_per_element(node: Node) -> int | None:
-    """Return the multiply-accumulates per element of the output, from the weights only.
+def macs_per_element(node: Node) -> float | None:
+    """Return the multiply-accumulates per element of the output.
 
-    For shapes that are unknown before a run, such as a dynamic batch size. None if the weights do
-    not suffice.
+    For shapes that are unknown before a run, such as a dynamic batch size. None if it depends on
+    these, and for operators without multiply-accumulates.
     """
-    op_type = node.op_type
-    weights_at = 3 if op_type.startswith("QLinear") else 1
-    if op_type not in _CONVOLUTIONS | _PRODUCTS or len(node.inputs) <= weights_at:
+    if not counts_macs(node):
         return None
-    weights = dims_of(node.scope, node.inputs[weights_at])
-    if not weights:
-        return None
-    if op_type in _CONVOLUTIONS:  # of a transposed one for what is read; strides are as large
-        return math.prod(weights[1:])
-    turned = node.attribute("transB")
-    return weights[-1 if turned is not None and turned.value else -2 if len(weights) > 1 else 0]
+    ratios = set()
+    for size in _SIZES:
+        macs, elements = (size_at(count, size) for count in _macs_and_elements(node))
+        if macs is None or not elements:
+            return None
+        ratios.add(macs / elements)
+    return ratios.pop() if len(ratios) == 1 else None
+
+
+def _macs_and_elements(node: Node) -> tuple[Count | None, Count]:
+    """Return a node's multiply-accumulates, and how many elements its first output has."""
+    following = Following(unnamed=lambda name, axis: symbol(f"{name}[{axis}]"), steps=_MOST_STEPS)
+    read = [following.value(node.scope, name) if name else NOTHING for name in node.inputs]
+    written = [following.value(node.scope, name) for name in node.outputs if name]
+    if not (written and written[0].is_known):
+        written[:1] = [Value((symbol("elements"),))]
+    call = Call(node.proto, read, owner=node.scope.document, results=written)
+    return work(PRODUCTS[node.op_type], call)[0], product(written[0].dims or ())
 
 
 def dims_of(scope: Scope, name: str) -> tuple[int, ...] | None:

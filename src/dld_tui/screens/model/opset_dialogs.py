@@ -165,12 +165,12 @@ class AppliedDialog(ConversionDialog):
     """What was done to the open model; u gives True: undo it; Ctrl+S False: save the model."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("u", "undo", "undo", show=False),
-        Binding("ctrl+s", "save", "save", show=False),
+        Binding("u", "undo", "undo", show=False, id="edit.undo"),
+        Binding("ctrl+s", "save", "save", show=False, id="model.save"),
         Binding("enter", "enter", "close", show=False),
     ]
     ANSWER = None
-    KEYS = "u undo  {model.save} save  Esc close"
+    KEYS = "{edit.undo} undo  {model.save} save  Esc close"
 
     def __init__(self, notes: Sequence[Note], title: str) -> None:
         """Show notes; `title` is that of the edit in the history."""

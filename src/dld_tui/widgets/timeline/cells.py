@@ -14,6 +14,7 @@ from rich.color import Color
 from rich.segment import Segment
 from rich.style import Style
 
+from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.charts.bars import EIGHTHS
@@ -113,19 +114,12 @@ def time_text(time_us: float) -> str:
     """
     size = abs(time_us)
     if size >= 1e6:
-        return f"{_three_digits(time_us / 1e6)} s"
+        return f"{fmt.three_digits(time_us / 1e6)} s"
     if size >= 100:
-        return f"{_three_digits(time_us / 1e3)} ms"
+        return f"{fmt.three_digits(time_us / 1e3)} ms"
     if size >= 1 or size == 0:
-        return f"{_three_digits(time_us)} µs"
-    return f"{_three_digits(time_us * 1e3)} ns"
-
-
-def _three_digits(value: float) -> str:
-    if value == 0:
-        return "0"
-    digits = max(0, 2 - math.floor(math.log10(abs(value))))
-    return f"{value:,.{digits}f}"
+        return f"{fmt.three_digits(time_us)} µs"
+    return f"{fmt.three_digits(time_us * 1e3)} ns"
 
 
 _TICK_GAP = 3
