@@ -20,10 +20,10 @@ from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.local_functions import FunctionKey, call_of, key_of
 from dld_tui.core.model.document.locations import bodies_of, names_used, nested_nodes
 from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.document.parts.extraction import (
     Extraction,
     extract_nodes,
-    imports_of,
     is_constant,
     typed_record,
 )

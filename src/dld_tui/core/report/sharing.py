@@ -14,9 +14,10 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dld_tui.core.model.cost.operators import PRODUCTS, operator, work
+from dld_tui.core.model.shapes import size as sizes
 from dld_tui.core.model.shapes.call import Call
 from dld_tui.core.model.shapes.following import Following
-from dld_tui.core.model.shapes.size import Count, product, size_at, symbol
+from dld_tui.core.model.shapes.size import Count, size_at, symbol
 from dld_tui.core.model.shapes.value import NOTHING, Value
 from dld_tui.core.types import ELEMENT_BITS
 
@@ -72,7 +73,7 @@ def _macs_and_elements(node: Node) -> tuple[Count | None, Count]:
     if not (written and written[0].is_known):
         written[:1] = [Value((symbol("elements"),))]
     call = Call(node.proto, read, owner=node.scope.document, results=written)
-    return work(PRODUCTS[node.op_type], call)[0], product(written[0].dims or ())
+    return work(PRODUCTS[node.op_type], call)[0], sizes.product(written[0].dims or ())
 
 
 def dims_of(scope: Scope, name: str) -> tuple[int, ...] | None:

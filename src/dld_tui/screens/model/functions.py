@@ -24,9 +24,9 @@ from dld_tui.core.model.document.local_functions import (
     key_of,
     operator_of_text,
 )
-from dld_tui.core.model.document.parts.extraction import imports_of, nodes_at
+from dld_tui.core.model.document.operator_matching import schema_in, schema_of
+from dld_tui.core.model.document.parts.extraction import nodes_at
 from dld_tui.core.model.edits.attributes import SETTABLE_KINDS
-from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.literals import format_string, infer_kind, split_list
 from dld_tui.core.model.tensors.value_types import parse_type
 from dld_tui.core.tables.table import COUNT, NOTE, Column, Table
@@ -38,7 +38,7 @@ from dld_tui.widgets.dialogs.dialogs import Dialog, FieldsDialog, FieldSpec
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import ListSource, Piece, Rows, wrap
-from dld_tui.widgets.parameters.descriptions import node_schema, place_text
+from dld_tui.widgets.parameters.descriptions import place_text
 from dld_tui.widgets.parameters.edit_bar import edit_value, name_editor
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import holding
@@ -280,7 +280,7 @@ def operator_dialog(
         domain, op_type = operator_of_text(texts[0])
         more: dict[str, Any] = {}
         if texts[2].strip():
-            schema = schema_for(op_type, domain, imports_of(scope).get(domain))
+            schema = schema_in(op_type, domain, scope)
             more["values"] = attribute_values(texts[2], schema)
         edit(
             set_operator(
@@ -321,7 +321,7 @@ def attribute_dialog(edit: MakeEdit, node: Node) -> FieldsDialog:
         name, kind, text = texts[0].strip(), texts[1], texts[2]
         if not name:
             raise UsageError("an attribute needs a name")
-        schema = node_schema(node)
+        schema = schema_of(node)
         kind = _KINDS[kind] or _kind_of(name, text, schema)
         edit(
             attributes.set_attribute(

@@ -15,6 +15,7 @@ from dld_tui.commands.command import table
 from dld_tui.core import fmt
 from dld_tui.core.errors import DldError
 from dld_tui.core.model.document import DocumentChange, Node, Scope
+from dld_tui.core.model.document.operator_matching import schema_of
 from dld_tui.core.model.document.scope import Use
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.text import clip, visible
@@ -31,7 +32,7 @@ from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, PromptDialog
 from dld_tui.widgets.dialogs.search import PickDialog, PickItem
 from dld_tui.widgets.lists.line_view import LineView, ListPlace, MarksChanged
 from dld_tui.widgets.lists.styled import Piece, operator_style
-from dld_tui.widgets.parameters.descriptions import formal_name, node_schema
+from dld_tui.widgets.parameters.descriptions import formal_name
 from dld_tui.widgets.parameters.edit_bar import EditBar, name_editor
 from dld_tui.widgets.shell.command_dispatch import hint, holding
 from dld_tui.widgets.shell.page import Page
@@ -57,7 +58,7 @@ def node_inputs(scope: Scope, name: str) -> Iterator[tuple[Node, int]]:
     """Yield the node inputs that may take a value of a scope, and one more than each node has."""
     for inner in scope.reach(name):
         for node in inner.nodes:
-            schema = node_schema(node)
+            schema = schema_of(node)
             count = len(node.inputs)
             most = count if schema is None else len(schema.inputs)
             is_variadic = bool(schema and schema.inputs and schema.inputs[-1].option == "variadic")
@@ -76,7 +77,7 @@ def _other_items(use: Use, name: str) -> Iterator[PickItem]:
 
 
 def _use_item(key: int, node: Node, index: int) -> PickItem:
-    schema = node_schema(node)
+    schema = schema_of(node)
     formal = schema.input(index) if schema is not None else None
     label = formal_name(formal, index)
     inputs = node.inputs

@@ -245,6 +245,7 @@ class Editing(Controller):
     def edit_attribute(self) -> None:
         """Type the value of the attribute under the cursor."""
         from dld_tui.core.model.document import Node
+        from dld_tui.core.model.document.operator_matching import schema_of
         from dld_tui.core.model.document.opset_imports import versions_by_domain
         from dld_tui.core.model.edits import attributes
         from dld_tui.core.model.operators.attribute_words import (
@@ -253,7 +254,6 @@ class Editing(Controller):
             integer_words,
         )
         from dld_tui.core.model.tensors.literals import LISTS, format_literal
-        from dld_tui.widgets.parameters.descriptions import node_schema
         from dld_tui.widgets.parameters.edit_bar import EditBar, edit_value, editable_text
 
         node, row = self.cursor.subject, self.cursor.row
@@ -261,7 +261,7 @@ class Editing(Controller):
             return
         name = row.attribute
         present = node.attribute(name)
-        schema = node_schema(node)
+        schema = schema_of(node)
         known = schema.attribute(name) if schema is not None else None
         kind = present.kind if present is not None else known.kind if known is not None else ""
         value, hint, dtype = "", "", None

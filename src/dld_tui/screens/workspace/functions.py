@@ -53,9 +53,9 @@ class Slot:
 
 def body_slots(node: Node) -> list[Slot]:
     """Return the attributes that can take a body, those without one first."""
-    from dld_tui.widgets.parameters.descriptions import node_schema
+    from dld_tui.core.model.document.operator_matching import schema_of
 
-    schema = node_schema(node)
+    schema = schema_of(node)
     wanted = (
         [item for item in schema.attributes if item.kind in ("graph", "graphs")] if schema else []
     )
@@ -385,8 +385,8 @@ class Functions(Controller):
 
     async def _pick_slot(self, node: Node) -> Slot | None:
         """Ask for the attribute that a new body goes into, unless there is only one."""
+        from dld_tui.core.model.document.operator_matching import schema_of
         from dld_tui.widgets.dialogs.dialogs import PromptDialog
-        from dld_tui.widgets.parameters.descriptions import node_schema
 
         slots = body_slots(node)
         if len(slots) == 1 and not slots[0].replaces:
@@ -394,7 +394,7 @@ class Functions(Controller):
         slot: Slot | None = _OTHER
         if slots:
             options = [(str(at), slot.label, slot) for at, slot in enumerate(slots[:_MOST], 1)]
-            if node_schema(node) is None:
+            if schema_of(node) is None:
                 options.append(("o", "another attribute", _OTHER))
             slot = await self.pick("Subgraph", "Which attribute should hold it?", options)
         if slot is not _OTHER:
@@ -417,9 +417,9 @@ class Functions(Controller):
 
 def _kind_of(node: Node, name: str) -> str | None:
     """Return the kind of a node's attribute, set or not; None where it is not known."""
-    from dld_tui.widgets.parameters.descriptions import node_schema
+    from dld_tui.core.model.document.operator_matching import schema_of
 
-    present, schema = node.attribute(name), node_schema(node)
+    present, schema = node.attribute(name), schema_of(node)
     known = schema.attribute(name) if schema is not None else None
     if known is not None:
         return known.kind

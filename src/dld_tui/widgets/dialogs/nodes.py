@@ -30,7 +30,6 @@ from dld_tui.widgets.forms.path_input import PathInput
 from dld_tui.widgets.forms.text_field import query_field, text_field
 from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.lists.styled import Piece, Rows, operator_style
-from dld_tui.widgets.parameters.descriptions import node_schema
 from dld_tui.widgets.parameters.edit_bar import attribute_text, edit_value, editable_text
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.tasks import task
@@ -142,9 +141,11 @@ def edit_of(groups: Sequence[TypeGroup]) -> Edit | None:
 
 
 def _shared(nodes: Sequence[Node]) -> list[SharedAttribute]:
+    from dld_tui.core.model.document.operator_matching import schema_of
+
     shared: dict[str, SharedAttribute] = {}
     first: dict[str, bytes] = {}
-    schema = node_schema(nodes[0])
+    schema = schema_of(nodes[0])
     for known in schema.attributes if schema is not None else ():
         if known.kind in SETTABLE_KINDS:
             default = _default_text(known, schema)

@@ -327,9 +327,11 @@ class NodeRows:
         tensor_rows: Callable[[Hashable, Tensor], list[ParameterRow]],
         width: int,
     ) -> None:
+        from dld_tui.core.model.document.operator_matching import schema_of
+
         self.node = node
         self.scope: Scope = node.scope
-        self.schema = node_schema(node)
+        self.schema = schema_of(node)
         self._folds = folds
         self._tensor_rows = tensor_rows
         self._width = max(20, width - 4)
@@ -616,17 +618,11 @@ DEFAULTS: Hashable = ("section", "Defaults")
 DOCUMENTATION: Hashable = ("section", "Documentation")
 
 
-def node_schema(node: Node) -> OperatorSchema | None:
-    """Return the schema of a node's operator in the version that the model imports."""
-    from dld_tui.core.model.operators.registry import schema_for
-
-    versions = node.scope.document.opset_imports
-    return schema_for(node.op_type, node.domain, versions.get(node.domain))
-
-
 def default_of(node: Node, attribute: str) -> object:
     """Return the default of a node's attribute, or None."""
-    schema = node_schema(node)
+    from dld_tui.core.model.document.operator_matching import schema_of
+
+    schema = schema_of(node)
     known = schema.attribute(attribute) if schema is not None else None
     return known.default if known is not None else None
 

@@ -17,6 +17,7 @@ from dld_tui.core.model.document.operator_matching import (
     formal_mismatch,
     is_required,
     mismatch,
+    schema_of,
     weight_dims,
 )
 from dld_tui.core.model.operators.registry import schema_for
@@ -83,6 +84,18 @@ def test_what_is_required(nodes: dict[str, Node]) -> None:
     assert needed["clip"] == [True, False, False]
     assert needed["join"] == [True, False, False]
     assert needed["far"] == [False, False, False]
+
+
+def test_the_schema_is_of_the_version_that_holds_in_the_scope() -> None:
+    text = MODEL.replace("Add(x, x)", "far.Old(x)").rstrip()
+    for imports in ('"" : 11, "far" : 1', '"far" : 1'):
+        function = (
+            f'<domain: "far", opset_import: [{imports}]> Old (x) => (y) {{ y = ReduceSum(x) }}'
+        )
+        (old,) = Document(models.parse(f"{text}\n{function}")).functions
+        (schema,) = map(schema_of, old.nodes)
+        assert schema is not None
+        assert schema.since_version == (11 if "11" in imports else 13)
 
 
 def formals(name: str) -> Sequence[Formal]:

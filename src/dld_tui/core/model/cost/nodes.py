@@ -16,7 +16,7 @@ from dld_tui.core.model.cost.call_shapes import Shape, elements
 from dld_tui.core.model.cost.operators import Operator, grown_cache, operator, parts_read, work
 from dld_tui.core.model.document.local_functions import call_of, declared_attributes, key_of
 from dld_tui.core.model.document.node import NodeTexts
-from dld_tui.core.model.document.parts.extraction import imports_of
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.shapes.call import Call, Demands
 from dld_tui.core.model.shapes.following import Following, dims_of_type
 from dld_tui.core.model.shapes.size import (

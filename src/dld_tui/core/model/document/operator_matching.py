@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.operators.attribute_words import integer_word
 from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.value_types import (
@@ -17,15 +18,20 @@ from dld_tui.core.model.tensors.value_types import (
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.node import Attribute, Node
+    from dld_tui.core.model.document.scope import Scope
     from dld_tui.core.model.operators.schema import Formal, OperatorSchema
 
 _MOST_TYPES = 4
 
 
+def schema_in(op_type: str, domain: str, scope: Scope) -> OperatorSchema | None:
+    """Return the schema of an operator in the version that holds in a scope."""
+    return schema_for(op_type, domain, imports_of(scope).get(domain))
+
+
 def schema_of(node: Node) -> OperatorSchema | None:
-    """Return the schema of a node's operator in the version that its model imports."""
-    versions = node.scope.document.opset_imports
-    return schema_for(node.op_type, node.domain, versions.get(node.domain))
+    """Return the schema of a node's operator in the version that holds in its scope."""
+    return schema_in(node.op_type, node.domain, node.scope)
 
 
 def mismatch(node: Node, index: int, value_type: ValueType | None) -> str | None:

@@ -18,7 +18,6 @@ from dld_tui.core.files.proto_fields import (
 )
 from dld_tui.core.model.document.local_functions import enclosing_function, key_of
 from dld_tui.core.model.document.locations import bodies, nested_nodes, weight_names
-from dld_tui.core.model.document.parts.extraction import imports_of
 from dld_tui.core.model.document.scope import INITIALIZERS_WITHOUT_INPUTS, Scope, ScopeOwner
 from dld_tui.core.model.document.serialise import filled_scope
 from dld_tui.core.model.document.transactions import SetList, SetText, Splice, Transaction, copies
@@ -150,8 +149,21 @@ FUNCTIONS_IR, DEFAULTS_IR, OVERLOADS_IR = 8, 9, 10
 """The first IR versions with functions, with defaults of their attributes, and with overloads."""
 
 
+def imports_of(scope: Scope) -> dict[str, int]:
+    """Return the operator set versions that hold in a scope, ``""`` being ai.onnx."""
+    outer = scope
+    while outer.parent is not None:
+        outer = outer.parent
+    imports = dict(scope.document.opset_imports)
+    proto: Any = outer.proto
+    if outer.is_function:
+        own = {text_of(entry.domain): int(entry.version) for entry in proto.opset_import}
+        imports.update({plain_domain(domain): v for domain, v in own.items()})
+    return imports
+
+
 def versions_by_domain(scope: Scope) -> dict[str, int]:
-    """Return the operator sets that hold in a scope: those of its function, or of the model."""
+    """Return the operator sets that a scope's function imports itself, or the model."""
     return imported_versions(_holder(scope)[2])
 
 

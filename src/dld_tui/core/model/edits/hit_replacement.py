@@ -12,12 +12,13 @@ import onnx
 from dld_tui.core.errors import EditError
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_of
 from dld_tui.core.model.document.node import Node, constant_node, node_proto
+from dld_tui.core.model.document.operator_matching import schema_in
 from dld_tui.core.model.document.opset_imports import (
     ensure_import,
     ensure_known_import,
     versions_by_domain,
 )
-from dld_tui.core.model.document.scope import Scope, unused_name
+from dld_tui.core.model.document.scope import unused_name
 from dld_tui.core.model.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.model.document.traversal import sources
 from dld_tui.core.model.edits.attributes import attribute_proto
@@ -65,11 +66,6 @@ def _line(proto: onnx.NodeProto) -> str:
     domain, op_type = text_of(proto.domain), text_of(proto.op_type)
     operator = f"{domain}.{op_type}" if domain else op_type
     return f"{', '.join(texts_of(proto.output))} = {operator}({', '.join(texts_of(proto.input))})"
-
-
-def schema_in(op_type: str, domain: str, scope: Scope) -> OperatorSchema | None:
-    """Return the schema of an operator in the version that a scope imports."""
-    return schema_for(op_type, domain, versions_by_domain(scope).get(domain))
 
 
 def _takes(formal: Formal, dtype: str) -> bool:

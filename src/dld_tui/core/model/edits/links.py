@@ -10,8 +10,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.model.document.edit_registry import edit, node_at, strings, subject
 from dld_tui.core.model.document.local_functions import function_of
 from dld_tui.core.model.document.node import Node
-from dld_tui.core.model.document.operator_matching import wanted_type
-from dld_tui.core.model.document.opset_imports import versions_by_domain
+from dld_tui.core.model.document.operator_matching import schema_of, wanted_type
 from dld_tui.core.model.document.parts.extraction import typed_record
 from dld_tui.core.model.document.scope import Scope, Use
 from dld_tui.core.model.document.transactions import SetLinks, Splice, Transaction
@@ -23,7 +22,6 @@ from dld_tui.core.model.edits.renaming import (
     require_free,
     require_visible,
 )
-from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.value_types import GENERATED, ValueType
 from dld_tui.core.text import quoted
 
@@ -209,7 +207,7 @@ def _most_links(node: Node, side: str) -> int:
     function = function_of(node)
     if function is not None:
         return len(function.inputs if side == "input" else function.outputs)
-    schema = schema_for(node.op_type, node.domain, versions_by_domain(node.scope).get(node.domain))
+    schema = schema_of(node)
     if schema is None:
         return MOST_LINKS
     most = schema.max_inputs if side == "input" else schema.max_outputs

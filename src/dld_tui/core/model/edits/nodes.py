@@ -19,13 +19,13 @@ from dld_tui.core.model.document.edit_registry import (
 )
 from dld_tui.core.model.document.metadata import PRECISIONS
 from dld_tui.core.model.document.node import Node, node_proto
+from dld_tui.core.model.document.operator_matching import schema_in
 from dld_tui.core.model.document.opset_imports import (
     ensure_import,
     ensure_ir,
     ensure_known_import,
-    versions_by_domain,
+    imports_of,
 )
-from dld_tui.core.model.document.parts.extraction import imports_of
 from dld_tui.core.model.document.scope import Scope, unused_name
 from dld_tui.core.model.document.transactions import (
     SetAttribute,
@@ -60,7 +60,7 @@ from dld_tui.core.model.edits.renaming import (
     require_visible,
 )
 from dld_tui.core.model.edits.subgraphs import add_subgraph
-from dld_tui.core.model.operators.registry import least_ir_version, schema_for
+from dld_tui.core.model.operators.registry import least_ir_version
 from dld_tui.core.model.tensors.value_types import dtype_number
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON, plain_domain
@@ -110,7 +110,7 @@ def add_node(
     if len(set(named)) != len(named):
         raise EditError("two outputs have the same name")
     proto = new_proto(home, op_type, domain, name, inputs, output_names)
-    schema = schema_for(op_type, domain, versions_by_domain(home).get(domain))
+    schema = schema_in(op_type, domain, home)
     add_attributes(proto, attributes or {}, schema)
     place = place_after(home, inputs) if index is None else index
     if not 0 <= place <= len(home.nodes):
@@ -239,7 +239,7 @@ def set_operator(
     targets = targets_of(document, scope, nodes, "change")
     home, domain = targets[0].scope, plain_domain(domain)
     ensure_known_import(transaction, home, domain)
-    schema = schema_for(op_type, domain, versions_by_domain(home).get(domain))
+    schema = schema_in(op_type, domain, home)
     for node in targets:
         for field, new in (("op_type", op_type), ("domain", domain)):
             old = get_text(node.proto, field)

@@ -12,8 +12,8 @@ from dld_tui.core.files.proto_fields import set_text, set_texts, text_of, texts_
 from dld_tui.core.model.document.edit_registry import edit
 from dld_tui.core.model.document.index import record_name
 from dld_tui.core.model.document.node import constant_node
-from dld_tui.core.model.document.opset_imports import copy_functions, import_opsets
-from dld_tui.core.model.document.parts.extraction import imports_of, is_constant
+from dld_tui.core.model.document.opset_imports import copy_functions, import_opsets, imports_of
+from dld_tui.core.model.document.parts.extraction import is_constant
 from dld_tui.core.model.document.parts.fragment import (
     inner_names,
     read_fragment,

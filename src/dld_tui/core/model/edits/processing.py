@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document.edit_registry import edit
-from dld_tui.core.model.document.parts.extraction import imports_of
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.document.transactions import SetLinks, Transaction
 from dld_tui.core.model.edits.initializers import add_initializer
 from dld_tui.core.model.edits.inputs_outputs import add_output, remove_output, set_value_type

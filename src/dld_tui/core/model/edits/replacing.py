@@ -11,8 +11,9 @@ from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.model.document.edit_registry import edit, strings, subject, targets_of
 from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.operator_matching import schema_in
 from dld_tui.core.model.document.opset_imports import ensure_known_import
-from dld_tui.core.model.document.parts.extraction import imports_of, is_constant
+from dld_tui.core.model.document.parts.extraction import is_constant
 from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.model.document.transactions import Splice, Transaction
@@ -31,7 +32,6 @@ from dld_tui.core.model.edits.nodes import (
 )
 from dld_tui.core.model.edits.renaming import rename_value, require_free, require_visible
 from dld_tui.core.model.edits.repairs import remove_unused
-from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.value_types import parse_type
 from dld_tui.core.text import quoted
 from dld_tui.core.types import JSON
@@ -90,7 +90,7 @@ def replace_nodes(
         raise EditError("two outputs have the same name")
     place, lost = _remove_nodes(document, transaction, ordered, needed, named)
     proto = new_proto(home, op_type, domain, name, new_inputs, new_outputs)
-    schema = schema_for(op_type, domain, imports_of(home).get(domain))
+    schema = schema_in(op_type, domain, home)
     add_attributes(proto, attributes or {}, schema)
     _insert_node(transaction, home.new_node(proto), place)
     for value in named if lost else ():

@@ -12,6 +12,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.model.document.edit_registry import edit
 from dld_tui.core.model.document.local_functions import calls_itself, key_of
 from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.operator_matching import schema_in
 from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.document.transactions import Transaction
 from dld_tui.core.model.document.traversal import names_taken
@@ -20,7 +21,6 @@ from dld_tui.core.model.edits.hit_replacement import (
     HitReplacement,
     RewriteRefusal,
     line_of,
-    schema_in,
     typed_attribute,
 )
 from dld_tui.core.model.edits.metadata import set_precision

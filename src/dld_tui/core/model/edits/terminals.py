@@ -10,7 +10,7 @@ from dld_tui.core.errors import EditError
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.edit_registry import edit
 from dld_tui.core.model.document.node import Node, permutation
-from dld_tui.core.model.document.parts.extraction import imports_of
+from dld_tui.core.model.document.operator_matching import schema_in, schema_of
 from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.document.transactions import SetLinks, Transaction
 from dld_tui.core.model.edits.inputs_outputs import set_value_type
@@ -19,7 +19,6 @@ from dld_tui.core.model.edits.metadata import permute_profiles
 from dld_tui.core.model.edits.nodes import add_node, free_node_name, remove_node
 from dld_tui.core.model.edits.renaming import free_name, rename_before_output
 from dld_tui.core.model.edits.repairs import merge_transposes
-from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.value_types import (
     ValueType,
     dtype_name,
@@ -192,7 +191,7 @@ def _require_convertible(home: Scope, terminal: ChangedTerminal) -> None:
         raise EditError(f"no node makes the output {name}")
     if terminal.before.dtype == terminal.after.dtype:
         return
-    schema = schema_for("Cast", "", imports_of(home).get(""))
+    schema = schema_in("Cast", "", home)
     if schema is None or schema.since_version < _FIRST_CAST:
         raise EditError("Cast is too old in this opset", hint="Convert the model to opset 7 first")
     for formal, known in ((schema.input(0), terminal.before), (schema.output(0), terminal.after)):
@@ -377,7 +376,7 @@ def _inverse(axes: Sequence[int]) -> list[JSON]:
 
 def _takes(node: Node, value: str, dtype: str) -> bool:
     """Return whether a node takes indices of another integer type for a value, and nothing else."""
-    schema = schema_for(node.op_type, node.domain, imports_of(node.scope).get(node.domain))
+    schema = schema_of(node)
     if schema is None:
         return False
     wanted = type_of_value(ValueType(dtype, ()))

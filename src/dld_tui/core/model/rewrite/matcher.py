@@ -18,8 +18,8 @@ from dld_tui.core.files import protos as onnx
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.index import record_name
 from dld_tui.core.model.document.node import Attribute, Node
-from dld_tui.core.model.document.operator_matching import attribute_word
-from dld_tui.core.model.document.parts.extraction import imports_of
+from dld_tui.core.model.document.operator_matching import attribute_word, schema_of
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.document.scope import Scope, ScopeOwner
 from dld_tui.core.model.document.transactions import (
     DocumentChange,
@@ -41,7 +41,6 @@ from dld_tui.core.model.rewrite.views import (
     attribute_value,
     dims_remembered,
     old_meaning,
-    schema_of,
 )
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.process.interpreter import collector_paused

@@ -20,6 +20,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.operator_matching import schema_of
 from dld_tui.core.model.operators.attribute_words import Coded
 from dld_tui.core.model.rewrite.expression import (
     FUNCTIONS,
@@ -29,7 +30,7 @@ from dld_tui.core.model.rewrite.expression import (
     Reader,
     read_expression,
 )
-from dld_tui.core.model.rewrite.views import NODE_FIELDS, VALUE_FIELDS, NodeView, schema_of
+from dld_tui.core.model.rewrite.views import NODE_FIELDS, VALUE_FIELDS, NodeView
 from dld_tui.core.text import visible
 from dld_tui.core.types import plain_domain
 

@@ -21,7 +21,7 @@ from dld_tui.core.files import protos as onnx
 from dld_tui.core.model.document.index import Definition
 from dld_tui.core.model.document.metadata import precision_of
 from dld_tui.core.model.document.node import Node
-from dld_tui.core.model.document.parts.extraction import imports_of
+from dld_tui.core.model.document.operator_matching import schema_of
 from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.operators.attribute_words import Coded
 from dld_tui.core.model.operators.registry import schema_for
@@ -39,11 +39,6 @@ _MOST_FOLLOWED = 16
 _NO_MEANING = ("broadcast", "consumed_inputs", "is_test")
 """Attributes of old operators that change nothing of what an inference computes."""
 _CONSTANT_FORMS = ("value", "value_float", "value_int", "value_floats", "value_ints")
-
-
-def schema_of(node: Node) -> OperatorSchema | None:
-    """Return the schema of a node's operator in the version that holds in its scope."""
-    return schema_for(node.op_type, node.domain, imports_of(node.scope).get(node.domain))
 
 
 def attribute_value(node: Node, name: str) -> Any:
@@ -538,7 +533,7 @@ def _worked_out(node: Node, feeds: dict[str, Any]) -> Any:
     import onnx
     from onnx.reference import ReferenceEvaluator
 
-    from dld_tui.core.model.document.parts.extraction import imports_of
+    from dld_tui.core.model.document.opset_imports import imports_of
 
     copy = deepcopy(node.proto)
     helper = onnx.helper

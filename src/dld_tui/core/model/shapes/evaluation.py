@@ -16,7 +16,7 @@ import numpy as np
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.model.document.local_functions import call_of, key_of
-from dld_tui.core.model.document.parts.extraction import imports_of
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.document.traversal import topological_order
 from dld_tui.core.model.shapes.call import Call, Demands
 from dld_tui.core.model.shapes.rules import rule_of

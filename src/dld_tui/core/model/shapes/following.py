@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dld_tui.core.model.document.local_functions import call_of, key_of
-from dld_tui.core.model.document.parts.extraction import imports_of
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.shapes.call import NO_ATTRIBUTES, Call, Demands
 from dld_tui.core.model.shapes.evaluation import MALFORMED, without_negative
 from dld_tui.core.model.shapes.rules import rule_of

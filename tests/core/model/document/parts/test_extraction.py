@@ -11,6 +11,7 @@ import pytest
 
 from dld_tui.core.checks import check
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.document.parts.extraction import (
     Extraction,
     body_at,
@@ -18,7 +19,6 @@ from dld_tui.core.model.document.parts.extraction import (
     extract_between,
     extract_body,
     extract_nodes,
-    imports_of,
     nodes_at,
 )
 from dld_tui.core.model.document.serialise import save

@@ -25,6 +25,7 @@ from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.local_functions import call_of, functions_called, key_of
 from dld_tui.core.model.document.locations import nested_nodes
 from dld_tui.core.model.document.node import Node
+from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.document.scope import (
     INITIALIZERS_WITHOUT_INPUTS,
     Scope,
@@ -163,19 +164,6 @@ def _declaration(scope: Scope, name: str) -> onnx.ValueInfoProto | None:
                 return record  # type: ignore[no-any-return]
         home = home.parent if home.definition(name) is None else None
     return None
-
-
-def imports_of(scope: Scope) -> dict[str, int]:
-    """Return the operator set versions that hold in a scope, ``""`` being ai.onnx."""
-    outer = scope
-    while outer.parent is not None:
-        outer = outer.parent
-    imports = dict(scope.document.opset_imports)
-    proto: Any = outer.proto
-    if outer.is_function:
-        own = {text_of(entry.domain): int(entry.version) for entry in proto.opset_import}
-        imports.update({plain_domain(domain): v for domain, v in own.items()})
-    return imports
 
 
 def _imports(document: ScopeOwner, parts: Parts, functions: Sequence[Scope]) -> dict[str, int]:
