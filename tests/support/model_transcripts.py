@@ -49,7 +49,7 @@ from dld_tui.core.checks.speed import speed_findings
 from dld_tui.core.conversion.changed_dimensions import change_dimensions
 from dld_tui.core.errors import DldError, UsageError
 from dld_tui.core.model.cost.memory import memory_lines, memory_plan, plan_json
-from dld_tui.core.model.cost.nodes import ModelCosts, cost_json, cost_lines
+from dld_tui.core.model.cost.nodes import ModelCosts, cost_json, cost_lines, cost_table
 from dld_tui.core.model.document import Document, Node
 from dld_tui.core.model.document.inlining import inline_local_functions
 from dld_tui.core.model.document.local_functions import function_rows
@@ -396,6 +396,8 @@ def _costed(document: Document, **shapes: list[int]) -> Iterator[str]:
             made = [f"{name} {costs.elements_of(scope, name)} in {costs.bytes_of(scope, name)} B"
                     for name in node.outputs if name]  # fmt: skip
             yield f"    {', '.join(made)}"
+    table = cost_table(costs)
+    yield f"order of FLOPs {[table.columns[3].order_of(row) for row in table.rows]}"
     plan = memory_plan(costs)
     yield from memory_lines(plan)
     yield json.dumps(plan_json(plan))
