@@ -119,6 +119,8 @@ OWN = """<ir_version: 8, opset_import: ["" : 13, "own" : 2]>
     o (float[n, 4] x) => (float[n, 4] z, float[n, 4] e) { z = own.F(x) e = Exp(x) }"""
 OPERATOR = FIRST.replace("Relu(x)", "local.f(x)").replace('"" : 13', '"" : 13, "local" : 1')
 FUNCTION = OPERATOR + '<domain: "local", opset_import: ["" : 13]> f (a) => (b) { b = Neg(a) }'
+NAMED = """<ir_version: 8, opset_import: ["" : 13]>
+g (float[{}, {}] x) => (float[L, {}] y) {{ y = Relu (x) }}"""
 CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "three": (
         [FIRST, SECOND, THIRD],
@@ -145,6 +147,13 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     "nothing fits": ([FIRST, FIRST.replace("batch, 4", "batch, 5")], {}),
     "two fit": ([FIRST, SECOND.replace("N, 3]", "N, M]")], {}),
     "it does not fit": ([FIRST, FIRST], {"links": {"x": "y"}}),
+    "one output and one input that do not fit": (
+        [RELU.format("y"), RELU.format("q").replace("float[", "int64[")], {}
+    ),
+    "sizes with names": (
+        [NAMED.format("N", 3, 3), NAMED.format("M", "K", "M")],
+        {"links": {"x": "y"}},
+    ),
     "no tensor": ([FIRST, FIRST], {"links": {"x": "q"}}),
     "no tensor, of the first of two": (
         [FIRST, SECOND, RELU.format("y")], {"links": {"choice": "q", "data": "y"}}

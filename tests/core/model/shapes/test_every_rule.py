@@ -43,6 +43,10 @@ WAYS: dict[str, tuple[list[Any], dict[str, Any], dict[int, list[int]]]] = {
     "few": ([(2, 4, 6), (2,), (2,), (1,)], {"axis": -2}, {1: [3, -1], 2: [1, 3], 3: [5]}),
     "one": ([(6, 4), (1,), (1,)], {}, {0: [5], 1: [1], 2: [3]}),
     "counted": ([(3,), (3,), (3,)], {}, {0: [2, 3, 4], 1: [4, 1, 0], 2: [1, 2, 3]}),
+    "two": ([(2, 4, 6, 8), (2, 4, 6, 8)], {**MORE, "kernel_shape": [3, 2]}, {}),
+    "alone": ([(2, 3, 8)], {"num_heads": 2}, {}),
+    "packed": ([(2, 3, 4, 3, 5), None, None], {"num_heads": 4}, {}),
+    "keys apart": ([(2, 3, 8), (2, 2, 5, 4), (2, 2, 5, 4)], {"num_heads": 2}, {}),
     "half known": ([None, (6, 8), (4, 6)], MORE, {}),
     "first known": ([(2, 4, 6, 8), None, None], {}, {}),
     "nothing": ([None] * 6, {}, {}),
@@ -87,8 +91,9 @@ def test_every_rule(recorded: Recorded) -> None:
             lines: dict[str, list[str]] = {}
             for title in WAYS:
                 line = said(domain, name, title, 9)
-                if title.endswith("more") and (newer := said(domain, name, title, 24)) != line:
-                    line = f"{line} | {newer}"
+                versions = {"3": (3, 4), "4 more": (24,), "3 more": (24,)}.get(title, ())
+                others = [(version, said(domain, name, title, version)) for version in versions]
+                line += "".join(f" | of {at}: {other}" for at, other in others if other != line)
                 lines.setdefault(line, []).append(title)
             made[f"{domain}.{name}".lstrip(".")] = "\n".join(
                 f"{', '.join(titles)}: {line}" for line, titles in lines.items()
