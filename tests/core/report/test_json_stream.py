@@ -1,14 +1,14 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
 from dld_tui.core.errors import CancelledError, InputError
 from dld_tui.core.report.formats import json_stream
-from dld_tui.core.report.formats.json_stream import ArrayReader
+from dld_tui.core.report.formats.json_stream import ArrayReader, last_list
+from tests.support.recorded import Recorded
 
 
 def read(path: Path, data: str | bytes) -> tuple[list[object], ArrayReader]:
@@ -22,61 +22,69 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "a.json"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[{"a":1},{"b":2}]',
-        '[\n{"a":1},\n{"b":2},\n]\n',
-        ' [ {"a" : 1}\n\n {"b":2} ] trailing',
-        '{"traceEvents": [{"a":1},{"b":2}], "more": {}}',
-        json.dumps([{"a": 1}, {"b": 2}], indent=4),
-    ],
+TEXTS: tuple[str | bytes, ...] = (
+    '[{"a":1},{"b":2}]',
+    '[\n{"a":1},\n{"b":2},\n]\n',
+    ' [ {"a" : 1}\n\n {"b":2} ] trailing',
+    '{"traceEvents": [{"a":1},{"b":2}], "more": {}}',
+    json.dumps([{"a": 1}, {"b": 2}], indent=4),
+    '[{"a":"é"}]'.encode("utf-16"),
+    '[{"a":"é"}]'.encode("utf-8-sig"),
+    b"\xfe\xff" + '[{"a":"é"}]'.encode("utf-16-be"),
+    # A file that ends early keeps what is whole.
+    '[{"a":1},{"b":',
+    '[{"a":1},\n',
+    '[{"a":1}',
+    # Damage reaches up to the next line that begins with an object.
+    '[\n{"a":1},\n{"b":NaN},\n{"c" 3},\nrubbish,\n{"d":4}\n]',
+    # What follows a number that JSON does not know is whole.
+    '[{"a":1},{"b":NaN,"c":{"d":[-Infinity]}},{"e":2},{"f":Infinity},{"g":3}]',
+    '[\n  { "a" : 2 }\n, { "b" : NaN }\n, { "c" : 1 }\n]\n',
+    '[\n{"b" 1},' + "\n" * 300 + '{"a":1}]',
+    '[\n{"b":[1,],"c":?},\n{"c":[2,]}\n]\n',
+    # An object over several lines.
+    '[\n{"b": [1,\n{"y" 2},\n{"z":3},\n{\n "a": [\n  {\n   "b": 1\n  },\n  3\n ]\n}\n]',
+    # ONNX Runtime writes stray commas where inputs are sequences.
+    '[\n{"a":[{"float":[2,3]},{"int64":[]},],"b":1},\n{"a":[,{"float":[2]}]}\n]\n',
+    '[\n{"a":[{"float":[2]},,{"float":[3]}]},\n{"a":[,],"b":{"c":1,},},\n{"d":4,}]\n',
+    '[\n{"a":[1,],"b":",] ,} \\",]"},\n{"a":[1,],"b":NaN},\n{"a":[1,]} x\n]\n',
+    # Several runs into one file.
+    '[{"a":1}]\n[{"b":2},{"c":3}]\n',
+    '[{"a":1}] [ ] [\n{"b":2}\n]\n[\n{"c":3},',
+    '[{"a":[[1],[2]]}]' + " " * 40 + '[\n{"b":2}]\n\n',
+    '[]\n[]\n[{"a":1}][',
+    '[{"a":1},{"b" 2}]\n[{"c":3}]rest',
+    "",
+    "  \n",
+    '{"a": 1}',
+    "name,time",
+    b"\x00\x01\x02",
 )
-def test_layouts(path: Path, text: str) -> None:
-    found, reader = read(path, text)
-    assert found == [{"a": 1}, {"b": 2}]
-    assert (reader.damage.skipped, reader.damage.ends_early) == (0, False)
 
 
-@pytest.mark.parametrize(
-    "data",
-    ['[{"a":"é"}]'.encode("utf-16"), '[{"a":"é"}]'.encode("utf-8-sig"),
-     b"\xfe\xff" + '[{"a":"é"}]'.encode("utf-16-be")],
-)  # fmt: skip
-def test_byte_order_marks(path: Path, data: bytes) -> None:
-    assert read(path, data)[0] == [{"a": "é"}]
+def told(path: Path) -> str:
+    """Return what a file has, what of it is damaged, and which of its lists is the last one."""
+    try:
+        reader = ArrayReader(path)
+        found = list(reader.objects())
+        last = last_list(path)
+        shown = list(ArrayReader(path, only=last.index).objects())
+    except InputError as error:
+        return error.message
+    return f"{found}\n{reader.damage}\n{last} {last.notes('trace')} {shown}"
 
 
-@pytest.mark.parametrize("cut", ['[{"a":1},{"b":', '[{"a":1},\n', '[{"a":1}'])
-def test_truncated_file_keeps_what_is_whole(path: Path, cut: str) -> None:
-    found, reader = read(path, cut)
-    assert found == [{"a": 1}]
-    assert reader.damage.ends_early
-
-
-@pytest.mark.parametrize(
-    ("text", "last", "skipped"),
-    [
-        # Up to the next line that begins with an object.
-        ('[\n{"a":1},\n{"b":NaN},\n{"c" 3},\nrubbish,\n{"d":4}\n]', [{"a": 1}, {"d": 4}], 2),
-        # What follows a number that JSON does not know is whole.
-        ('[{"a":1},{"b":NaN,"c":{"d":[-Infinity]}},{"e":2},{"f":Infinity},{"g":3}]',
-         [{"a": 1}, {"e": 2}, {"g": 3}], 2),
-        ('[\n  { "a" : 2 }\n, { "b" : NaN }\n, { "c" : 1 }\n]\n', [{"a": 2}, {"c": 1}], 1),
-        ('[\n{"b" 1},' + "\n" * 300_000 + '{"a":1}]', [{"a": 1}], 1),
-        ('[\n{"b":[1,],"c":?},\n{"c":[2,]}\n]\n', [{"c": [2]}], 1),
-        # An object over several lines.
-        ('[\n{"b": [1,\n{"y" 2},\n{"z":3},\n{\n "a": [\n  {\n   "b": 1\n  },\n  3\n ]\n}\n]',
-         [{"z": 3}, {"a": [{"b": 1}, 3]}], 2),
-    ],
-)  # fmt: skip
-def test_damaged_objects_are_passed_over_and_located(
-    path: Path, text: str, last: list[object], skipped: int
-) -> None:
-    found, reader = read(path, text)
-    assert found == last
-    assert (reader.damage.skipped, reader.damage.ends_early) == (skipped, False)
-    assert reader.damage.at_byte == re.search(r'{\s?"b"', text).start()  # type: ignore[union-attr]
+def test_what_is_read(path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {}
+    for text in TEXTS:
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        title = f"{text[:90]!r}"
+        for size in (1 << 20, 16, 5):
+            monkeypatch.setattr(json_stream, "_CHUNK", size)
+            made = told(path)
+            if made != texts.get(title):
+                texts[title if title not in texts else f"{title}, {size} bytes at a time"] = made
+    recorded("whole_streams", texts)
 
 
 def test_deep_nesting_and_huge_numbers_are_damage_and_no_crash(path: Path) -> None:
@@ -95,16 +103,7 @@ def test_objects_across_any_chunk_border(path: Path, monkeypatch: pytest.MonkeyP
         assert read(path, text)[0] == events
 
 
-@pytest.mark.parametrize("data", ["", "  \n"])
-def test_empty_file(path: Path, data: str) -> None:
-    with pytest.raises(InputError, match=r"a\.json: File is empty"):
-        read(path, data)
-
-
-@pytest.mark.parametrize("data", ['{"a": 1}', "name,time", b"\x00\x01\x02"])
-def test_no_array(path: Path, data: str | bytes) -> None:
-    with pytest.raises(InputError, match="not a JSON array"):
-        read(path, data)
+def test_what_is_no_file(path: Path) -> None:
     for other in (path.with_name("none.json"), path.parent):
         with pytest.raises(InputError):
             list(ArrayReader(other).objects())
@@ -154,22 +153,3 @@ def test_objects_that_are_never_closed_are_read_a_few_times_only(
     assert found == [{"a": 1}, {"b": 2}]
     assert reader.damage.skipped == lines
     assert reader._wasted < 8 * lines * len(line)
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        (
-            '{"a":[{"float":[2,3]},{"int64":[]},],"b":1}',
-            {"a": [{"float": [2, 3]}, {"int64": []}], "b": 1},
-        ),
-        ('{"a":[,{"float":[2]}]}', {"a": [{"float": [2]}]}),
-        ('{"a":[{"float":[2]},,{"float":[3]}]}', {"a": [{"float": [2]}, {"float": [3]}]}),
-        ('{"a":[,],"b":{"c":1,},}', {"a": [], "b": {"c": 1}}),
-        ('{"a":[1,],"b":",] ,} \\",]"}', {"a": [1], "b": ',] ,} ",]'}),
-    ],
-)
-def test_stray_commas_are_no_damage(path: Path, text: str, value: object) -> None:
-    """ONNX Runtime writes them where inputs are sequences."""
-    found, reader = read(path, f"[\n{text},\n{text}\n]\n")
-    assert (found, reader.damage.skipped) == ([value, value], 0)
