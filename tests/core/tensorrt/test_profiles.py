@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document
@@ -62,19 +61,6 @@ def test_profiles_of_the_model(tmp_path: Path) -> None:
     )
 
 
-def test_inputs_that_hold_a_shape_take_values(tmp_path: Path) -> None:
-    document = opened(SHAPED, tmp_path)
-    assert shape_inputs(document) == {"size": 2}
-    found = ranges_for(document, settings(opt_shapes=("size:3x4",)))
-    assert found == [{"size": same(3, 4)}]
-    more = opened(SHAPED.replace("size)", "size, float[N] more)"), tmp_path)
-    for unguessed in (document, more):
-        with pytest.raises(UsageError, match=r": size \(2 values of a shape\)\. Give"):
-            ranges_for(unguessed, settings())
-    with pytest.raises(UsageError, match="holds 2 values"):
-        ranges_for(document, settings(opt_shapes=("size:2",)))
-
-
 FIXED = TWO.replace("N, 3, H, H", "1, 3, 8, 8").replace("N, 4", "1, 4")
 MODELS = {
     "two": TWO, "fixed": FIXED, "one open": TWO.replace("H, H", "8, 8"),
@@ -104,8 +90,9 @@ TRIALS: dict[str, dict[str, dict[str, Any]]] = {
         "wrong in the second": {"opt_shapes": ("image:1x3x8x8", "image:1x3x8x9")},
         "wrong order": {"min_shapes": ("image:4x3x8x8",), "opt_shapes": ("image:2x3x8x8",)},
         **{text: {"opt_shapes": (text,)} for text in (
-            "image:1x3x8", "image:1x3x8x9", "image:1x5x8x8", "image:1x3x8x-8", "nobody:1",
-            "image:axb", "image:[1,a]", f"image:{10**30}x1x1x1", "profile=9999;image:1x3x8x8",
+            "image:1x3x8", "image:0x3x8x8", "image:1x3x8x9", "image:1x5x8x8", "image:1x3x8x-8",
+            "nobody:1", "image:axb", "image:[1,a]", f"image:{10**30}x1x1x1",
+            "profile=9999;image:1x3x8x8",
         )},
         "twice": {"opt_shapes": ("profile=0;image:1x3x8x8", "profile=0;image:1x3x8x8")},
     },
@@ -175,25 +162,29 @@ def test_whole_profiles_of_inputs(tmp_path: Path, recorded: Recorded) -> None:
     recorded("whole_profiles_of_inputs", {"inputs": "\n".join(lines)})
 
 
-@pytest.mark.parametrize(
-    ("given", "nodes", "holds"),
-    [
-        ("int64[1] v", "y = Expand(x, v)", True),
-        ("int64[1] v", "m = Max(v, v) c = Cast <to = 6> (m) d = Cast <to = 7> (c)"
-                       " y = ConstantOfShape(d)", True),
-        ("int64 v", "y = Range(v, v, v)", True),
-        ("int64[1] v", "y, i = TopK(x, v)", True),
-        ("int64[1] v", "y = Slice(x, v, v)", True),
-        ("int64[1] v", "y = Unsqueeze(x, v)", True),
-        ("int64[4] v", "y = Pad(x, v)", True),
-        ("int64[1] v", "s = Shape(x) t = Mul(s, v) y = Reshape(x, t)", True),
-        ("int64[2] v", "y = Gather(x, v)", False),
-        ("int64[2] v", "s = Shape(v) y = Tile(x, s)", False),
-        ("int64[2] v", "y = Add(v, v)", False),
-        ("int64[n] v", "y = Reshape(x, v)", False),  # how many values it has is open
-    ],
-)  # fmt: skip
-def test_which_inputs_hold_a_shape(given: str, nodes: str, holds: bool, tmp_path: Path) -> None:
-    header = '<ir_version: 8, opset_import: ["" : 17]>'
-    text = f"{header} g (float[2, 6] x, {given}) => (y) {{ {nodes} }}"
-    assert ("v" in shape_inputs(opened(text, tmp_path))) is holds
+def test_which_inputs_hold_a_shape(tmp_path: Path, recorded: Recorded) -> None:
+    header, told = '<ir_version: 8, opset_import: ["" : 17]> g (float[2, 6] x,', []
+    for inputs in (
+        "int64[1] v) => (y) { y = Expand(x, v) }",
+        "int64[1] v) => (y) { m = Max(v, v) c = Cast <to = 6> (m) d = Cast <to = 7> (c)"
+        " y = ConstantOfShape(d) }",
+        "int64 v) => (y) { y = Range(v, v, v) }",
+        "int64 v, int64 w, int64[2] no) => (y) { y = Range(v, w, w) z = Gather(x, no) }",
+        "int64[1] v) => (y) { y, i = TopK(x, v) }",
+        "int64[1] v, int64[1] w) => (y) { y = Slice(x, v, w) }",
+        "int64[1] v) => (y) { y = Unsqueeze(x, v) }",
+        "int64[4] v) => (y) { y = Pad(x, v) }",
+        "int64[1] v, int64[2] w) => (y) { s = Shape(x) t = Mul(s, v) y = Reshape(x, t)"
+        " z = Tile(y, w) }",
+        "int64[2] v) => (y) { y = Gather(x, v) }",
+        "int64[2] v) => (y) { s = Shape(v) y = Tile(x, s) }",
+        "int64[2] v) => (y) { y = Add(v, v) }",
+        "int64[n] v) => (y) { y = Reshape(x, v) }",  # how many values it has is open
+    ):
+        document = opened(f"{header} {inputs}", tmp_path)
+        told.append(f"{inputs}: {shape_inputs(document)}")
+        try:
+            told += [f"  {shown(one)}" for one in ranges_for(document, settings(batch=2))]
+        except UsageError as error:
+            told.append(f"  {error}")
+    recorded("whole_shape_inputs", {"inputs": "\n".join(told)})

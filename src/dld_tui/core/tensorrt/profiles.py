@@ -57,8 +57,14 @@ def shape_inputs(document: Document) -> dict[str, int]:
     before = _known_shapes(document, inputs)
 
     def matters(name: str, number: int) -> bool:
-        value = Value(dims[name], (number,) * counts[name])
-        return _known_shapes(document, {**inputs, name: value}) != before
+        given = {one: Value(dims[one], (number,) * count) for one, count in counts.items()}
+        if _known_shapes(document, {**inputs, name: given[name]}) != before:
+            return True
+        if len(counts) == 1:
+            return False
+        # As with the starts and ends of a Slice: one says nothing without the other.
+        others = {**inputs, **given, name: inputs[name]}
+        return _known_shapes(document, others) != _known_shapes(document, {**inputs, **given})
 
     return {
         name: count
