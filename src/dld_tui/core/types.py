@@ -61,6 +61,37 @@ ELEMENT_BITS: Mapping[str, int] = {
 """The bits of an element, by type as ONNX names it in small letters, or NumPy. Those of less than 8
 are packed without regard to bytes."""
 
+_SPELLINGS = {
+    "float32": "f32 fp32 float single", "float16": "f16 fp16 half", "bfloat16": "bf16",
+    "float64": "f64 fp64 double", "int64": "i64 int long", "int32": "i32", "int16": "i16 short",
+    "int8": "i8", "int4": "i4", "int2": "i2", "uint64": "u64", "uint32": "u32", "uint16": "u16",
+    "uint8": "u8 byte", "uint4": "u4", "uint2": "u2", "bool": "bool bool_ boolean",
+    "string": "str object", "complex64": "c64", "complex128": "c128",
+    "float8e4m3fn": "f8e4m3 fp8 f8 float8 e4m3", "float8e4m3fnuz": "f8e4m3uz",
+    "float8e5m2": "f8e5m2 e5m2", "float8e5m2fnuz": "f8e5m2uz",
+    "float8e8m0": "f8e8m0 float8e8m0fnu e8m0", "float6e2m3": "f6e2m3 float6e2m3fn",
+    "float6e3m2": "f6e3m2 float6e3m2fn", "float4e2m1": "f4e2m1 float4e2m1fn fp4 float4 e2m1",
+}  # fmt: skip
+SHORT_WORDS: Mapping[str, str] = {dtype: words.split()[0] for dtype, words in _SPELLINGS.items()}
+"""The short words of element types beside shapes: ``f32[1, 3]``."""
+DTYPES: Mapping[str, str] = {
+    word: dtype for dtype, words in _SPELLINGS.items() for word in (dtype, *words.split())
+}
+"""Element types by every spelling that is read, in small letters: the names of ONNX, NumPy,
+ml_dtypes and TensorRT, and all words that are shown."""
+
+
+def dtype_spelled(name: str) -> str:
+    """Return an element type in the program's own spelling, from any spelling in any case.
+
+    ``float`` is ONNX's, float32. What is no type comes back in small letters.
+    """
+    plain = name.lower().removeprefix("tensor(").removesuffix(")")
+    if plain.startswith(("float8_", "float6_", "float4_")):  # float8_e4m3fn of ml_dtypes
+        plain = plain.replace("_", "")
+    return DTYPES.get(plain, plain)
+
+
 PRECISION_DTYPES: Mapping[str, str] = {
     "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8e4m3fn",
     "fp4": "float4e2m1", "e8m0": "float8e8m0", "int64": "int64", "int32": "int32", "int8": "int8",

@@ -54,6 +54,7 @@ from dld_tui.core.files.writer import put_in_place
 from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, is_extended
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.text import visible
+from dld_tui.core.types import DTYPES
 
 if TYPE_CHECKING:
     pass
@@ -516,7 +517,6 @@ def has_text(feed: Feed) -> bool:
 
 _TYPE = re.compile(r"(?:(seq|optional|sparse_tensor|map)\()?(?:tensor\((\w+)\)|(.*?))\)?$")
 _CONTAINERS = {"seq": "sequence", "sparse_tensor": "sparse", "optional": "optional", "map": "map"}
-_DTYPES = {"float": "float32", "double": "float64"}
 
 
 def _spec(argument: Any) -> InputSpec:
@@ -525,7 +525,7 @@ def _spec(argument: Any) -> InputSpec:
     if dtype is None:
         return InputSpec(argument.name, other or "?", None, _CONTAINERS.get(container, "other"))
     dims = tuple(dim if isinstance(dim, (int, str)) else None for dim in argument.shape)
-    return InputSpec(argument.name, _DTYPES.get(dtype, dtype), dims, _CONTAINERS.get(container, ""))
+    return InputSpec(argument.name, DTYPES.get(dtype, dtype), dims, _CONTAINERS.get(container, ""))
 
 
 def _fed(value: AnyArray | Sequence[AnyArray], dtype: str | None) -> Any:

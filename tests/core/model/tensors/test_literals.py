@@ -314,6 +314,7 @@ def test_the_wanted_type_is_used_when_the_text_names_none() -> None:
     assert parse("[1, 2]", "float16").dtype == np.float16
     assert parse("int8 [1, 2]", "float16").dtype == np.int8
     assert parse("[a]", "string").tolist() == [b"a"]
+    assert parse("short", "string").tolist() == b"short", "a type alone is a text"
 
 
 @pytest.mark.parametrize(

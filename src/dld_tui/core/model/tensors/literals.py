@@ -25,8 +25,9 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.model.tensors.numpy_types import EXTENDED, PLAIN, numpy_type
+from dld_tui.core.model.tensors.numpy_types import EXTENDED, numpy_type
 from dld_tui.core.text import visible
+from dld_tui.core.types import DTYPES, dtype_spelled
 
 if TYPE_CHECKING:
     import numpy as np
@@ -300,12 +301,6 @@ TENSOR_LITERAL_LIMIT = 10_000
 
 _DEPTH_LIMIT = 32
 _HEAD = re.compile(r"\s*([A-Za-z][A-Za-z0-9_]*)")
-_NAMES = {
-    **{name: name for name in (*PLAIN, *EXTENDED, "string")},
-    **{other: name for name, other in EXTENDED.items()},
-    **{"float": "float32", "double": "float64", "half": "float16", "object": "string"},
-}
-"""Every accepted spelling, and the one that is printed."""
 
 
 def scan_tensor(scanner: Scanner, dtype: str | None) -> np.ndarray[Any, Any]:
@@ -338,7 +333,7 @@ def format_tensor(array: np.ndarray[Any, Any]) -> str:
     """
     if array.size > TENSOR_LITERAL_LIMIT:
         raise LiteralError(f"a tensor of {array.size:,} elements is too large for a literal")
-    name = "string" if array.dtype.kind in "OSU" else _NAMES.get(array.dtype.name)
+    name = "string" if array.dtype.kind in "OSU" else _literal_type(array.dtype.name)
     if name is None:
         raise LiteralError(f"elements of type {array.dtype.name} have no literal")
     if array.size == 0:
@@ -356,7 +351,7 @@ def parse_element(text: str, dtype: str) -> Any:
     Raises:
         LiteralError: It is none, or the element type cannot hold it.
     """
-    name = _NAMES.get(dtype)
+    name = _literal_type(dtype)
     if name is None:
         raise LiteralError(f"elements of type {dtype} have no literal")
     scanner = Scanner(text)
@@ -374,20 +369,26 @@ def element_text(value: Any, dtype: str) -> str:
     Raises:
         LiteralError: The element type has no literals.
     """
-    name = _NAMES.get(dtype)
+    name = _literal_type(dtype)
     if name is None:
         raise LiteralError(f"elements of type {dtype} have no literal")
     return element_printer(name)(value)
 
 
+def _literal_type(name: str) -> str | None:
+    """Return the element type that a name spells; None where tensors of it have no literals."""
+    return DTYPES.get(dtype_spelled(name))
+
+
 def _scan_head(scanner: Scanner, dtype: str | None) -> tuple[str, tuple[int, ...] | None]:
     match = _HEAD.match(scanner.text)
     word = match.group(1) if match else ""
-    known = _NAMES.get(word.lower())
-    if known is None:
-        if dtype not in _NAMES:
+    known, wanted = _literal_type(word), _literal_type(dtype or "")
+    is_text = wanted == "string" and word == scanner.text.strip()  # a word such as short
+    if known is None or is_text:
+        if wanted is None:
             raise scanner.error("a tensor begins with its element type, such as float32")
-        return _NAMES[dtype], None
+        return wanted, None
     assert match is not None
     scanner.position = match.end()
     # A bracket right after the type is the shape; after a space it is the value.

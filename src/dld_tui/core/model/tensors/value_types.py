@@ -13,6 +13,7 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.files import protos as onnx
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.text import common_prefix, visible
+from dld_tui.core.types import DTYPES, SHORT_WORDS, dtype_spelled
 
 Dims: TypeAlias = tuple[int | str | None, ...]
 """Dimensions: numbers, names of symbolic ones, None where nothing is known."""
@@ -20,46 +21,6 @@ PLACEHOLDERS = frozenset({"", "?", "-1", "*", "None", "none", "unknown"})
 """What exporters write as the name of a dimension without one: two of them need not be equal."""
 GENERATED = re.compile(r"unk__(\d+)")
 """What onnx calls dimensions that it does not know."""
-
-_SHORT = {
-    "float32": "f32",
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float64": "f64",
-    "int64": "i64",
-    "int32": "i32",
-    "int16": "i16",
-    "int8": "i8",
-    "int4": "i4",
-    "int2": "i2",
-    "uint64": "u64",
-    "uint32": "u32",
-    "uint16": "u16",
-    "uint8": "u8",
-    "uint4": "u4",
-    "uint2": "u2",
-    "string": "str",
-    "complex64": "c64",
-    "complex128": "c128",
-    "float8e4m3fn": "f8e4m3",
-    "float8e4m3fnuz": "f8e4m3uz",
-    "float8e5m2": "f8e5m2",
-    "float8e5m2fnuz": "f8e5m2uz",
-    "float8e8m0": "f8e8m0",
-    "float4e2m1": "f4e2m1",
-}
-
-
-_ALIASES = {
-    "float32": "FLOAT", "float64": "DOUBLE", "half": "FLOAT16", "single": "FLOAT", "bool_": "BOOL",
-    "boolean": "BOOL", "str": "STRING", "fp64": "DOUBLE", "fp32": "FLOAT", "fp16": "FLOAT16",
-    "bf16": "BFLOAT16", "f64": "DOUBLE", "f32": "FLOAT", "f16": "FLOAT16", "int": "INT64",
-    "long": "INT64", "short": "INT16", "byte": "UINT8", "i64": "INT64", "i32": "INT32",
-    "i16": "INT16", "i8": "INT8", "i4": "INT4", "u64": "UINT64", "u32": "UINT32", "u16": "UINT16",
-    "u8": "UINT8", "u4": "UINT4", "fp8": "FLOAT8E4M3FN", "f8": "FLOAT8E4M3FN",
-    "e4m3": "FLOAT8E4M3FN", "e5m2": "FLOAT8E5M2", "fp4": "FLOAT4E2M1",
-}  # fmt: skip
-_NUMBERS: dict[str, int] = dict(onnx.TensorProto.DataType.items())
 
 
 @lru_cache(maxsize=256)
@@ -69,20 +30,18 @@ def dtype_name(data_type: int) -> str:
         name = onnx.TensorProto.DataType.Name(data_type).lower()
     except ValueError:
         return f"type {data_type}"
-    return {"float": "float32", "double": "float64"}.get(name, name)
+    return dtype_spelled(name)
+
+
+_NUMBERS = {dtype_name(number): number for number in onnx.TensorProto.DataType.values()}
 
 
 def dtype_number(name: str) -> int | None:
     """Return the ``TensorProto.DataType`` of an element type, or None.
 
-    The names of :func:`dtype_name`, those of ONNX, numpy, ml_dtypes and TensorRT are known, in any
-    case. ``float`` is ONNX's, float32.
+    All spellings of :data:`~dld_tui.core.types.DTYPES` are known, in any case.
     """
-    plain = name.lower().removeprefix("tensor(").removesuffix(")")
-    if plain.startswith(("float8_", "float4_")):  # float8_e4m3fn of ml_dtypes
-        plain = plain.replace("_", "")
-    proto_name = _ALIASES.get(plain, plain.upper())
-    return _NUMBERS.get(proto_name)
+    return _NUMBERS.get(dtype_spelled(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +63,7 @@ class ValueType:
     @property
     def short(self) -> str:
         """Return for example ``f32[N,3,224,224]``. Untrusted text."""
-        dtype = _SHORT.get(self.dtype or "?", self.dtype or "?")
+        dtype = SHORT_WORDS.get(self.dtype or "?", self.dtype or "?")
         return self._text(dtype, fmt.shape(self.dims).replace(", ", ","))
 
     def _text(self, dtype: str, dims: str) -> str:
@@ -268,7 +227,7 @@ def types_text(types: Sequence[str], most: int = _MOST_NAMED) -> str:
 
 def _shown(match: re.Match[str]) -> str:
     sparse, name = match.groups()
-    dtype = {"float": "float32", "double": "float64"}.get(name, name)
+    dtype = DTYPES.get(name, name)
     return f"sparse({dtype})" if sparse else dtype
 
 

@@ -38,7 +38,6 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal, NamedTuple, TypeAlias
 
 from dld_tui.core.dataclass import dataclass
@@ -46,7 +45,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.report.formats.json_stream import ArrayReader
 from dld_tui.core.report.formats.trace_events import SelfTimes
 from dld_tui.core.report.records import NOTHING_KNOWN, Cost, Dims, PassState
-from dld_tui.core.types import JSON, CancelCheck, Foreign, ProgressCallback
+from dld_tui.core.types import DTYPES, JSON, CancelCheck, Foreign, ProgressCallback
 
 _TOKEN = re.compile(r"_token_\d+$")
 _FUSION = re.compile(r"^(.+?)/\w+Fusion/?$")
@@ -140,9 +139,6 @@ _HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 
 _CONTRIB_HOLDERS = ("BeamSearch", "GreedySearch", "Sampling")
 
-_TYPE_NAMES = MappingProxyType({"float": "float32", "double": "float64"})
-"""ONNX Runtime's C++ names where they differ from ONNX's."""
-
 
 @dataclass(frozen=True)
 class Kernel:
@@ -225,7 +221,7 @@ def _tensors(value: JSON) -> tuple[tuple[str, ...], tuple[Dims, ...]]:
         if not isinstance(item, dict):
             continue
         for name, dims in item.items():
-            types.append(_TYPE_NAMES.get(name, name))
+            types.append(DTYPES.get(name, name))
             shapes.append(tuple(whole(dim) for dim in dims) if isinstance(dims, list) else None)
     return tuple(types), tuple(shapes)
 

@@ -16,18 +16,15 @@ from pathlib import Path
 from dld_tui.core import fmt
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.files.source import Source
-from dld_tui.core.types import JSON
+from dld_tui.core.types import DTYPES, JSON, PRECISION_DTYPES
 
+_PROSE = frozenset({"byte", "int", "long", "short", "single"})
+_PRECISIONS = {dtype: precision for precision, dtype in PRECISION_DTYPES.items()}
 _TYPES = {
-    "fp32": "fp32", "float": "fp32", "float32": "fp32",
-    "fp16": "fp16", "half": "fp16", "float16": "fp16",
-    "bf16": "bf16", "bfloat16": "bf16",
-    "fp8": "fp8", "float8": "fp8", "float8e4m3fn": "fp8", "e4m3": "fp8",
-    "fp4": "fp4", "float4": "fp4", "float4e2m1fn": "fp4", "e2m1": "fp4",
-    "e8m0": "e8m0",
-    "int64": "int64", "int32": "int32", "int8": "int8", "int4": "int4",
-    "uint8": "uint8", "bool": "bool", "boolean": "bool",
-}  # fmt: skip
+    word: _PRECISIONS[dtype]
+    for word, dtype in DTYPES.items()
+    if dtype in _PRECISIONS and word not in _PROSE
+}
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
 
