@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Generator
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,8 +40,10 @@ pytest.importorskip("onnxruntime")
 
 
 def tried(**settings: Any) -> SelfTest:
+    begin = time.monotonic()
     result = finished(run(Request(**settings)))
     assert isinstance(result, SelfTest)
+    assert 0 <= sum(step.seconds for step in result.rows) <= time.monotonic() - begin
     return result
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import onnx
 import pytest
 
 from dld_tui.activities.profile.onnxruntime import Request as Profile
 from dld_tui.activities.profile.onnxruntime import run as profile
 from dld_tui.activities.providers import Request, run
+from dld_tui.core.model.document.locations import nested_nodes
 from dld_tui.core.model.operators.provider_tables import Cause, Support, tables
 from dld_tui.core.report.provider_support import (
     Basis,
@@ -20,6 +22,7 @@ from dld_tui.core.report.provider_support import (
 )
 from tests.support.activities import finished
 from tests.support.models import PLAIN_BRANCHES, write
+from tests.support.recorded import Recorded, fields_of, settled
 
 pytest.importorskip("onnxruntime")
 MODEL = """
@@ -52,27 +55,49 @@ def of(result: ProvidersResult, name: str) -> ProviderSupport:
     return next(provider for provider in result.providers if provider.name == name)
 
 
+Owners = dict[str, tuple[str, str]]
+ASKED: dict[str, tuple[str, Owners, Owners]] = {
+    "all": (MODEL, {}, {}),
+    "some": (MODEL, {"MatMul": ("CUDA\x1b", ""), "Relu": ("CUDA", "it is small")}, {}),
+    "parts of the provider": (MODEL, {"Neg": ("", ""), "Add": ("", "")}, {"new": ("CPU", "")}),
+    "parts of others": (MODEL, {"Neg": ("", "")}, {"n": ("CUDA", ""), "m": ("Odd\x1b", "")}),
+    "parts of both": (MODEL, {"Neg": ("", "")}, {"n": ("CUDA", ""), "m": ("CPU", ""),
+                                                  "o": ("CPU", "")}),
+    "nodes that are left out": (MODEL, {"Neg": ("", ""), "Relu": ("CUDA", "")}, {}),
+    "branches": (PLAIN_BRANCHES, {"Neg": ("CUDA", "slow"), "If": ("", "")}, {"t": ("CUDA", "")}),
+}  # fmt: skip
+
+
+def test_what_is_told_of_an_installed_provider(
+    tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = {}
+    for name, (text, owners, added) in ASKED.items():
+
+        def assignment(
+            view: Path, *_: object, owners: Owners = owners, added: Owners = added
+        ) -> Owners:
+            model = onnx.load(view, load_external_data=False)
+            nodes = list(nested_nodes(model.graph.node))
+            found = {node.name: owners.get(node.op_type, ("CPU", "")) for node in nodes}
+            return {node: owner for node, owner in found.items() if owner[0]} | added
+
+        monkeypatch.setattr("dld_tui.backends.onnxruntime.assignment.assignment", assignment)
+        monkeypatch.setattr("dld_tui.backends.onnxruntime.runtime.version", lambda: "1.2")
+        result = found(Request(write(tmp_path, text), provider="CPU"))
+        (cpu,) = result.providers
+        about = fields_of(cpu).partition(", nodes=")[0]
+        rows = [f"{len(support_table(result))} rows, weighed by {result.weighed}", about]
+        texts[name] = "\n".join([*rows, *map(str, cpu.nodes), *support_lines(result)])
+    recorded("providers_asked", {name: settled(text) for name, text in texts.items()})
+
+
 def test_the_installed_provider_is_asked_and_others_go_by_their_tables(tmp_path: Path) -> None:
     result = found(Request(write(tmp_path, MODEL)))
     assert {provider.name for provider in result.providers} >= {one.name for one in tables()}
-    cpu = of(result, "CPU")
+    cpu, qnn = of(result, "CPU"), of(result, "QNN")
     assert (cpu.basis, cpu.taken, cpu.total, cpu.partitions) == (Basis.ASKED, 6, 6, 1)
-    assert (cpu.date, cpu.url) == ("", ""), "only tables have them"
-    assert cpu.share == 1.0
-    qnn = of(result, "QNN")
     assert (qnn.basis, qnn.taken) == (Basis.TABLE, 0)
-    assert {node.scope for node in qnn.nodes} == {(), ("function f:Twice",)}
-    assert all(node.cause is Cause.SHAPE for node in qnn.nodes)
-    assert result.weighed == "weights"
-    # MatMul has 16 bytes of weights, Add 8.
-    shares = {node.op_type: node.share for node in qnn.nodes if not node.scope}
-    assert shares["MatMul"] == pytest.approx(2 / 3)
-    assert shares["Add"] == pytest.approx(1 / 3)
-    lines = support_lines(result)
-    assert lines[0] == f"CPU: 6 of 6 nodes taken, 1 partition. Asked: {cpu.version}."
-    assert any(line.startswith("QNN: 0 of 6 nodes taken (0 % of the weights).") for line in lines)
-    assert any("→ dld convert shape" in line for line in lines)
-    assert len(support_table(result)) == sum(len(one.nodes) for one in result.providers)
 
 
 def test_tables_agree_with_what_is_asked(tmp_path: Path) -> None:
