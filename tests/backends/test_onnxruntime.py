@@ -11,6 +11,7 @@ import time
 from array import array
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -132,22 +133,30 @@ def test_profiling_writes_a_file_and_the_optimised_graph_without_weights(tmp_pat
     optimised.close()
 
 
-def test_the_timer_goes_round_the_feeds_and_stops_at_its_time(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["run", "run_with_ort_values", "run_with_iobinding"])
+def test_timers_go_round_the_feeds_and_stop_at_their_time(tmp_path: Path, way: str) -> None:
     session = session_of(tmp_path, models.CHAIN)
-    seen: list[Any] = []
+    feeds = [session.feed({"x": np.full((1, 4), number, np.float32)}) for number in range(3)]
+    bound = session.bind(feeds)
+    seen: list[int] = []
 
-    class Recorder:
-        def run(self, outputs: None, feed: Any, options: Any) -> None:
-            seen.append(feed)
+    def note(*given: Any) -> None:
+        feed = given[-2]
+        if isinstance(feed, dict):
+            value = feed["x"].numpy() if way == "run_with_ort_values" else feed["x"]
+            seen.append(int(value[0, 0]))
+        else:
+            seen.append([one.binding for one in bound].index(feed))
 
-    session._session = Recorder()
-    feeds: list[Any] = [{"a": 1}, {"b": 2}, {"c": 3}]
+    session.is_readable = way == "run"
+    session._session = SimpleNamespace(**{way: note})
     durations = array("q", bytes(8 * 10))
-    time_calls = session.timer(feeds)
+    is_bound = way == "run_with_iobinding"
+    time_calls = session.bound_timer(bound) if is_bound else session.timer(feeds)
     begin = time.perf_counter_ns()
     assert time_calls(4, durations, 4, begin + 10**12) == 4
     assert sum(durations) <= time.perf_counter_ns() - begin
-    assert seen == [feeds[1], feeds[2], feeds[0], feeds[1]]
+    assert seen == [1, 2, 0, 1]
     assert all(duration > 0 for duration in durations[:4])
     assert not any(durations[4:])
     assert time_calls(0, durations, 10, 0) == 1
