@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from typing import Any
 
 import pytest
 
-from dld_tui.core.events import Event, Failed, Finished, Log, event_from_line
-from tests.support.jobs import fake_target, start
+from dld_tui.activities import registry, worker
+from dld_tui.core.events import Failed, Finished, Log, event_from_line, event_to_line
+from tests.support.fake_worker import BROKEN, FAKE
+from tests.support.jobs import start
+from tests.support.recorded import Recorded
 
-pytestmark = pytest.mark.real_workers
 
-
-def serve(first_line: bytes) -> tuple[list[Event | None], str, int]:
-    """Run ``python -m dld_tui.activities.worker``; return its events, narration and status."""
+def serve(first_line: bytes) -> tuple[list[str], str, int]:
+    """Run ``python -m dld_tui.activities.worker``; return its lines, narration and status."""
     done = subprocess.run(
         [sys.executable, "-m", "dld_tui.activities.worker"],
         input=first_line,
@@ -24,99 +26,74 @@ def serve(first_line: bytes) -> tuple[list[Event | None], str, int]:
         timeout=60,
         check=False,
     )
-    lines = done.stdout.decode().splitlines()
-    return [event_from_line(line) for line in lines], done.stderr.decode(), done.returncode
+    return done.stdout.decode().splitlines(), done.stderr.decode(), done.returncode
 
 
-def last_of(*steps: list[Any]) -> Failed:
-    with start(*steps) as job:
-        event = job.wait()
-    assert isinstance(event, Failed)
-    return event
+@pytest.mark.real_workers
+@pytest.mark.parametrize(("line", "status"), [(b"\xff\n", 2), (b"", 130)])
+def test_a_process_ends_with_its_one_event(line: bytes, status: int) -> None:
+    lines, narration, ended = serve(line)
+    (event,) = map(event_from_line, lines)
+    assert (type(event).__name__, narration) == ("Failed" if line else "Cancelled", "")
+    assert ended == status
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"not json\n",
-        b"[]\n",
-        b"{}\n",
-        b'{"activity": 1, "request": {}}\n',
-        b'{"activity": "infer_shapes", "request": []}\n',
-        b"[" * 100_000 + b"\n",
-        b"\xff\n",
-    ],
-)
-def test_a_bad_request_is_refused_in_one_event(line: bytes) -> None:
-    events, narration, status = serve(line)
-
-    assert status == 2
-    assert narration == ""
-    (event,) = events
-    assert isinstance(event, Failed)
-    assert event.status == 2
-    assert event.message == "the first line is not a request"
-
-
-def test_no_request_at_all_is_a_cancel() -> None:
-    events, _, status = serve(b"")
-
-    assert [type(event).__name__ for event in events] == ["Cancelled"]
-    assert status == 130
-
-
-def test_settings_are_checked_before_anything_runs() -> None:
-    request = {"activity": "infer_shapes", "request": {"model": "x.onnx", "wrong": 1}}
-    events, _, status = serve(json.dumps(request).encode() + b"\n")
-
-    (event,) = events
-    assert isinstance(event, Failed)
-    assert (status, event.status) == (2, 2)
-    assert "unknown setting 'wrong'" in event.message
-
-
-def test_limits_of_settings_are_checked() -> None:
-    with start(["finish"], times=0) as job:
-        event = job.wait()
-    assert isinstance(event, Failed)
-    assert (event.status, event.message) == (2, "--times is 0; the least is 1")
-
-
-def test_an_activity_that_cannot_be_imported_is_unavailable() -> None:
-    with fake_target().start("broken", {}) as job:
-        event = job.wait()
-    assert isinstance(event, Failed)
-    assert event.status == 4
-    assert "absent" in event.message
-
-
-@pytest.mark.parametrize(
-    ("steps", "status", "message"),
-    [
-        ([["raise", "input", "the file is torn"]], 3, "the file is torn"),
-        ([["raise", "space", "No space left on device"]], 5, "the disk is full"),
-        ([], 5, "the activity ended without a result"),
-        ([["finish_badly"]], 5, "not JSON"),
-    ],
-    ids=["an error of the activity", "a full disk", "no end", "a result that is not JSON"],
-)
-def test_a_failure_is_told_in_a_line(steps: list[Any], status: int, message: str) -> None:
-    failure = last_of(*steps)
-    assert message in failure.message
-    assert (failure.status, failure.details) == (status, None)
-
-
-def test_an_unexpected_error_is_reported_with_its_traceback() -> None:
-    failure = last_of(["raise", "value", "surprise " * 1000])
-    assert (failure.status, failure.where) == (5, "fake")
-    assert failure.message.startswith("unexpected ValueError: surprise")
-    assert len(failure.message) <= 500
-    assert "Traceback" in (failure.details or "")
-    assert "fake_activity.py" in (failure.details or "")
-
-
+@pytest.mark.real_workers
 def test_nothing_comes_after_the_terminal_event() -> None:
     with start(["finish", {"first": 1}], ["event", '{"event": "log", "text": "late"}']) as job:
         events = list(job.events())
     assert events[-1] == Finished({"first": 1})
     assert not any(isinstance(event, Log) for event in events)
+    with start(["finish_badly"]) as job:
+        event = job.wait()
+    assert isinstance(event, Failed)
+    assert (event.status, event.details) == (5, None)
+    assert "not JSON" in event.message
+
+
+def asked(*steps: list[Any], activity: Any = "fake", **more: Any) -> bytes:
+    return json.dumps({"activity": activity, "request": {"steps": steps}, **more}).encode()
+
+
+LOG = ["event", event_to_line(Log("said"))]
+LINES = {
+    "no JSON": b"not json", "no record": b"[]", "nothing": b"{}", "deep": b"[" * 100_000,
+    "no UTF-8": b"\xff", "no name": asked(activity=1), "no list": asked(replaces="a"),
+    "no settings": b'{"activity": "fake", "request": []}',
+    "unknown": asked(activity="fly"), "absent": asked(activity="broken"),
+    "a setting": asked(["finish"], request={"wrong": 1}),
+    "a limit": asked(["finish"], request={"times": 0}),
+    "a result": asked(LOG, ["finish", {"a": 1}], LOG, replaces=["a", "b"]), "no end": asked(LOG),
+    "an error": asked(LOG, ["raise", "input", "the file is torn"]),
+    "a full disk": asked(["raise", "space", "No space left on device"]),
+    "no memory": asked(["raise", "activity", "std::bad_alloc"]),
+    "out of memory": asked(["raise", "value", "std::bad_alloc"]),
+    "a bug": asked(["raise", "value", "surprise " * 1000]),
+    "a cancel": asked(LOG, ["finish"]),
+}  # fmt: skip
+
+
+def test_how_requests_end(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "ACTIVITIES", (FAKE, BROKEN))
+    monkeypatch.setattr(registry, "activities", lambda: registry.ACTIVITIES)
+    agreed: list[str] = []
+    monkeypatch.setattr("dld_tui.core.files.permission.agree", agreed.extend)
+    monkeypatch.setattr("dld_tui.core.process.child.has_memory_limit", lambda: False)
+    real, told = os.write, {}
+    for name, line in LINES.items():
+        reader, writer = os.pipe()
+        monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:7]))
+        control = worker.Control()
+        control.cancelled = name == "a cancel"
+        end = worker.run_request(line, worker.EventWriter(writer), control)
+        monkeypatch.setattr(os, "write", real)
+        os.close(writer)
+        with open(reader, encoding="utf-8") as pipe:
+            lines = [*pipe.read().splitlines(), event_to_line(end)]
+        details = getattr(end, "details", None) or ""
+        if details:
+            assert "fake_activity.py" in details
+            lines[-1] = lines[-1].replace(json.dumps(details)[1:-1], "a traceback")
+        told[name] = "\n".join([*lines, f"status {worker.exit_status(end)}, replaces {agreed}"])
+        agreed.clear()
+    recorded("ends_of_requests", told)
