@@ -1,23 +1,26 @@
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 
-from dld_tui.core.errors import ExitStatus
+from dld_tui.core.errors import ExitStatus, UnavailableError
 from dld_tui.core.report.sweep import load_sweep, sweep_text
 from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import Connection, changed
-from dld_tui.targets.ssh.results import JobsStore, StoredJob, new_id
+from dld_tui.targets.ssh.results import JobsStore, StoredJob, StoredOutput
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.jobs import wait_until
+from tests.support.recorded import Recorded
 from tests.support.sshd import Sshd
 
 needs_onnxruntime = pytest.mark.skipif(
@@ -136,19 +139,71 @@ def test_doctor_works_on_a_bare_target(dld: Dld, box: Connection) -> None:
     assert not (Path(box.directory) / "venv").exists()
 
 
-def test_clean_and_wipe(dld: Dld, box: Connection) -> None:
-    left = Path(box.directory) / "jobs"
-    left.mkdir(parents=True)
-    assert "0 jobs" in dld("target", "clean", "box").err
-    assert "all files of dld" in dld("target", "clean", "box", "--all").err
-    assert list(Path(box.directory).iterdir()) == []
+IDS = [f"20260102-03040{number}-{number}abcdef0" for number in range(5)]
 
 
-def test_jobs_of_a_target_that_is_gone(dld: Dld) -> None:
-    JobsStore().put(StoredJob(new_id(), "away", "profile_onnxruntime", time.time()))
-    said = dld("target", "jobs")
-    assert said.status == ExitStatus.USAGE
-    assert "away" in said.err
+class Boxes:
+    """Stands for targets: two that have jobs, one that has none, and one that is off."""
+
+    asked: ClassVar[list[str]] = []
+
+    def __init__(self, connection: Connection) -> None:
+        self._name = connection.name
+
+    def jobs(self) -> list[Any]:
+        if self._name == "off":
+            raise UnavailableError("off does not answer", hint="Switch it on")
+        known = {"one": IDS[:2], "two": IDS[3:]}.get(self._name, [])
+        return [
+            SimpleNamespace(id=id, activity=f"activity\x1b{number}", started=1e9 + number,
+                            state=("running", "finished")[number])
+            for number, id in enumerate(known)
+        ]  # fmt: skip
+
+    def attach(self, stored: StoredJob) -> Any:
+        self.asked.append(f"attach {stored.id} on {self._name}")
+        return contextlib.nullcontext(SimpleNamespace(
+            cancel=lambda: self.asked.append("cancel"), wait=lambda: self.asked.append("wait"),
+            result=lambda tell: {"answer": 42},
+        ))  # fmt: skip
+
+    def wipe(self, *, results: bool) -> None:
+        self.asked.append(f"wipe {self._name}, results {results}")
+
+    def clean(self, days: float, *, results: bool) -> Any:
+        self.asked.append(f"clean {self._name}, {days} days, results {results}")
+        return SimpleNamespace(jobs=len(self.jobs()), bytes=2048, unfetched=IDS[:2])
+
+
+def test_what_is_told_of_jobs_and_files_of_targets(
+    dld: Dld, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dld_tui.targets.ssh.target.SshTarget", Boxes)
+    monkeypatch.setattr("dld_tui.cli.setup.target.ask_on_terminal", lambda: Boxes.asked.append("?"))
+    clock = SimpleNamespace(time=lambda: 1e9 + 7200)
+    monkeypatch.setattr("dld_tui.targets.ssh.results.time", clock)
+    told = {}
+
+    def tell(*words: str) -> None:
+        done = dld("target", *words)
+        told[" ".join(words)] = f"{done.out}{done.err}status {done.status}, asked {Boxes.asked}"
+        Boxes.asked.clear()
+
+    tell("jobs", "--json")
+    told["jobs of nobody"] = told.pop("jobs --json")
+    for name in ("off", "one", "two", "idle"):
+        saved_targets.save(Connection(name, "there", directory="d"))
+    outputs = [StoredOutput(f"{name}\x1b.dldprof", name, needed=name != "b") for name in "abc"]
+    for at, target in ((0, "off"), (1, "one"), (2, "away"), (4, "two")):
+        JobsStore().put(StoredJob(IDS[at], target, "profile_onnxruntime", 0.0, tuple(outputs[:at])))
+    for words in (
+        "jobs", "jobs --json", "jobs one", "jobs two --json", "jobs idle", "jobs off", "jobs no",
+        f"attach {IDS[4]}", f"attach {IDS[1][-8:]} --json", "attach abcdef0", "attach 2abcdef0",
+        f"attach {IDS[4]} --cancel", "clean one", "clean two --days 2 --unfetched",
+        "clean idle --all", "clean one --all --unfetched", "clean none",
+    ):  # fmt: skip
+        tell(*words.split())
+    recorded("jobs_of_targets", told)
 
 
 @pytest.mark.broad
