@@ -77,25 +77,6 @@ def test_a_job_is_found_again_after_its_program_died(
 
 @pytest.mark.broad
 @needs_onnxruntime
-def test_a_job_whose_program_died_can_be_stopped(dld: Dld, box: Connection, tmp_path: Path) -> None:
-    model = models.write(tmp_path, models.CHAIN.replace(", float[2] unused = {5, 6}", ""))
-    command = [
-        sys.executable, "-m", "dld_tui", "profile", "onnxruntime", str(model), "-o",
-        str(tmp_path / "r"), "--shape", "x:3x4", "--duration", "60", "--target", "box",
-    ]  # fmt: skip
-    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": "src"})
-    wait_until(lambda: any(Path(box.directory, "jobs").glob("*/events")), "the job runs", 30)
-    process.kill()
-    process.wait()
-    job = JobsStore().all()[0]
-    stopped = dld("target", "attach", job.id, "--cancel")
-    assert (stopped.status, stopped.err) == (0, f"job {job.id} stopped\n")
-    assert list(Path(box.directory, "jobs").iterdir()) == []
-    assert not (tmp_path / "r").exists()
-
-
-@pytest.mark.broad
-@needs_onnxruntime
 def test_several_targets_at_once_are_compared(
     dld: Dld, sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
