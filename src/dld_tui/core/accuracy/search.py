@@ -41,9 +41,9 @@ def cost_text(estimate: SearchEstimate) -> str:
     if ranking:
         first = f"up to {ranking:,} to rank them ({fmt.duration(ranking * seconds)}) and "
     return (
-        f"{nodes:,} nodes can be lowered. A {trial} takes {fmt.duration(seconds)}; there are 1 when"
-        f" all can be, 2 when that is never enough, and else {first}about {per_node} more"
-        f" ({fmt.duration(per_node * seconds)}) for each node that has to stay"
+        f"{fmt.plural(nodes, 'node')} can be lowered. A {trial} takes {fmt.duration(seconds)};"
+        f" there are 1 when all can be, 2 when that is never enough, and else {first}about"
+        f" {per_node} more ({fmt.duration(per_node * seconds)}) for each node that has to stay"
     )
 
 
