@@ -19,9 +19,9 @@ from dld_tui.core.conversion.accuracy_criteria import SAME
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.model.document import Document
-from dld_tui.core.process.installation import install_command
 from tests.support import models
 from tests.support.conversions import convert
+from tests.support.recorded import Recorded, settled
 
 CHAIN = """
 <ir_version: 8, opset_import: ["" : 17]>
@@ -75,84 +75,53 @@ def operators(model: onnx.ModelProto) -> list[str]:
     return [node.op_type for node in model.graph.node]
 
 
-def test_the_fewest_nodes_win(simplified: Simplified) -> None:
-    made = {"onnxslim": SMALLEST, "onnxsim": SMALLER, "Polygraphy": CHAIN}
-    result, model = simplified(made)
-    assert operators(model) == ["Mul"]
-    assert result["notes"] == [
-        "simplified by onnxsim, then onnxslim",
-        f"tried without rules, which may leave fewer nodes: {install_command('simplify')}",
-    ]
-    assert {"by": "onnxsim", "nodes": 2, "problem": None} in result["tried"]
+FAILURE = ActivityError("stopped after 120 s")
+FOLDED = SMALLEST.replace(" w ", " v ").replace("x, w", "x, v")
+FOREIGN = SMALLEST.replace('"" : 17', '"" : 17, "com.microsoft" : 1').replace(
+    "Mul(x, w)", "com.microsoft.BiasGelu(x, w)"
+)
+DEFAULT = CHAIN.replace("float[N, 4] x", "float[N, 4] x, float[4] w")
+CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
+    "the fewest nodes": (
+        {"onnxslim": SMALLEST, "onnxsim": SMALLER, "Polygraphy": CHAIN}, CHAIN, {}),
+    "other values": ({"onnxslim": WRONG, "onnxsim": SMALLER}, CHAIN, {}),
+    "other values, not verified": ({"onnxslim": WRONG}, CHAIN, {"verify": False}),
+    "values that are not compared": ({"onnxslim": WRONG}, CHAIN, {"values": "never"}),
+    "an operator set more": ({"onnxslim": FOREIGN}, CHAIN, {}),
+    "weights that are there count nothing": (
+        {"Polygraphy": FOLDED, "onnxslim": SMALLER}, CHAIN, {"threshold": 0.0}),
+    "folded beyond the threshold": ({"Polygraphy": FOLDED}, CHAIN, {"threshold": 0.0}),
+    "folded below the threshold": ({"Polygraphy": FOLDED}, CHAIN, {"threshold": 1.0}),
+    "all fail": ({"onnxslim": ActivityError("it crashed"), "Polygraphy": WRONG}, CHAIN, {}),
+    "one fails and is not asked again": ({"onnxslim": SMALLER, "Polygraphy": FAILURE}, CHAIN, {}),
+    "as many nodes by the best": ({"onnxslim": CHAIN}, CHAIN, {}),
+    "as many nodes by one": ({"onnxslim": CHAIN}, CHAIN, {"by": "onnxslim"}),
+    "more nodes by one": ({"onnxslim": CHAIN}, SMALLER, {"by": "onnxslim"}),
+    "without folding": ({"onnxslim": SMALLEST}, CHAIN, {"fold": False}),
+    "an input before": ({"Polygraphy": SMALLEST}, CHAIN.replace("(fl", "(bool u, fl", 1), {}),
+    "an input behind": ({"Polygraphy": SMALLEST}, CHAIN.replace("] x", "] x, bool u"), {}),
+    "a default": ({"Polygraphy": SMALLEST}, DEFAULT, {}),
+    "a default of an old file": ({"Polygraphy": SMALLEST}, DEFAULT.replace("n: 8", "n: 3"), {}),
+}  # fmt: skip
 
 
-def test_other_values_are_not_taken(simplified: Simplified) -> None:
-    result, model = simplified({"onnxslim": WRONG, "onnxsim": SMALLER})
-    assert operators(model) == ["Mul", "Identity"]
-    told = next(one for one in result["tried"] if one["by"] == "onnxsim, then onnxslim")
-    assert "output y" in told["problem"]
-
-
-def test_an_operator_set_more_is_not_taken(simplified: Simplified) -> None:
-    text = SMALLEST.replace('"" : 17', '"" : 17, "com.microsoft" : 1').replace(
-        "Mul(x, w)", "com.microsoft.BiasGelu(x, w)"
-    )
-    result, model = simplified({"onnxslim": text})
-    assert len(model.graph.node) == 3
-    assert "com.microsoft" in str(result["notes"])
-
-
+@pytest.mark.broad
 @pytest.mark.usefixtures("replaces_all")
-def test_what_folds_into_more_than_the_threshold_is_not_taken(simplified: Simplified) -> None:
-    """Weights that the model has already count nothing, however large they are."""
-    folded = SMALLEST.replace(" w ", " v ").replace("x, w", "x, v")
-    result, after = simplified({"Polygraphy": folded, "onnxslim": SMALLER}, threshold=0.0)
-    assert operators(after) == operators(models.parse(SMALLER))
-    result, after = simplified({"Polygraphy": folded}, threshold=0.0)
-    assert operators(after) == ["Identity", "Mul", "Identity"]
-    assert "it folds v, which takes 16 B" in "".join(result["notes"])
-    _, after = simplified({"Polygraphy": folded}, threshold=1.0)
-    assert operators(after) == ["Mul"]
-
-
-def test_unverified_results_are_taken_on_demand_only(simplified: Simplified) -> None:
-    assert operators(simplified({"onnxslim": WRONG}, verify=False)[1]) == ["Add"]
-
-
-def test_a_failure_of_all_leaves_the_model_as_it_is(simplified: Simplified) -> None:
-    result, model = simplified({"onnxslim": ActivityError("it crashed"), "Polygraphy": WRONG})
-    assert len(model.graph.node) == 3
-    assert "it crashed" in str(result["notes"])
-
-
-def test_one_that_failed_is_not_asked_again(simplified: Simplified) -> None:
-    made = {"onnxslim": SMALLER, "Polygraphy": ActivityError("stopped after 120 s")}
-    result, model = simplified(made)
-    assert len(model.graph.node) == 2
-    told = [one["problem"] for one in result["tried"] if "Poly" in one["by"]]
-    assert told == ["stopped after 120 s"]
-
-
-@pytest.mark.parametrize("place", [0, 1])
-def test_inputs_that_nothing_reads_stay_in_their_places(place: int, simplified: Simplified) -> None:
-    listed = ["float[N, 4] x", "bool unread"][:: -1 if place == 0 else 1]
-    text = CHAIN.replace("float[N, 4] x", ", ".join(listed))
-    _, after = simplified({"Polygraphy": SMALLEST}, text)
-    assert len(after.graph.node) == 1
-    assert [one.name for one in after.graph.input].index("unread") == place
-    assert after.graph.input[place].type.tensor_type.elem_type == onnx.TensorProto.BOOL
-
-
-@pytest.mark.parametrize(("version", "is_said"), [(8, True), (3, False)])
-def test_a_default_that_is_folded_is_told(
-    version: int, is_said: bool, simplified: Simplified
+def test_which_result_is_taken(
+    simplified: Simplified, recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    text = CHAIN.replace("float[N, 4] x", "float[N, 4] x, float[4] w")
-    text = text.replace("ir_version: 8", f"ir_version: {version}")
-    result, after = simplified({"Polygraphy": SMALLEST}, text)
-    assert len(after.graph.node) == 1
-    told = any(note.startswith("w: no longer an input") for note in result["notes"])
-    assert told == is_said
+    monkeypatch.setattr(sanitize, "install_command", lambda what: f"install {what}")
+    texts = {}
+    for name, (made, text, settings) in CASES.items():
+        result, model = simplified(made, text, measure=False, **settings)
+        values = result["values"]
+        inputs = [f"{one.name} {one.type.tensor_type.elem_type}" for one in model.graph.input]
+        texts[name] = "\n".join([
+            f"{', '.join(operators(model))} of {inputs}, is good: {values.get('is_good', values)}",
+            f"unchanged {result.get('unchanged', False)}", *result["notes"],
+            *map(str, result["tried"]),
+        ])  # fmt: skip
+    recorded("simplified", {name: settled(text, tmp_path) for name, text in texts.items()})
 
 
 @pytest.mark.parametrize(("largest", "files"), [(1000, ["m", "m.data"]), (1 << 20, ["m"])])
