@@ -208,6 +208,7 @@ def test_a_sweep_of_several_targets_is_one_and_goes_on_with_those_that_were_lost
     done = dld(*words, *places, "--json")
     assert done.status == ExitStatus.DONE, done.err
     assert "one: known from before" in done.err
+    assert "are kept" not in done.err
     found = load_sweep(Path("s.sweep.json"))
     assert [point.at for point in found.points] == [
         ("one", 1), ("one", 2), ("lost", 1), ("lost", 2)
