@@ -152,11 +152,20 @@ def test_all_that_is_told(recorded: Recorded, tmp_path: Path) -> None:
     recorded("convert_shape", found)
 
 
+GATHER = f"""{HEAD} (float[1, 2, 3] x) => (float[1, 2, 3] y)
+<int64[3] own = {{1, 2, 3}}, int64[2] of = {{1, 2}}, float[1] w = {{1}}> {{
+  sizes = Shape (x) more = Sub (sizes, own) two = Gather (more, of)
+  both = ReduceProd <keepdims = 0> (two) f = Gather (w, both) y = Mul (x, f) }}"""
+
+
 def test_what_cannot_follow_is_named_and_nothing_written(tmp_path: Path) -> None:
+    turned = SPLIT.replace("axis = 1", "axis = 0").replace("[2, 8]", "[8, 2]")
     with pytest.raises(UsageError, match="--dim: batch=N"):
         convert(tmp_path, FIXED)
-    with pytest.raises(ActivityError, match=r"Split split: it splits the dimension into \[4, 4\]"):
-        convert(
-            tmp_path, SPLIT.replace("axis = 1", "axis = 0").replace("[2, 8]", "[8, 2]"), "batch=N"
-        )
+    for text, dims, error in (
+        (turned, ["batch=N"], r"Split split: it splits the dimension into \[4, 4\]"),
+        (GATHER, ["x:1=K", "x:2=L"], "does not run with x:1 4: "),
+    ):
+        with pytest.raises(ActivityError, match=error):
+            convert(tmp_path, text, *dims, shape=("x:1x2x3",) if text == GATHER else ())
     assert not (tmp_path / "out.onnx").exists()
