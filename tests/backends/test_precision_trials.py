@@ -83,8 +83,8 @@ def told(text: str, feeds: list[dict[str, Any]], folder: Path) -> Iterator[str]:
         names = {node: node.name or node.outputs[0] for node in made.candidates()}
         yield f"quick {made.is_quick}, candidates {' '.join(names.values())}"
         yield f"ranked {' '.join(node.name or node.outputs[0] for node in made.ranked())}"
-        pairs = itertools.pairwise(names)
-        for kept in ((), *((node,) for node in names), *pairs, tuple(names)):
+        some = [(node,) for node in names] + [*itertools.pairwise(names)]
+        for kept in ((), *(some if len(feeds) > 1 else []), tuple(names)):
             began = time.perf_counter()
             title = ", ".join(names[node] for node in kept) or "nothing"
             yield f"{title} kept: {trial_text(made.run(kept), began)}"
