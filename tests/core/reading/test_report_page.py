@@ -16,7 +16,7 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.report.store import ReportWriter
 from tests.support.browser import dom_after
 from tests.support.profiles import start_report
-from tests.support.report_files import HOSTILE, make_report, writer
+from tests.support.report_files import HOSTILE, make_report
 from tests.support.work import steps_in
 
 NASTY = '"><script>document.title="hit"</script><img src="http://x.test/a.png" onerror=alert(1)>'
@@ -84,13 +84,6 @@ def test_what_was_recorded_is_told_as_people_read_it(tmp_path: Path) -> None:
     rows = dict(re.findall(r'<th scope="row">(.*?)</th><td>(.*?)</td>', section))
     expected = {name: text for _, name, text in told.values() if name}
     assert rows | {"modified": rows["modified"][:10]} == expected
-
-
-def test_a_report_without_anything_measured_is_a_page(tmp_path: Path) -> None:
-    made = writer(tmp_path / "r.dldprof")
-    made.finish()
-    with Report.open(tmp_path / "r.dldprof") as report:
-        assert Tags(report_page(report)).open == []
 
 
 @pytest.mark.broad

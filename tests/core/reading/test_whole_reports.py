@@ -25,6 +25,7 @@ from dld_tui.core.report.report import Report
 from dld_tui.core.tables.html_page import SCRIPT, STYLE, digest
 from dld_tui.core.types import JSON
 from tests.support.recorded import Recorded
+from tests.support.report_files import writer
 from tests.support.transcript_files import FILES
 
 REPORTS = {
@@ -32,7 +33,7 @@ REPORTS = {
         "apart", "busy", "decoder", "fork", "fused", "gpu", "killed", "nested", "rich", "profiled"
     ),
     "documents": ("busy", "decoder", "fork", "gpu", "nested", "rich"),
-    "pages": ("busy", "decoder", "gpu", "nested", "rich"),
+    "pages": ("bare", "busy", "decoder", "gpu", "nested", "rich"),
     "traces": ("gpu", "nested", "rich"),
 }  # fmt: skip
 TAG = re.compile(r"\n?(?=<(?:section|tr|rect|polygon|li|p|div class=.tile|svg|line|h1)[ >])")
@@ -80,7 +81,10 @@ def test_whole_reports(made: Callable[[Report], str], tmp_path: Path, recorded: 
     texts = {}
     for name in REPORTS[f"{made.__name__}s"]:
         path = tmp_path / f"{name}.dldprof"
-        FILES[path.name](path)
+        if name == "bare":
+            writer(path).finish()
+        else:
+            FILES[path.name](path)
         with Report.open(path) as report:
             text = made(report).replace(report.created, "CREATED")
         texts[name] = text.replace(str(tmp_path), "FOLDER")
@@ -95,6 +99,7 @@ def test_timelines(recorded: Recorded) -> None:
         Span(6000.0, 4000.0, "a/long <kernel>/", "h4"), Span(6000.0, 300.0, "/inside", "h1", 1),
         Span(6400.0, 500.0, "second/inside of it", "s1", 1), Span(4000.0, 330.0, "four", "quiet"),
         Span(5000.0, 5.0, "first", "h1"), Span(5002.0, 1.0, "second", "h1"),
+        Span(10_100.0, 3.0, "last", "h2"),
     ]  # fmt: skip
     deep = [Span(100.0 * at, 2000.0, f"level {at}", "h3", at) for at in range(18)]
     lanes = [

@@ -75,7 +75,7 @@ def told(path: Path) -> str:
 
 
 def test_what_is_read(path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = {}
+    texts: dict[str, str] = {}
     for text in TEXTS:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
         title = f"{text[:90]!r}"
