@@ -43,14 +43,6 @@ def picture(graph: Graph) -> list[str]:
     return text_of(layout, graph.labels)
 
 
-def test_a_skip_beside_its_block() -> None:
-    graph = graph_of_links([("x", "conv"), ("conv", "add"), ("x", "add"), ("add", "y")])
-    assert picture(graph) == [
-        "      x", "╭─────┤", "│     ▼", "│    conv", "╰────╮│", "     ▼▼", "     add", "      ▼",
-        "      y",
-    ]  # fmt: skip
-
-
 def overlapping(layout: Layout) -> list[tuple[int, int]]:
     """Return the columns of lines that run on top of each other, by gap."""
     found = []

@@ -17,7 +17,7 @@ from dld_tui.core.model.graph.folding import (
     name_separator,
     neighbourhood,
 )
-from dld_tui.core.model.graph.graph import Graph
+from dld_tui.core.model.graph.graph import Graph, Kind
 from dld_tui.core.model.graph.layout import Layout, lay_out, text_of
 from dld_tui.core.model.graph.rails import demand_order, depths, lay_rails, rail_cells
 from tests.core.model.graph.test_folding import (
@@ -96,6 +96,12 @@ def named(names: Sequence[str], labels: Sequence[str] = ()) -> Graph:
     return graph
 
 
+def fed(graph: Graph, count: int) -> Graph:
+    """Return a graph whose first vertices are inputs."""
+    graph.kinds[:count] = [Kind.INPUT] * count
+    return graph
+
+
 def masked() -> Graph:
     graph = residual_network(8)
     mask = graph.add("Mask", "mask")
@@ -147,7 +153,10 @@ FOLDED = {
                       ("/layer3", "/1st"))},
     "norm of the next": norm_of_the_next(),
     "dotted": named(dotted(residual_network(5, "layer.").names)),
-    "past": named(["past.0.key", "past.0.value", *dotted(residual_network(3, "layer.").names)]),
+    **{f"past, {count} inputs": fed(named(
+        [*(f"past.{at}.{half}" for at in (0, 1, 2) for half in ("key", "value")),
+         *dotted(residual_network(3, "layer.").names)]), count)
+       for count in (0, 6)},
     "long cycles": named([f"Op{at % 50}x{at}" for at in range(200)],
                          [f"Op{at % 50}" for at in range(200)]),
     "six blocks": residual_network(6), "nine layers": two_streams(9),

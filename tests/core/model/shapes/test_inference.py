@@ -55,6 +55,7 @@ def calls(count: int, last: str = "300") -> str:
     inputs = ", ".join(f"float[{size}, 4] x{at}" for at, size in enumerate(sizes))
     outputs = ", ".join(f"y{at}" for at in range(count))
     body = "  ".join(f"y{at} = local.twice <alpha = {at}.5> (x{at})" for at in range(count))
+    body += "  z = local.other (x0)"
     return f"""
     <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
     calls ({inputs}) => ({outputs}) {{ {body} }}
@@ -62,12 +63,15 @@ def calls(count: int, last: str = "300") -> str:
     twice <alpha> (a) => (r) {{ b = local.same (a)  r = LeakyRelu <alpha: float = @alpha> (b) }}
     <domain: "local", opset_import: ["" : 18]>
     same (v) => (w) {{ w = Identity(v) }}
+    <domain: "local", opset_import: ["" : 18]>
+    other (v) => (w) {{ w = Transpose(v) }}
     """
 
 
 @pytest.mark.parametrize("count", [2, 5, 32, 33, 40])
 def test_what_one_of_many_calls_does_not_share_is_not_told(count: int, tmp_path: Path) -> None:
-    twice, same = inferred(tmp_path, calls(count)).functions
+    twice, same, other = inferred(tmp_path, calls(count)).functions
+    assert other.value_type("w") == ValueType("float32", (4, 3))
     for value in (twice.value_type("a"), twice.value_type("r"), same.value_type("w")):
         assert value in (None, ValueType("float32", (None, 4)))
     same_everywhere = inferred(tmp_path, calls(min(count, 32), "3")).functions[0]

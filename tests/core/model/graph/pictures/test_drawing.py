@@ -129,8 +129,10 @@ def test_whole_pictures(recorded: Recorded) -> None:
             made[f"{title}, {name}"] = "\n".join([drawn.split("</style>")[0], *lines])
     late = [("b", "out1"), ("b", "c"), ("c", "d"), ("late", "d"), ("x", "short"), ("short", "add")]
     late += [("x", "l1"), ("l1", "l2"), ("l2", "add")]
-    for graph in (tangled(), graph_of_links(late)):
-        found = make_scene(Content(graph, "w" * 140))
+    beside = [("x", "tall"), ("x", "low"), ("x", "end"), ("tall", "end"), ("low", "end")]
+    for graph in (tangled(), graph_of_links(late), graph_of_links(beside)):
+        notes = {1: ["three", "more", "lines"]} if graph.names[1] == "tall" else {}
+        found = make_scene(Content(graph, "w" * 140, notes=notes))
         made[f"{graph.names[0]} as SVG"] = svg_of(found, LOOKS["light"])
     overview = folded()
     for title in ("first", "all"):

@@ -4,25 +4,14 @@ from itertools import pairwise
 
 import pytest
 
-from dld_tui.core.model.graph.graph import Graph, Kind
+from dld_tui.core.model.graph.graph import Graph
 from dld_tui.core.model.graph.pictures.content import Content
-from dld_tui.core.model.graph.pictures.scene import Scene, make_scene, text_pixels
+from dld_tui.core.model.graph.pictures.scene import Scene, make_scene
 from tests.support.graphs import random_graph
 
 
 def scene(graph: Graph) -> Scene:
     return make_scene(Content(graph, "title"))
-
-
-def test_texts_fit_their_cards_and_unknown_dimensions_are_short() -> None:
-    graph = Graph()
-    graph.add("Conv" * 30, "name" * 90)
-    given = graph.add("x", "x", Kind.INPUT)
-    graph.link("x", given, [0], "f32[unk__12,3,unk__4]")
-    found = scene(graph)
-    lines = [line for card in found.cards for line in card.lines]
-    assert all(text_pixels(line.text, line.role) <= line.room for line in lines)
-    assert "f32[?,3,?]" in [line.text for line in lines]
 
 
 @pytest.mark.parametrize("seed", range(12))
