@@ -19,13 +19,14 @@ from dld_tui.core.accuracy.tactics import (
     SuspectTactics,
     TacticReport,
 )
-from dld_tui.core.accuracy.tensor_errors import parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import ToleranceSettings, parse_tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.events import Event, Finished, Log, Progress
 from dld_tui.core.files.temporary import temporary_folder
 from dld_tui.core.machine import providers
-from dld_tui.core.params import deciding, param
+from dld_tui.core.model.inputs.settings import FOLDER_HELP, InputSettings
+from dld_tui.core.params import deciding, like, param
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.types import JSON
 
@@ -101,34 +102,18 @@ class Request(BuildSettings):
         choices=("auto", "replay", "cache"),
         spellings=("--by",),
     )
-    tolerance: tuple[str, ...] = param(
-        (),
-        label="Tolerances",
+    tolerance: tuple[str, ...] = like(ToleranceSettings, "tolerance")
+    atol: float = like(ToleranceSettings, "atol")
+    rtol: float = like(ToleranceSettings, "rtol")
+    inputs: Path | None = like(
+        InputSettings,
+        "inputs",
         help=(
-            "Tolerance of outputs: atol=1e-3,rtol=1e-2, cosine=0.999 or snr=30 for all, "
-            "NAME:atol=… for one."
+            f"{FOLDER_HELP} By default inputs are generated with the optimum shapes of the first "
+            "profile."
         ),
-        spellings=("--tolerance",),
-        metavar="SPEC",
     )
-    atol: float = param(
-        1e-2, label="Absolute", help="Absolute tolerance.", spellings=("--atol",), minimum=0
-    )
-    rtol: float = param(
-        1e-2, label="Relative", help="Relative tolerance.", spellings=("--rtol",), minimum=0
-    )
-    inputs: Path | None = param(
-        None,
-        label="Input data",
-        help=(
-            "Folder with input_0.pb, … or NAME.npy, or with subfolders test_data_set_0, …. By "
-            "default inputs are generated with the optimum shapes of the first profile."
-        ),
-        spellings=("--inputs",),
-        kind="folder",
-        metavar="DIR",
-    )
-    seed: int = param(0, label="Seed", help="Random seed.", spellings=("--seed",), minimum=0)
+    seed: int = like(InputSettings, "seed")
     provider: str = param(
         "CPU",
         label="Reference",

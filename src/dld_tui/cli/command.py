@@ -101,9 +101,22 @@ def command_for(
     return made
 
 
+_JSON = "Print one JSON document."
+
+
 def json_flag() -> Any:
     """Declare the field of a request that asks for JSON."""
-    return param(False, label="JSON", help="Print one JSON document.", spellings=("--json",))
+    return param(False, label="JSON", help=_JSON, spellings=("--json",))
+
+
+def json_option() -> click.Option:
+    """Return the option of a command without a request of its own that asks for JSON."""
+    return click.Option(["--json", "as_json"], is_flag=True, help=_JSON)
+
+
+def force_option(help: str = "Overwrite an existing output.") -> click.Option:
+    """Return the option of a command without a request of its own that lets it write over files."""
+    return click.Option(["--force"], is_flag=True, help=help)
 
 
 def force_flag(help: str = "Overwrite an existing file.") -> Any:

@@ -11,9 +11,9 @@ import click
 from dld_tui.activities.accuracy.job import Request
 from dld_tui.activities.accuracy.score import Request as ScoreRequest
 from dld_tui.activities.accuracy.search import Request as SearchRequest
-from dld_tui.cli.command import Command
-from dld_tui.cli.jobs.activity import run_activity
-from dld_tui.cli.options import PLACE, parameters_of, request_from
+from dld_tui.cli.command import Command, force_option, json_option
+from dld_tui.cli.jobs.activity import run_activity, target_option
+from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import (
@@ -162,22 +162,22 @@ def _parameters() -> list[click.Parameter]:
             ["--rows"], type=click.IntRange(0), default=40, metavar="N",
             help="Number of inner tensors to list; 0 for all.  [default: 40]",
         ),
-        *(_search_option() if parameter.name == "precision" else parameter for parameter in theirs),
-        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
-        click.Option(["--force"], is_flag=True, help="Overwrite an existing edit script."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+        *(_search_option(one) if one.name == "precision" else one for one in theirs),
+        target_option(),
+        force_option("Overwrite an existing edit script."),
+        json_option(),
         click.Option(["--csv", "as_csv"], is_flag=True, help="Print the tensors as CSV."),
     ]  # fmt: skip
 
 
-def _search_option() -> click.Parameter:
-    """Return the option with an optional value."""
+def _search_option(precision: click.Parameter) -> click.Parameter:
+    """Return the option that asks for a search, with the precision as its optional value."""
     return click.Option(
-        ["precision", "--search", "--precision"], is_flag=False, flag_value="fp16",
-        type=click.Choice(["fp16", "bf16", "int8"]),
+        ["precision", *precision.opts], is_flag=False, flag_value=SearchRequest.precision,
+        type=precision.type,
         help=(
-            "Find the fewest nodes that must stay in fp32 when all others run in this "
-            "precision, or for int8 are quantized. By default fp16.  [also --precision]"
+            "Find the fewest nodes that must stay in fp32 when all others run in this precision,"
+            f" or for int8 are quantized. By default {SearchRequest.precision}.  [also --precision]"
         ),
     )  # fmt: skip
 

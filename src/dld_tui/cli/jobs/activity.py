@@ -13,7 +13,7 @@ import click
 
 from dld_tui.activities import registry as activities
 from dld_tui.activities.registry import Activity, Joining, decode_result
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import Command, force_option, json_option
 from dld_tui.cli.jobs.progress import ProgressReporter, naming_cancels
 from dld_tui.cli.options import PLACE, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json
@@ -257,6 +257,11 @@ def _reports(request: type[Any]) -> bool:
     return any(s.param.kind == "output" and s.param.suffix for s in settings_of(request))
 
 
+def target_option() -> click.Option:
+    """Return the option of a command that runs on one target at most."""
+    return click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target.")
+
+
 def shared_options(*, several: bool = True) -> list[click.Parameter]:
     """Return the options of every command that runs an activity.
 
@@ -272,8 +277,8 @@ def shared_options(*, several: bool = True) -> list[click.Parameter]:
             multiple=True,
             help=f"Run on this target{more}",
         ),
-        click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+        force_option(),
+        json_option(),
     ]
 
 

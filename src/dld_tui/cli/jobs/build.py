@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from dld_tui.activities.build import Request, Result
-from dld_tui.cli.jobs.activity import RewritingCommand, run_activity, shared_options
-from dld_tui.cli.options import PLACE, parameters_of, request_from
+from dld_tui.cli.jobs.activity import RewritingCommand, run_activity, shared_options, target_option
+from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.errors import UsageError
@@ -171,7 +171,7 @@ def _parameters() -> list[click.Parameter]:
             callback=_version,
             help="trtexec version for --print-trtexec and --explain.",
         ),
-        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
+        target_option(),
         *(option for option in shared_options() if option.name != "target"),
     ]
 

@@ -17,9 +17,10 @@ from dld_tui.activities.gate import (
     check_requirements,
     compare_versions,
 )
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import Command, force_option, json_option
+from dld_tui.cli.jobs.activity import target_option
 from dld_tui.cli.jobs.progress import ProgressReporter
-from dld_tui.cli.options import OUTPUT, PLACE, click_type, parameters_of, request_from
+from dld_tui.cli.options import OUTPUT, click_type, parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.core import fmt
 from dld_tui.core.codec import encode
@@ -260,9 +261,9 @@ command = Command(
             ["junit_file", "--junit"], type=OUTPUT, metavar="FILE",
             help="Also write it as JUnit XML.",
         ),
-        click.Option(["--force"], is_flag=True, help="Overwrite existing files."),
-        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
-        click.Option(["as_json", "--json"], is_flag=True, help="Print one JSON document."),
+        force_option("Overwrite existing files."),
+        target_option(),
+        json_option(),
         *(one for one in parameters_of(Request) if isinstance(one, click.Option)),
     ],
 )  # fmt: skip

@@ -7,15 +7,14 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import click
-
 from dld_tui.activities.profile.llm import Result as LlmResult
 from dld_tui.activities.profile.onnxruntime import Result as OrtResult
 from dld_tui.activities.profile.tensorrt import Result as TensorRTResult
 from dld_tui.activities.refit import Result
 from dld_tui.activities.tactics import Request
-from dld_tui.cli.jobs.activity import RewritingCommand, run_activity
-from dld_tui.cli.options import PLACE, parameters_of, request_from
+from dld_tui.cli.command import force_option, json_option
+from dld_tui.cli.jobs.activity import RewritingCommand, run_activity, target_option
+from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
 from dld_tui.cli.reports.report import Printed, print_report, print_sweep, print_tuning
 from dld_tui.core import fmt
@@ -348,9 +347,9 @@ command = RewritingCommand(
     callback=callback,
     params=[
         *parameters_of(Request),
-        click.Option(["--target"], metavar="NAME", type=PLACE, help="Run on this target."),
-        click.Option(["--force"], is_flag=True, help="Overwrite an existing output."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+        target_option(),
+        force_option(),
+        json_option(),
     ],
     help=_HELP,
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dld_tui.cli.command import Command
+from dld_tui.cli.command import Command, force_option, json_option
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import write, write_json
 from dld_tui.core.files.permission import require_free
@@ -52,8 +52,8 @@ command = Command(
     params=[
         click.Argument(["output"], metavar="OUT.onnx", type=click.Path(path_type=Path)),
         *parameters_of(NewModel),
-        click.Option(["--force"], is_flag=True, help="Overwrite an existing file."),
-        click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON document."),
+        force_option("Overwrite an existing file."),
+        json_option(),
     ],
     help="Write a model without nodes.",
 )

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dld_tui.cli.command import Command, command_for, json_flag
+from dld_tui.cli.command import Command, command_for, force_option, json_flag
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.jobs.progress import ProgressReporter
 from dld_tui.cli.options import TARGET, parameters_of, request_from
@@ -118,7 +118,7 @@ add_target = Command(
     callback=_add,
     params=[
         *parameters_of(ConnectionForm),
-        click.Option(["--force"], is_flag=True, help="Replace a target of the same name."),
+        force_option("Replace a target of the same name."),
     ],
     help="Save a connection under a name, without connecting and without saving secrets.",
 )

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from dld_tui.activities.tool import request_for
-from dld_tui.cli.command import Command, command_for, force_flag, json_flag
+from dld_tui.cli.command import Command, command_for, force_flag, force_option, json_flag
 from dld_tui.cli.group import LazyGroup
 from dld_tui.cli.options import parameters_of, request_from
 from dld_tui.cli.output import narrate, write, write_json, write_table
@@ -103,7 +103,7 @@ def _add_parameters() -> list[click.Parameter]:
         *(parameter for parameter in declared if isinstance(parameter, click.Argument)),
         arguments,
         *(parameter for parameter in declared if isinstance(parameter, click.Option)),
-        click.Option(["--force"], is_flag=True, help="Replace a tool of the same name."),
+        force_option("Replace a tool of the same name."),
     ]
 
 
