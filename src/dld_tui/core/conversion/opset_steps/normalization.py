@@ -136,6 +136,10 @@ def group_norm_up(step: OpsetStep) -> None:
     channels = number_of(dims[1]) if dims is not None and len(dims) > 1 else None
     if channels is None:
         raise UnwritableError("the channels of GroupNormalization are not known")
+    for at in (1, 2):
+        given = step.dims(step.input(at))
+        if given is not None and number_of(given[0]) not in (None, groups):
+            raise UnwritableError("GroupNormalization has not one scale for each group")
     each = int(channels) // groups
     for at in (1, 2):
         column = step.add("Reshape", [step.input(at), step.constant(int64_array([groups, 1]))])
