@@ -92,6 +92,21 @@ def dtype_spelled(name: str) -> str:
     return DTYPES.get(plain, plain)
 
 
+_STYLES = {
+    "float32": "prec-fp32", "float16": "prec-fp16", "bfloat16": "prec-bf16",
+    **dict.fromkeys(("int8", "uint8"), "prec-int8"),
+    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2"), "prec-fp8"),
+    **dict.fromkeys(("float8e5m2fnuz", "float8e8m0"), "prec-fp8"),
+    **dict.fromkeys(("int4", "uint4", "float4e2m1", "int2", "uint2"), "prec-int4"),
+    **dict.fromkeys(("int64", "int32", "int16", "uint64", "uint32", "uint16", "bool"), "dim"),
+}  # fmt: skip
+
+
+def precision_style(dtype: str | None) -> str:
+    """Return the style class of an element type, in any spelling; ``faint`` of none."""
+    return _STYLES.get(dtype_spelled(dtype), "prec-other") if dtype else "faint"
+
+
 PRECISION_DTYPES: Mapping[str, str] = {
     "fp32": "float32", "fp16": "float16", "bf16": "bfloat16", "fp8": "float8e4m3fn",
     "fp4": "float4e2m1", "e8m0": "float8e8m0", "int64": "int64", "int32": "int32", "int8": "int8",

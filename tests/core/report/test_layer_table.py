@@ -19,7 +19,6 @@ from dld_tui.core.report.layer_table import (
     layer_name,
     layer_names,
     layer_table,
-    precision_style,
     select,
     shapes_text,
     short_precision,
@@ -35,6 +34,7 @@ from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.tables import make_table
+from dld_tui.core.types import precision_style
 from dld_tui.widgets.results.layers import screen_table
 from tests.support.known import known
 from tests.support.plans import layer as plan_layer
@@ -62,8 +62,12 @@ def test_every_column_of_an_unknown_layer_is_text_that_says_so() -> None:
         ("float32", "fp32", "prec-fp32"),
         ("float16", "fp16", "prec-fp16"),
         ("int8", "int8", "prec-int8"),
-        ("int64", "int64", "prec-other"),
-        (None, "–", "prec-other"),
+        ("uint8", "uint8", "prec-int8"),
+        ("float8e5m2fnuz", "float8e5m2fnuz", "prec-fp8"),
+        ("fp4", "fp4", "prec-int4"),
+        ("int64", "int64", "dim"),
+        ("float64", "fp64", "prec-other"),
+        (None, "–", "faint"),
     ],
 )
 def test_precisions(precision: str | None, short: str, style: str) -> None:

@@ -22,7 +22,6 @@ from dld_tui.core.compare.rows import (
     sort_rows,
 )
 from dld_tui.core.process.paths import relative_to_cwd
-from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.report.pass_statistics import percentile_of
 from dld_tui.core.statistics import LatencySource, latency_json, summarise
 from dld_tui.core.tables.html_page import Bar, Section, Tile, bars, page, paragraphs, tiles
@@ -38,7 +37,7 @@ from dld_tui.core.tables.table import (
     Table,
     Unit,
 )
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, precision_style
 
 
 def row_note(

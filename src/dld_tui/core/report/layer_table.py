@@ -45,15 +45,13 @@ from dld_tui.core.tables.table import (
 )
 from dld_tui.core.text import visible
 from dld_tui.core.text.names import disambiguated
-from dld_tui.core.types import SHORT_DTYPES
+from dld_tui.core.types import SHORT_DTYPES, precision_style
 
 if TYPE_CHECKING:
     from dld_tui.core.report.measurement import Measurement
 
 
 _Columns: TypeAlias = "tuple[Column[Layer], ...]"
-
-_BADGES = ("fp32", "fp16", "bf16", "int8", "fp8", "int4")
 
 
 def shape_text(dims: Dims) -> str:
@@ -76,12 +74,6 @@ def short_provider(provider: str | None) -> str:
 def short_precision(precision: str | None) -> str:
     """Return a precision as people say it, e.g. ``fp16``."""
     return SHORT_DTYPES.get(precision, visible(precision)) if precision else fmt.UNKNOWN
-
-
-def precision_style(precision: str | None) -> str:
-    """Return the style class of a precision's badge."""
-    short = short_precision(precision)
-    return f"prec-{short}" if short in _BADGES else "prec-other"
 
 
 def findings_text(layer: Layer, warning: str = "▲") -> str:

@@ -27,7 +27,7 @@ from dld_tui.core.model.graph.pictures import style
 from dld_tui.core.model.graph.pictures.drawing import Picture, kind_of, picture_of
 from dld_tui.core.process.interpreter import collector_paused, freeze
 from dld_tui.core.report.groups import UNKNOWN, group_layers
-from dld_tui.core.report.layer_table import precision_style, short_precision
+from dld_tui.core.report.layer_table import short_precision
 from dld_tui.core.report.records import Group, Layer, NodeLink
 from dld_tui.core.report.reports_of_model import times_by_node
 from dld_tui.core.tables.rendering import csv_of
@@ -39,7 +39,7 @@ from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
 from dld_tui.core.tensorrt.plan.mapping import LayerNodes, map_plan, node_paths
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import visible
-from dld_tui.core.types import CancelCheck, ProgressCallback
+from dld_tui.core.types import CancelCheck, ProgressCallback, precision_style
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.screens.results.pages import ask_where, in_folder
 from dld_tui.screens.results.results_page import Pane, ResultsPage

@@ -13,13 +13,14 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.peaks import rate_text
 from dld_tui.core.process.plugins import plugins
 from dld_tui.core.report.groups import are_launches, group_layers, output_bytes
-from dld_tui.core.report.layer_table import layer_names, precision_style, short_precision
+from dld_tui.core.report.layer_table import layer_names, short_precision
 from dld_tui.core.report.measured_figures import bandwidths_text
 from dld_tui.core.report.records import NOTHING_KNOWN, Group, Layer
 from dld_tui.core.report.roofline import is_above_roof, per_second
 from dld_tui.core.statistics import LatencySummary, median, summarise
 from dld_tui.core.text import fit, visible
 from dld_tui.core.text.names import cut_names
+from dld_tui.core.types import precision_style
 from dld_tui.widgets.charts.bars import (
     HEATS,
     Line,

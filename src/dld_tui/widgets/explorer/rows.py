@@ -10,6 +10,7 @@ from dld_tui.core import fmt
 from dld_tui.core.model.tensors.value_types import ValueType, with_aliases
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import ListedNames
+from dld_tui.core.types import precision_style
 from dld_tui.widgets.explorer.branches import Branch, ExplorerEntry, Item, Rows, Sort, View
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import stale_mark
@@ -173,7 +174,7 @@ class ExplorerRows:
             pieces += _output_pieces(entry, columns)
         if columns.precision:
             text = fit(visible(entry.precision), columns.precision)
-            pieces.append((" " + text, PRECISION_STYLES.get(entry.precision, "prec-other")))
+            pieces.append((" " + text, precision_style(entry.precision)))
         return pieces
 
 
@@ -234,39 +235,6 @@ def _type_pieces(
 def short_dtype(value_type: ValueType) -> str:
     """Return the element type in short, e.g. ``f32``, with what is around it."""
     return ValueType(value_type.dtype, (), value_type.container).short
-
-
-def precision_style(dtype: str | None) -> str:
-    """Return the style class of an element type."""
-    if dtype is None:
-        return "faint"
-    for prefix, style in _PRECISIONS:
-        if dtype.startswith(prefix):
-            return style
-    return "prec-other"
-
-
-_PRECISIONS = (
-    ("float32", "prec-fp32"),
-    ("float16", "prec-fp16"),
-    ("bfloat16", "prec-bf16"),
-    ("float8", "prec-fp8"),
-    ("int64", "dim"),
-    ("int32", "dim"),
-    ("bool", "dim"),
-    ("float4", "prec-int4"),
-    ("int8", "prec-int8"),
-    ("uint8", "prec-int8"),
-    ("int4", "prec-int4"),
-    ("uint4", "prec-int4"),
-)
-
-
-PRECISION_STYLES = {
-    "": "", "fp32": "prec-fp32", "fp16": "prec-fp16", "bf16": "prec-bf16", "fp8": "prec-fp8",
-    "int8": "prec-int8", "uint8": "prec-int8", "int4": "prec-int4",
-}  # fmt: skip
-"""Style class by the precision that TensorRT is told to use."""
 
 
 def _branch_pieces(branch: Branch, room: int) -> list[Piece]:

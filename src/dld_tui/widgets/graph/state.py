@@ -31,7 +31,8 @@ from dld_tui.core.model.graph.layout import Link
 from dld_tui.core.model.tensors.value_types import aliases_in, with_aliases
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import SharedEnds, shared_ends
-from dld_tui.widgets.explorer.rows import PRECISION_STYLES, precision_style, short_dtype
+from dld_tui.core.types import precision_style
+from dld_tui.widgets.explorer.rows import short_dtype
 from dld_tui.widgets.lists.styled import Piece, operator_style
 from dld_tui.widgets.parameters.descriptions import shown_type
 from dld_tui.widgets.parameters.terminals import Terminal, terminal_name
@@ -574,7 +575,7 @@ class GraphModel(ViewedGraph):
         """Return the precision that a layer is set to, at most four cells; empty without one."""
         node = self.node_at(vertex)
         precision = precision_of(node) if node is not None else ""
-        return clip(visible(precision), 4), PRECISION_STYLES.get(precision, "prec-other")
+        return clip(visible(precision), 4), precision_style(precision) if precision else ""
 
     def precision(self, vertex: int) -> Piece | None:
         """Return the precision that a layer is set to, else the type that it makes."""
@@ -583,7 +584,7 @@ class GraphModel(ViewedGraph):
             return None
         chosen = precision_of(node)
         if chosen:
-            return visible(chosen), PRECISION_STYLES.get(chosen, "prec-other")
+            return visible(chosen), precision_style(chosen)
         name = next(filter(None, node.outputs), "")
         known = self.scope.value_type(name) if name else None
         if known is None:

@@ -13,7 +13,6 @@ from textual.message import Message
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan, EngineTensor
 from dld_tui.core.tensorrt.plan.gains import gain_text
@@ -26,6 +25,7 @@ from dld_tui.core.tensorrt.plan.mapping import LayerNodes
 from dld_tui.core.tensorrt.plan.tables import VIEWS, layers_of_row, make_table
 from dld_tui.core.text import cell_width, clip, visible
 from dld_tui.core.text.names import ListedNames
+from dld_tui.core.types import precision_style
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.explorer.findings import level_glyph
 from dld_tui.widgets.lists.line_view import LineView, MarksChanged

@@ -10,7 +10,6 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.graph.graph import Kind
 from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.core.model.operators.categories import colour_class_of
-from dld_tui.core.report.layer_table import precision_style
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.graph import (
     LayerVertex,
@@ -19,6 +18,7 @@ from dld_tui.core.tensorrt.plan.graph import (
 )
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.text import visible
+from dld_tui.core.types import precision_style
 from dld_tui.widgets.graph.pane import GraphPane
 from dld_tui.widgets.graph.state import GraphView, ViewedGraph
 from dld_tui.widgets.lists.styled import Piece

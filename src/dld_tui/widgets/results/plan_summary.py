@@ -9,7 +9,7 @@ from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.notes import Note, NoteKind, plain_notes
 from dld_tui.core.report.groups import group_layers
-from dld_tui.core.report.layer_table import precision_style, short_precision
+from dld_tui.core.report.layer_table import short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.roofline import Limiter, limits_text
 from dld_tui.core.statistics import trtexec_summary
@@ -26,6 +26,7 @@ from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.core.tensorrt.plan.summary import is_slowed, left_out, summary_of
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import ListedNames, cut_names
+from dld_tui.core.types import precision_style
 from dld_tui.widgets.charts.bars import Block, Line, bar, bar_ramp, block, fitted, flow, width_of
 from dld_tui.widgets.charts.plots import Plot
 from dld_tui.widgets.charts.report_charts import Chart, distribution_plot, roofline_plot

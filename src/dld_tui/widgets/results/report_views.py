@@ -19,7 +19,6 @@ from dld_tui.core.report.generation import GenerationFigures, generation_of
 from dld_tui.core.report.groups import are_launches, is_launched
 from dld_tui.core.report.layer_table import (
     all_nodes,
-    precision_style,
     shapes_text,
     short_precision,
     short_provider,
@@ -31,7 +30,7 @@ from dld_tui.core.statistics import LatencySummary
 from dld_tui.core.tables.table import MEAN
 from dld_tui.core.text import cell_width, clip, fit, visible
 from dld_tui.core.text.names import cut_names
-from dld_tui.core.types import JSON
+from dld_tui.core.types import JSON, precision_style
 from dld_tui.widgets.charts.bars import (
     ASCII_LEVELS,
     LEVELS,

@@ -13,6 +13,7 @@ from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.tables.table import BAR, BYTES, COUNT, NOTE, Column, Table
 from dld_tui.core.text import visible
+from dld_tui.core.types import precision_style
 from dld_tui.widgets.lists.table_view import TablePane, TableView
 from dld_tui.widgets.shell import glyphs
 from dld_tui.widgets.shell.command_dispatch import hint
@@ -129,9 +130,6 @@ def _row(
     )
 
 
-_STYLES = {"float16": "prec-fp16", "bfloat16": "prec-bf16", "int8": "prec-int8"}
-
-
 def text_of(row: InitializerRow) -> str:
     """Return what search and filter see of a row: untrusted text."""
     shape = fmt.shape(row.shape)
@@ -170,7 +168,7 @@ def initializer_table(
                text=lambda row: row.name or "(no name)"),
         *(scope if with_scope else ()),
         Column("dtype", "type", lambda row: row.tensor.dtype, width=10, priority=2,
-               style=lambda row: _STYLES.get(row.tensor.dtype, "type")),
+               style=lambda row: precision_style(row.tensor.dtype)),
         Column("shape", "shape", lambda row: fmt.shape(row.shape), width=18, priority=3,
                order=lambda row: (len(row.shape), row.shape)),
         Column("elements", "elements", lambda row: row.elements, COUNT, 12, priority=7,

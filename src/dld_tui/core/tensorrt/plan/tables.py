@@ -21,7 +21,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.foreign import whole_of
 from dld_tui.core.machine.peaks import Peaks
-from dld_tui.core.report.layer_table import layer_table, precision_style
+from dld_tui.core.report.layer_table import layer_table
 from dld_tui.core.report.records import Layer
 from dld_tui.core.statistics import median
 from dld_tui.core.tables.table import (
@@ -85,6 +85,7 @@ from dld_tui.core.tensorrt.plan.summary import (
     groups,
     matching,
 )
+from dld_tui.core.types import precision_style
 
 
 @dataclass(frozen=True)

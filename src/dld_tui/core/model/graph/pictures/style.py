@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UsageError
 from dld_tui.core.model.operators.categories import COLOUR_CLASSES
+from dld_tui.core.types import precision_style
 
 CELL = 8
 """Pixels of a column of the layout."""
@@ -45,7 +46,7 @@ LEGEND = {
     "bf16": "bf16",
     "int8": "int8",
     "fp8": "fp8",
-    "int4": "int4",
+    "int4": "int4, fp4",
     "prec-other": "another precision",
 }
 """What the legend calls each class, in its order."""
@@ -57,7 +58,8 @@ PRECISIONS = ("fp32", "fp16", "bf16", "int8", "fp8", "int4", "prec-other")
 
 def precision_class(precision: str) -> str:
     """Return the class of a precision: one of :data:`PRECISIONS`."""
-    return precision if precision in PRECISIONS else "prec-other"
+    name = precision_style(precision).removeprefix("prec-")
+    return name if name in PRECISIONS else "prec-other"
 
 
 @dataclass(frozen=True)
