@@ -61,6 +61,9 @@ ELEMENT_BITS: Mapping[str, int] = {
 """The bits of an element, by type as ONNX names it in small letters, or NumPy. Those of less than 8
 are packed without regard to bytes."""
 
+FLOATS = ("float32", "float16", "bfloat16", "float64")
+"""The floating point types that operators compute in, without those of 8 bits and less."""
+
 _SPELLINGS = {
     "float32": "f32 fp32 float single", "float16": "f16 fp16 half", "bfloat16": "bf16",
     "float64": "f64 fp64 double", "int64": "i64 int long", "int32": "i32", "int16": "i16 short",

@@ -114,6 +114,7 @@ def test_windows_and_states_do_not_grow(tmp_path: Path) -> None:
         ("MatMul", False),
         ("MatMulInteger", True),
         ("com.microsoft.DynamicQuantizeMatMul", True),
+        ("com.microsoft.MatMulIntegerToFloat", True),
         ("com.microsoft.MatMulNBits <K = 32, N = 9, bits = 4, accuracy_level = 4>", True),
         ("com.microsoft.MatMulNBits <K = 32, N = 9, bits = 4, accuracy_level = 1>", False),
     ],

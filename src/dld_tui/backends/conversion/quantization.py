@@ -23,6 +23,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.document.locations import bodies, bodies_of, names_used
 from dld_tui.core.model.inputs.feeds import load_input_sets, set_folders
 from dld_tui.core.model.inputs.shapes import InputSpec
+from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.model.operators.registry import CONTRIB_DOMAIN
 
 _METHODS = {"minmax": "MinMax", "entropy": "Entropy", "percentile": "Percentile",
@@ -141,7 +142,6 @@ def _quantize(source: str, target: str, options: Options, sets: _Sets | None) ->
 _WEIGHTS = {"MatMul": (1,), "Gemm": (1,), "LSTM": (1, 2), "GRU": (1, 2), "Attention": (1,),
             "Conv": (1,), "Gather": (0,), "EmbedLayerNormalization": (2, 3, 4)}  # fmt: skip
 """Inputs that the library quantizes if they are initializers."""
-_RANDOM = ("Bernoulli", "Multinomial")
 _MOST_FOLDED = 1 << 30
 """Bytes of weights up to which they are folded; a protobuf file is limited to 2 GB."""
 
@@ -167,7 +167,7 @@ def _with_folded_weights(source: Path, target: Path, exclude: Collection[str]) -
     constant = {tensor.name for tensor in graph.initializer} - {v.name for v in graph.input}
     for node in graph.node:  # in topological order
         has_body = any(attribute.HasField("g") or attribute.graphs for attribute in node.attribute)
-        is_random = node.op_type.startswith("Random") or node.op_type in _RANDOM
+        is_random = node.op_type in RANDOM_OPERATORS
         if not has_body and not is_random and all(name in constant for name in node.input if name):
             constant.update(node.output)
     wanted = dict.fromkeys(

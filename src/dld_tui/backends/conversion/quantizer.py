@@ -23,7 +23,6 @@ from dld_tui.backends.conversion.library_file import by_library
 from dld_tui.backends.onnxruntime.types import contrib_types, has_inference
 from dld_tui.core import fmt
 from dld_tui.core.conversion.body_weights import (
-    WEIGHTED,
     BodyWeights,
     WeightType,
     body_weights,
@@ -64,7 +63,7 @@ from dld_tui.core.model.edits.nodes import free_node_name
 from dld_tui.core.model.inputs.feeds import InputSet, load_input_sets, set_folders
 from dld_tui.core.model.inputs.shapes import InputSpec
 from dld_tui.core.model.operators import registry
-from dld_tui.core.model.operators.categories import REARRANGING
+from dld_tui.core.model.operators.categories import REARRANGING, WEIGHTED
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.model.tensors.value_types import type_proto_of
 from dld_tui.core.process.confinement import require_allowed
@@ -82,7 +81,7 @@ _SINCE = 10
 """The version of the operators that has QuantizeLinear and DequantizeLinear."""
 _TYPES_SINCE = {"fp8": 19, "int16": 21, "uint16": 21}
 """The version in which they have a type."""
-_WEIGHTED = ("Conv", "ConvTranspose", "Gemm", "LSTM")
+_STORED_ONLY = ("Conv", "ConvTranspose", "Gemm", "LSTM")
 """Operators whose second input has to be an initializer."""
 _BIAS_INPUT = 2
 """Of Conv, ConvTranspose, Gemm and normalizations."""
@@ -547,7 +546,7 @@ def _refused_by_library(prepared: Document) -> list[str]:
     return [
         node.name
         for node in main.nodes
-        if (node.op_type in _WEIGHTED and len(node.inputs) > 1 and node.inputs[1] not in stored)
+        if (node.op_type in _STORED_ONLY and len(node.inputs) > 1 and node.inputs[1] not in stored)
         or node.domain not in ("", registry.CONTRIB_DOMAIN)
         or (node.op_type == "Attention" and node.domain == "")
     ]

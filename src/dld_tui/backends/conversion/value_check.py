@@ -65,6 +65,7 @@ from dld_tui.core.model.inputs.guess import (
 )
 from dld_tui.core.model.inputs.shapes import AnyArray, numpy_dtype, parse_shapes
 from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
+from dld_tui.core.types import FLOATS
 
 UNOPTIMIZED = SessionSettings(
     optimization_level="disabled", quiet=True, config={"session.disable_prepacking": "1"}
@@ -560,7 +561,7 @@ def typed_feed(session: Session | TensorRunner, feed: Mapping[str, Any]) -> dict
 
 def _as_type(value: Any, dtype: str) -> Any:
     """Return a floating point array in the type that a converted model takes."""
-    is_floating = dtype in ("bfloat16", "float16", "float32", "float64")
+    is_floating = dtype in FLOATS
     if isinstance(value, np.ndarray) and value.dtype.kind == "f" and is_floating:
         return value.astype(numpy_dtype(dtype))
     return value

@@ -19,17 +19,16 @@ from dld_tui.core.checks.rewrites import rewrite_steps, rules_at
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.node import Node, permutation
 from dld_tui.core.model.document.scope import Scope
-from dld_tui.core.model.operators.categories import REARRANGING
+from dld_tui.core.model.operators.categories import REARRANGING, WEIGHTED
 from dld_tui.core.model.tensors.value_types import ValueType
 
-_WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 _PASSING = REARRANGING | {"MaxPool"}
 """Operators whose results are elements of their first input."""
 
 
 def quantization_gaps(node: Node) -> Iterator[Finding]:
     """Find what keeps a layer beside quantized ones in floating point."""
-    if node.op_type in _WEIGHTED:
+    if node.op_type in WEIGHTED:
         yield from _half_quantized(node)
     elif node.op_type == "Add":
         yield from _float_residual(node)
@@ -63,7 +62,7 @@ def _float_residual(node: Node) -> Iterator[Finding]:
         other = node.inputs[1 - index]
         if (
             layer is not None
-            and layer.op_type in _WEIGHTED
+            and layer.op_type in WEIGHTED
             and _is_dequantized(layer, 0)
             and not _is_dequantized(node, 1 - index)
             and not _is_weight(node, other)

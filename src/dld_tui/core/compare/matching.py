@@ -38,8 +38,8 @@ CONVERSIONS = frozenset(
 _NUMBERED = re.compile(r"[A-Z][A-Za-z]*_\d+|node_of_\d+")
 """Names that an exporter makes of an operator and a number."""
 
-_QUANTIZED = re.compile(r"QLinear|QGemm|QAttention|QEmbed|DynamicQuantizeLSTM|\w+Integer$")
-"""Operators that take the place of others in a quantized model."""
+_OF_QUANTIZER = re.compile(r"QLinear|QGemm|QAttention|QEmbed|DynamicQuantizeLSTM|\w+Integer$")
+"""Operators that take the place of others in a quantized model, whose names get an ending."""
 
 _WITH_POOLING = "ConvActPool"
 _CONVOLUTIONS = ("Convolution", "CaskConvolution", "Conv", "FusedConv")
@@ -269,7 +269,7 @@ def _before_quantization(link: NodeLink) -> str:
     ONNX Runtime's quantizer appends ``_quant``, and names unnamed nodes before that.
     """
     name = link.name or link.node
-    if _QUANTIZED.match(link.op_type) is not None:
+    if _OF_QUANTIZER.match(link.op_type) is not None:
         name = name.removesuffix("_quant")
     return f">{name.removeprefix(UNNAMED)}" if name.startswith(UNNAMED) else name
 

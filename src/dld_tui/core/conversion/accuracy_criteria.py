@@ -11,6 +11,7 @@ from dld_tui.core.accuracy.result import AccuracyRow
 from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerance, Tolerances
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.operators.categories import REARRANGING
+from dld_tui.core.types import FLOATS
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -171,7 +172,6 @@ _MOVING = frozenset({
     "MaxPool", "Pad", "ScatterElements", "ScatterND", "Slice", "SpaceToDepth", "Split",
     "TensorScatter", "Tile",
 })  # fmt: skip
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
 def rounded_integers(document: Document) -> frozenset[str]:
@@ -190,7 +190,7 @@ def rounded_integers(document: Document) -> frozenset[str]:
         elif node.op_type == "Cast":
             before = main.value_type(node.inputs[0])
             after = main.value_type(node.outputs[0])
-            is_cut = before is not None and before.dtype in _FLOATS
+            is_cut = before is not None and before.dtype in FLOATS
             is_kept = node.inputs[0] in names
             is_integer = after is not None and "int" in (after.dtype or "")
             places = (0,) if is_integer and (is_cut or is_kept) else ()

@@ -26,10 +26,10 @@ from dld_tui.core.model.document.scope import Scope
 from dld_tui.core.model.document.transactions import Splice, Transaction
 from dld_tui.core.model.edits.casting import FreshNames
 from dld_tui.core.model.edits.nodes import free_node_name
+from dld_tui.core.model.operators.categories import WEIGHTED
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.text import shortened, visible
 
-WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
 RECURRENT = ("LSTM", "GRU", "RNN")
 """Operators that static quantization does not support."""
 _SINCE = 10

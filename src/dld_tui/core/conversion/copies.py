@@ -39,7 +39,7 @@ from dld_tui.core.model.shapes.inference import (
     spell_out_domains,
     store_types,
 )
-from dld_tui.core.types import JSON
+from dld_tui.core.types import FLOATS, JSON
 
 _ROUNDS = 100
 """The deepest nesting of calls of local functions."""
@@ -381,7 +381,6 @@ def _functions(original: Document, result: Document) -> None:
 
 _SINCE_IR = 4
 """The version of the format from which an initializer need not be an input as well."""
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 
 
 def make_dense(copy: Document) -> int:
@@ -413,4 +412,4 @@ def lift_constants(copy: Document) -> int:
     if copy.model.ir_version < _SINCE_IR:
         return 0
     transaction = Transaction("lift_constants", {})
-    return sum(lift_scope(transaction, scope, _FLOATS) for scope in copy.main.walk())
+    return sum(lift_scope(transaction, scope, FLOATS) for scope in copy.main.walk())

@@ -31,6 +31,7 @@ from dld_tui.core.conversion.size_nodes import SizeNodes, Values
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.files.proto_fields import set_items
 from dld_tui.core.model.document.locations import names_used, weight_names
+from dld_tui.core.model.operators.categories import BROADCASTING
 from dld_tui.core.model.shapes.call import Call, Demands
 from dld_tui.core.model.shapes.evaluation import MALFORMED
 from dld_tui.core.model.shapes.rules import rule_of
@@ -48,12 +49,6 @@ from dld_tui.core.types import SCAN_SINCE, plain_domain
 _END = 2**63 - 1
 _LARGEST_SIZE = 1 << 24
 """Ends of slices from there on stand for the end, whatever the size."""
-_BROADCASTING = frozenset(
-    """
-    Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Div Equal Greater GreaterOrEqual Less
-    LessOrEqual MatMul Max Mean Min Mod Mul Or PRelu Pow Sub Sum Where Xor Gemm
-    """.split()  # noqa: SIM905
-)
 _ONE_TO_ONE = frozenset(("Abs", "Cast", "Exp", "Identity", "Neg", "Not", "Relu", "Sigmoid", "Tanh"))
 _PARTS_SINCE = 18
 """The version from which Split is told how many parts there are."""
@@ -717,14 +712,14 @@ class _Walk:
             Whether any was.
         """
         inputs = [self.known.get(name) for name in node.input]
+        is_product = node.op_type in ("MatMul", "Gemm")
         joined = None
         if node.op_type == "Concat":
             rank = len(next((v.sizes for v in inputs if v is not None), ()))
             joined = next((a.i for a in node.attribute if a.name == "axis"), 1)
             joined = joined - rank if joined >= 0 else joined
-        elif node.op_type not in _BROADCASTING:
+        elif not is_product and node.op_type not in BROADCASTING:
             return False
-        is_product = node.op_type in ("MatMul", "Gemm")
         aligned: dict[int, tuple[int, int]] = {}  # axis from the right -> input, its axis
         if node.op_type == "Gemm":  # rows and columns of the product, to which C is added
             for index, key, which in ((0, "transA", 0), (1, "transB", 1)):
@@ -812,7 +807,7 @@ class _Walk:
         if node.op_type == "ConstantOfShape":
             return True
         spreads = node.op_type in ("Expand", "Tile")
-        if not spreads and node.op_type not in _BROADCASTING - {"MatMul", "Gemm"} | _ONE_TO_ONE:
+        if not spreads and node.op_type not in BROADCASTING | _ONE_TO_ONE:
             return False
         return all(
             self._is_uniform_from_right(one, len(value.sizes) - axis)

@@ -44,6 +44,7 @@ from dld_tui.core.model.tensors.value_types import (
     type_proto_of,
 )
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import FLOATS
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -265,7 +266,7 @@ class _LocalValues(Values):
             if any(not isinstance(item, (int, float, bool, str, bytes)) for item in found.flat):
                 return None
             dtype = self.dtype(name)
-            return found.astype(np.float64 if dtype in _FLOAT_NAMES else object if dtype == "string"
+            return found.astype(np.float64 if dtype in FLOATS else object if dtype == "string"
                                 else np.int64)  # fmt: skip
         return None if value.tensor is None else self._read(value.tensor)
 
@@ -301,9 +302,6 @@ class _LocalValues(Values):
 
     def new(self, like: str) -> str:
         return self._names.new(like)
-
-
-_FLOAT_NAMES = ("float32", "float64", "float16", "bfloat16")
 
 
 class _Names:

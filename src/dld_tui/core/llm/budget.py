@@ -217,15 +217,10 @@ def budget_of(decoder: Decoder, batches: Sequence[int], contexts: Sequence[int])
     )
 
 
-_INTEGER_PRODUCTS = frozenset(
-    {"MatMulInteger", "QLinearMatMul", "QGemm", "DequantizeLinear", "QAttention"}
-)
-"""ONNX Runtime fuses a DequantizeLinear into the product that follows it."""
-
-
 def _multiplies_integers(node: Node) -> bool:
-    is_quantized = node.op_type in _INTEGER_PRODUCTS
-    return is_quantized or multiplies_integers(node_kind(node.op_type, node))
+    """Return whether a node does, or is a DequantizeLinear: those are fused into products."""
+    is_fused = node.op_type == "DequantizeLinear"
+    return is_fused or multiplies_integers(node_kind(node.op_type, node))
 
 
 def kv_token_bytes(decoder: Decoder) -> int:

@@ -16,6 +16,7 @@ from dld_tui.core.files import protos as onnx
 from dld_tui.core.machine.kernel_names import Roof, roof_of
 from dld_tui.core.model.cost.call_shapes import Shape, elements
 from dld_tui.core.model.cost.operators import PRODUCTS, operator, parts_read, work
+from dld_tui.core.model.operators.categories import INT8_PRODUCTS
 from dld_tui.core.model.shapes.call import Call
 from dld_tui.core.model.shapes.size import Count, byte_count
 from dld_tui.core.model.shapes.value import Value
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 Limiter: TypeAlias = Literal["compute", "memory", "launch", "overhead"]
 _ROOFS = ("compute", "memory")
-_QUANTIZES_FIRST = frozenset({"DynamicQuantizeMatMul", "DynamicQuantizeLSTM"})
-"""Products that read floats and multiply integers."""
 _INT8_LEVEL = 4
 MOST_OF_ROOF = 1.05
 """A figure above this part of a roof is none: the roof is too low, or is not that of the layer."""
@@ -88,7 +87,7 @@ class NodeKind(NamedTuple):
 
 def multiplies_integers(node: NodeKind) -> bool:
     """Return whether a product multiplies integers, though its first input may have floats."""
-    return node.op_type in _QUANTIZES_FIRST or node.accuracy_level == _INT8_LEVEL
+    return node.op_type in INT8_PRODUCTS or node.accuracy_level == _INT8_LEVEL
 
 
 def _roof(kind: str, peaks: Peaks, node: NodeKind | None, kernel: str) -> Roof | None:

@@ -141,6 +141,7 @@ def test_types_that_differ_are_not_bound_to_each_other() -> None:
         ("Gemm", [7, 3], 2, {"transA": 1, "transB": 1}),
         ("PRelu", [1, 6, 4, 4], 1, {}),
         ("Add", [4, 6], 1, {}),
+        ("PRelu", [6], 1, {}),
         ("Clip", [4, 6], 2, {}),
     ],
 )

@@ -10,6 +10,7 @@ from dld_tui.core.model.operators.categories import (
     category_of,
     colour_class,
     colour_class_of,
+    main_rank,
 )
 from dld_tui.core.model.operators.registry import newest_opset, operators
 
@@ -73,3 +74,20 @@ def test_the_class_of_operators(operator: str, domain: str, expected: str) -> No
 
 def test_every_category_has_a_class() -> None:
     assert {colour_class_of(category, "X") for category in CATEGORIES} == set(COLOUR_CLASSES)
+
+
+@pytest.mark.parametrize(
+    ("operator", "rank"),
+    [
+        ("Conv", 3),
+        ("QLinearConv", 3),
+        ("DynamicQuantizeMatMul", 3),
+        ("MatMulIntegerToFloat", 3),
+        ("QMoE", 3),
+        ("MulInteger", 1),
+        ("DynamicQuantizeLinear", 0),
+        ("Cast", 0),
+    ],
+)
+def test_a_fused_layer_is_of_its_product(operator: str, rank: int) -> None:
+    assert main_rank(operator) == rank

@@ -8,7 +8,6 @@ import numpy as np
 
 from dld_tui.core.conversion.opset_steps.semantics import axis_down
 from dld_tui.core.conversion.opset_steps.step import (
-    FLOATS,
     Array,
     OpsetStep,
     UnwritableError,
@@ -17,6 +16,7 @@ from dld_tui.core.conversion.opset_steps.step import (
 )
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.model.shapes.size import number_of
+from dld_tui.core.types import FLOATS
 
 _END = 2**63 - 1
 

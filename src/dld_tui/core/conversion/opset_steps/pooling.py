@@ -6,8 +6,9 @@ from math import prod
 
 import numpy as np
 
-from dld_tui.core.conversion.opset_steps.step import FLOATS, Array, OpsetStep, UnwritableError
+from dld_tui.core.conversion.opset_steps.step import Array, OpsetStep, UnwritableError
 from dld_tui.core.model.shapes.size import number_of
+from dld_tui.core.types import FLOATS
 
 
 def whole_number_up(step: OpsetStep) -> None:

@@ -19,7 +19,10 @@ from dld_tui.core.conversion.opset_steps import (
 )
 from dld_tui.core.conversion.opset_steps.step import Rule
 
-_BROADCAST = ("Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less")
+_TOLD_TO_BROADCAST = (
+    "Add", "Sub", "Mul", "Div", "Pow", "And", "Or", "Xor", "Equal", "Greater", "Less",
+)  # fmt: skip
+"""Operators that broadcast only where an attribute says so, before opset 7."""
 _REDUCTIONS = tuple(
     f"Reduce{name}"
     for name in ("Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
@@ -46,7 +49,7 @@ UP: Mapping[tuple[str, int], Rule] = {
     ("Reshape", 5): operands.reshape_up,
     ("Cast", 6): types.cast_up,
     ("Tile", 6): operands.tile_up,
-    **_all(_BROADCAST, 7, semantics.broadcast_up),
+    **_all(_TOLD_TO_BROADCAST, 7, semantics.broadcast_up),
     ("PRelu", 7): semantics.slope_up,
     ("Gemm", 7): semantics.gemm_up,
     ("BatchNormalization", 7): normalization.test_mode_up,

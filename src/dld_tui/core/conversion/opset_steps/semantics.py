@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from onnx import numpy_helper
 
-from dld_tui.core.conversion.opset_steps.step import FLOATS, OpsetStep, UnwritableError, int64_array
+from dld_tui.core.conversion.opset_steps.step import OpsetStep, UnwritableError, int64_array
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.model.shapes.size import number_of
+from dld_tui.core.types import FLOATS
 
 
 def broadcast_up(step: OpsetStep) -> None:

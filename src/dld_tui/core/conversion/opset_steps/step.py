@@ -20,9 +20,6 @@ from dld_tui.core.text import visible
 Array: TypeAlias = "npt.NDArray[Any]"
 
 
-FLOATS = ("float32", "float16", "float64", "bfloat16")
-
-
 class UnwritableError(Exception):
     """A call cannot be written in a version; the message says why, without the node."""
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, numpy_helper
 
-from dld_tui.core.conversion.opset_steps.step import FLOATS, OpsetStep, UnwritableError, int64_array
+from dld_tui.core.conversion.opset_steps.step import OpsetStep, UnwritableError, int64_array
 from dld_tui.core.files.proto_fields import text_of
 from dld_tui.core.model.shapes.value import of_array
 from dld_tui.core.model.tensors.value_types import dtype_number
 from dld_tui.core.text import visible
+from dld_tui.core.types import FLOATS
 
 
 def cast_up(step: OpsetStep) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.operators.attribute_words import integer_word
+from dld_tui.core.model.operators.categories import BROADCASTING
 from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.value_types import (
     ValueType,
@@ -204,16 +205,10 @@ def weight_dims(op_type: str, at: int, inputs: Sequence[Sizes], settings: Settin
     if op_type == "Reshape" and at == 1:
         return (len(first),) if first is not None else None
     others = [sizes for place, sizes in enumerate(inputs) if place != at and sizes]
-    if others and op_type in _BROADCAST:
+    if others and op_type in BROADCASTING:
         last = others[0][-1]
         return (last,) if isinstance(last, int) else (1,)
     return None
-
-
-_BROADCAST = frozenset(
-    ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min", "Mean", "Sum", "Mod", "Equal", "Less",
-     "Greater", "LessOrEqual", "GreaterOrEqual", "And", "Or", "Xor", "Where")
-)  # fmt: skip
 
 
 def _convolution(op_type: str, at: int, inputs: Sequence[Sizes], settings: Settings) -> Sizes:

@@ -32,7 +32,7 @@ from dld_tui.core.model.document.scope import unused_name
 from dld_tui.core.model.document.transactions import SetLinks, Splice, Transaction
 from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.value_types import dtype_number, dtype_of, type_of_value
-from dld_tui.core.types import PRECISION_DTYPES
+from dld_tui.core.types import FLOATS, PRECISION_DTYPES
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -45,7 +45,6 @@ DTYPES = {
     for precision in ("fp32", "fp16", "bf16", "int64", "int32", "uint8", "int8")
 }
 """The element types that casts can give, by precision."""
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 _INTEGERS = ("int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
 _SCALED = ("int8", "uint8", "fp8", "int4")
 """Precisions that represent floating point values only with a scale."""
@@ -310,7 +309,7 @@ def changes_of(node: Node, precision: str) -> Changes | Unchangeable:
     if schema is None:
         return _unchangeable("its operator is unknown")
     dtype = DTYPES.get(precision)
-    group = _FLOATS if dtype in _FLOATS else _INTEGERS
+    group = FLOATS if dtype in FLOATS else _INTEGERS
     bound = _bound(node, schema, group)
     if isinstance(bound, Unchangeable):
         return bound
@@ -399,7 +398,7 @@ def _why_none(node: Node, precision: str) -> Unchangeable:
     if node.op_type == "Constant":
         text = "a constant has the type that its users need: set those"
         return Unchangeable(CastBar.CONSTANT, text)
-    kind = "floating point" if DTYPES[precision] in _FLOATS else "integer"
+    kind = "floating point" if DTYPES[precision] in FLOATS else "integer"
     return Unchangeable(CastBar.NO_SUCH_INPUT, f"it has no {kind} inputs")
 
 

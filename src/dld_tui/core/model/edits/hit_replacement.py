@@ -29,6 +29,7 @@ from dld_tui.core.model.edits.renaming import is_taken, rename_everywhere
 from dld_tui.core.model.edits.subgraphs import whole_node
 from dld_tui.core.model.edits.tensors import put_payload
 from dld_tui.core.model.operators.attribute_words import integer_text
+from dld_tui.core.model.operators.categories import BROADCASTING
 from dld_tui.core.model.operators.registry import known_versions, schema_for
 from dld_tui.core.model.operators.schema import Formal, OperatorSchema
 from dld_tui.core.model.rewrite.expression import UNKNOWN, is_number, plain
@@ -49,8 +50,6 @@ from dld_tui.core.types import JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
-
-_BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Pow", "Max", "Min"})
 
 
 class RewriteRefusal(Exception):
@@ -339,7 +338,7 @@ class HitReplacement:
         What takes its place has those of the data.
         """
         for node in self._removed:
-            if node.domain or node.op_type not in _BROADCAST:
+            if node.domain or node.op_type not in BROADCASTING:
                 continue
             views = [ValueView(self._home, name) for name in node.inputs]
             ranks = [view.field("rank") for view in views]

@@ -21,7 +21,7 @@ from dld_tui.core.model.edits.terminals import LAYOUTS
 from dld_tui.core.model.operators.registry import schema_for
 from dld_tui.core.model.tensors.value_types import ValueType, dtype_number, type_of_value
 from dld_tui.core.text import quoted
-from dld_tui.core.types import JSON
+from dld_tui.core.types import FLOATS, JSON
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -36,7 +36,6 @@ NORMALIZATIONS: dict[str, tuple[float, tuple[float, ...], tuple[float, ...]]] = 
 STEPS = ("softmax", "argmax", "top-k", "nms")
 _DETECTIONS = ("boxes", "scores", "classes", "batches")
 """What nms makes."""
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 _CHANNELS = (1, 3, 4)
 _SIZES, _AXES = 11, 18
 """The opsets since which Resize takes sizes, and sizes of some axes only."""
@@ -220,7 +219,7 @@ def prepend_into(
         indices = chain.constant("reversed", list(range(channels))[::-1])
         value = chain.add("Gather", "bgr", value, indices, axis=image.channel)
     if factor != 1 or means or deviations:
-        if kind not in _FLOATS:
+        if kind not in FLOATS:
             raise EditError(
                 f"{image.shown} has no floating point numbers to scale",
                 hint="Change its type first, or choose only layout, size or channels",
@@ -258,7 +257,7 @@ def _processable(document: Document, wanted: str) -> tuple[str, ValueType]:
             raise EditError(f"{quoted(wanted)} is no input of numbers")
         return wanted, numeric[wanted]
     numeric = {name: known for name, known in numeric.items() if name not in home.outputs}
-    floats = {name: known for name, known in numeric.items() if known.dtype in _FLOATS}
+    floats = {name: known for name, known in numeric.items() if known.dtype in FLOATS}
     fitting = floats or {
         name: known for name, known in numeric.items() if len(known.dims or ()) == 4
     }

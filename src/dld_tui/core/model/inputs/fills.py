@@ -23,6 +23,7 @@ from dld_tui.core.model.inputs.shape_texts import Shape
 from dld_tui.core.model.inputs.shapes import AnyArray, InputSpec, numpy_dtype
 from dld_tui.core.process.child import free_memory
 from dld_tui.core.text import clip, visible
+from dld_tui.core.types import FLOATS
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.node import Node
@@ -115,7 +116,7 @@ def fill_for(spec: InputSpec, around: Surroundings, propagation: Propagation | N
     if constant is not None:
         return Fill("constant", _constant_reason(spec, propagation), constant)
     uses = [] if propagation is None else propagation.uses.get(spec.name, [])
-    if spec.dtype in ("float32", "float16", "bfloat16", "float64"):
+    if spec.dtype in FLOATS:
         factors = [] if propagation is None else propagation.factors.get(spec.name, [])
         return _floats(spec, words, around, uses, factors)
     if spec.dtype == "bool":

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.inputs.shapes import InputSpec, is_fixed
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS, ValueType
+from dld_tui.core.types import FLOATS
 
 if TYPE_CHECKING:
     from dld_tui.core.model.document.document import Document
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from dld_tui.core.model.document.scope import Scope
 
 
-_FLOATS = ("float32", "float16", "bfloat16", "float64")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -191,12 +191,12 @@ def placed_role(spec: InputSpec, axis: int, traits: ModelTraits) -> tuple[Role, 
             return _audio_or_tokens(spec, words, traits)
         if rank == 3 and not is_fixed(dims[1]) and named_role(str(dims[1]), traits) is BATCH:
             return TOKENS, "its position before the batch"
-        if rank == 2 and "ids" in words and spec.dtype in _FLOATS:  # places of what is attended to
+        if rank == 2 and "ids" in words and spec.dtype in FLOATS:  # places of what is attended to
             return TOKENS, f"the name {spec.name}"
         return BATCH, "its first dimension"
     if rank >= 4:
         return _in_space(spec, axis, traits)
-    if spec.dtype not in _FLOATS:
+    if spec.dtype not in FLOATS:
         return (TOKENS, "integers in rows") if rank == 2 else (COUNT, "its position")
     if words & SPECTRUM_WORDS:
         return (WINDOW if words & {"features"} and dims[1] in (80, 128) else FRAMES), (
@@ -271,7 +271,7 @@ def is_audio(spec: InputSpec) -> bool:
 def is_state(spec: InputSpec) -> bool:
     """Return whether an input carries the state of a recurrent network."""
     words = set(words_of(spec.name))
-    if spec.dtype not in _FLOATS or not spec.dims or (words & _ACTIVATIONS and "hidden" in words):
+    if spec.dtype not in FLOATS or not spec.dims or (words & _ACTIVATIONS and "hidden" in words):
         return False
     return bool(words & _STATE_WORDS) and len(spec.dims) in (2, 3, 4)
 

@@ -133,6 +133,25 @@ RANDOM_OPERATORS = frozenset({
     "RandomUniformLike",
 })  # fmt: skip
 """ONNX's own operators that may make something else in each run."""
+BROADCASTING = frozenset({
+    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
+    "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu",
+    "Pow", "StringConcat", "Sub", "Sum", "Where", "Xor",
+})  # fmt: skip
+"""ONNX's own operators that broadcast all their inputs to one shape, that of their result."""
+WEIGHTED = ("Conv", "ConvTranspose", "MatMul", "Gemm")
+"""ONNX's own products whose second input holds weights, and that are quantized with both inputs."""
+INT8_PRODUCTS = frozenset({
+    "ConvInteger", "DynamicQuantizeLSTM", "DynamicQuantizeMatMul", "MatMulInteger",
+    "MatMulIntegerToFloat", "QAttention", "QGemm", "QLinearConv", "QLinearConvTranspose",
+    "QLinearMatMul", "QOrderedAttention", "QOrderedLongformerAttention", "QOrderedMatMul",
+})  # fmt: skip
+"""Products that multiply integers of 8 bits, though some of them read floats."""
+_QUANTIZED_PRODUCTS = INT8_PRODUCTS | {
+    "MatMulBlockQuantizedFp4Weight", "MatMulBlockQuantizedFp8Weight", "MatMulBnb4", "MatMulFpQ4",
+    "MatMulInteger16", "MatMulNBits", "MatMulNBitsMlp", "MatMulNBitsQkv", "QMoE",
+}  # fmt: skip
+"""Those, and products of floats and weights that are stored in few bits."""
 
 
 def _table(groups: dict[str, str]) -> dict[str, str]:
@@ -180,7 +199,6 @@ _RANKS = {
     **dict.fromkeys(("activation", "pool", "normalization", "reduction", "image", "ml"), 2),
     **dict.fromkeys(("shape", "data"), 0),
 }
-_PRODUCT_OF_INTEGERS = re.compile(r"QLinear(?:Conv|MatMul)|QGemm|MatMulNBits|\w+Integer")
 _QUANTIZER = re.compile(r"(?:Dynamic)?(?:De)?[Qq]uantize\w*")
 
 
@@ -189,10 +207,10 @@ def main_rank(op_type: str) -> int:
 
     A layer of QuantizeLinear, Conv, Add and Relu is a convolution.
     """
+    if op_type in _QUANTIZED_PRODUCTS:
+        return 3
     if _QUANTIZER.fullmatch(op_type):
         return 0
-    if _PRODUCT_OF_INTEGERS.match(op_type):
-        return 3
     return _RANKS.get(category_of(op_type, "com.microsoft"), 1)
 
 

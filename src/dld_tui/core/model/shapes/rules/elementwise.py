@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dld_tui.core.files import protos as onnx
+from dld_tui.core.model.operators.categories import BROADCASTING
 from dld_tui.core.model.shapes.call import Call
 from dld_tui.core.model.shapes.size import (
     UNKNOWN,
@@ -403,8 +404,7 @@ STANDARD: dict[str, Callable[[Call], Sequence[Value]]] = {
     "Round": _one_number(_number(np.round)), "Sqrt": _one_number(_number(np.sqrt)),
     "DynamicQuantizeLinear": _dynamic_quantize, "Dropout": _two_alike,
     "QuantizeLinear": _scaled, "DequantizeLinear": _scaled,
-    **dict.fromkeys((*_ARITHMETIC, "Sum", "Mean", "Xor", "PRelu", "BitShift", "BitwiseAnd",
-                     "BitwiseOr", "BitwiseXor", "StringConcat"), broadcast),
+    **dict.fromkeys(sorted(BROADCASTING - {"Where"}), broadcast),
     **dict.fromkeys(_ONE_TO_ONE, same),
 }  # fmt: skip
 """By operator of ai.onnx."""
