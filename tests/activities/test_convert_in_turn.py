@@ -48,6 +48,7 @@ CASES: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "what cannot be loaded": ("merge", (FIRST, ODD), {"map": ("a=y",)}),
     "random numbers": ("merge", (FIRST, NOISE), {}),
     "random numbers of one output": ("merge", (FIRST, NOISE), {"keep": ("b",)}),
+    "random numbers alone": ("merge", (LAST, NOISE), {"map": ("z=a",)}),
     "sequences": ("merge", (FIRST, PARTS), {}),
     "a type that NumPy lacks": ("merge", (NARROW, NARROW), {"map": ("y=x",)}),
     "a link of nothing": ("merge", (FIRST, NEXT), {"map": ("ghost=a",)}),

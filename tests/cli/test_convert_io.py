@@ -10,26 +10,9 @@ import pytest
 
 from tests.support import models
 from tests.support.cli import Dld
-from tests.support.conversions import IMAGE
 from tests.support.runtime import session_of
 
 pytest.importorskip("onnxruntime")
-
-
-def test_converted_and_verified(dld: Dld, tmp_path: Path) -> None:
-    model, out = models.write(tmp_path, models.IMAGE), tmp_path / "out.onnx"
-    outcome = dld(
-        "convert", "io", model, "-o", out, "--images", "nhwc", "--type", "y=float16",
-        "--layout", "z=0,2,3,1", "--json",
-    )  # fmt: skip
-    assert outcome.status == 0, outcome
-    assert outcome.json["changed"] == [
-        "y: float32[batch, 4, 5, 3] → float16[batch, 4, 5, 3]",
-        "x: float32[batch, 3, 4, 5] → float32[batch, 4, 5, 3]",
-        "z: float32[batch, 3, 4, 5] → float32[batch, 4, 5, 3]",
-    ]
-    assert outcome.json["values"]["is_good"] is True
-    onnx.checker.check_model(onnx.load(out), full_check=True)
 
 
 HEAD = '<ir_version: 7, opset_import: ["" : 13]>\n'
@@ -108,20 +91,3 @@ def test_an_output_that_is_named_twice_stays_one_value(dld: Dld, tmp_path: Path)
     assert dld("append", model, "-o", behind, "--step", "argmax").status == 0
     first, second = session_of(behind).run(None, {"x": x.astype(np.float32)})
     assert first.tolist() == second.tolist() == np.maximum(x, 0).argmax(-1).tolist()
-
-
-def test_before_and_behind(dld: Dld, tmp_path: Path) -> None:
-    model = models.write(tmp_path, IMAGE.replace("OPSET", "18"))
-    before, both = tmp_path / "before.onnx", tmp_path / "both.onnx"
-    outcome = dld(
-        "prepend", model, "-o", before, "--input", "x", "--layout", "nhwc", "--resize", "8x6",
-        "--scale", "1/255", "--mean", "0.5,0.4,0.3", "--json",
-    )  # fmt: skip
-    assert outcome.status == 0, outcome
-    assert outcome.json["changed"] == [
-        "input x: float32[batch, 3, 8, 6] → uint8[batch, x_height, x_width, 3]"
-    ]
-    assert list(outcome.json["values"]["outputs"]) == ["y"]
-    assert dld("append", before, "-o", both, "--step", "argmax", "--axis", "1").status == 0
-    operators = [node.op_type for node in onnx.load(both).graph.node]
-    assert operators == ["Transpose", "Cast", "Resize", "Mul", "Sub", "Neg", "ArgMax"]

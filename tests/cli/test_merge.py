@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -24,22 +23,6 @@ def parts(tmp_path: Path) -> tuple[Path, Path]:
     return models.write(tmp_path, FIRST, "first.onnx"), second
 
 
-def test_merged_and_verified(dld: Dld, parts: tuple[Path, Path], tmp_path: Path) -> None:
-    out = tmp_path / "out.onnx"
-    outcome = dld("merge", *parts, "-o", out, "--map", "y=data", "--keep", "z=seen", "--json")
-    assert outcome.status == 0, outcome
-    found = outcome.json
-    assert found["values"]["is_good"] is True
-    assert sorted(found["values"]["outputs"]) == ["data", "seen", "y"]
-    assert found["links"] == [{"data": "y_1"}]
-    assert found["renamed"] == [{"y": "y_1", "W": "W_1"}]
-    onnx.checker.check_model(onnx.load(out))
-    named = dld(
-        "merge", *parts, "-o", out, "--force", "--map", "y=data", "--prefix", "b/", "--json"
-    )
-    assert named.json["renamed"][0]["W"] == "b/W"
-
-
 @pytest.mark.parametrize("inner", ["t", "w"])
 def test_what_is_no_output_becomes_an_input(dld: Dld, tmp_path: Path, inner: str) -> None:
     head = '<ir_version: 10, opset_import: ["": 18]>'
@@ -55,22 +38,6 @@ def test_what_is_no_output_becomes_an_input(dld: Dld, tmp_path: Path, inner: str
     x, w = np.array([1, 2], np.float32), np.array([3, -4], np.float32)
     _, z = session_of(onnx.load(out)).run(None, {"x": x})
     assert np.array_equal(z, np.abs({"t": x + w, "w": w}[inner]))
-
-
-@pytest.mark.parametrize(
-    ("body", "why"),
-    [
-        ("r = RandomNormalLike(p) z = Add(p, r)", "its outputs differ from run to run"),
-        ("z = other.Special(p)", r"made of cannot be run: .*other:Special"),
-    ],
-)
-def test_what_cannot_be_compared_says_why(dld: Dld, tmp_path: Path, body: str, why: str) -> None:
-    head = '<ir_version: 10, opset_import: ["": 18, "other": 1]>'
-    first = models.write(tmp_path, f"{head} a (float[2] x) => (float[2] y) {{ y = Neg(x) }}")
-    second = models.write(tmp_path, f"{head} b (float[2] p) => (float[2] z) {{ {body} }}", "b.onnx")
-    outcome = dld("merge", first, second, "-o", tmp_path / "out.onnx", "--map", "y=p", "--json")
-    assert outcome.status == 0, outcome
-    assert re.search(why, outcome.json["values"]["skipped"])
 
 
 def test_names_with_equals_signs(dld: Dld, tmp_path: Path) -> None:
