@@ -27,7 +27,7 @@ from dld_tui.core.compare.requirements import (
 )
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
-from dld_tui.core.params import command_line, from_json, problem_of_form, to_json
+from dld_tui.core.params import command_line, from_json, to_json
 from dld_tui.screens.results.table import TableResult, of_gate
 from dld_tui.widgets.forms.command_rows import CommandRows
 from dld_tui.widgets.forms.param_form import ParamForm
@@ -78,11 +78,6 @@ def test_a_model_meets_its_requirements_or_says_what_is_missing(tmp_path: Path) 
     (judged,) = last.result.required.judged
     assert judged.outcome is Outcome.UNDECIDED
     assert "pick" in judged.problem
-    values = to_json(Request(model=path))
-    assert "nothing is required of it" in problem_of_form(Request, values)
-    beside = path.with_name("dld.toml")
-    beside.write_text(f'[requirements]\n"{path.name}" = ["size <= 9 MB"]\n')
-    assert problem_of_form(Request, values) == ""
 
 
 def test_the_form_has_the_options_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

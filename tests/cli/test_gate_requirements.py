@@ -15,7 +15,6 @@ from dld_tui.cli.jobs.gate import command
 from dld_tui.core.compare import gate as comparison
 from dld_tui.core.compare.gate import RunFigures
 from dld_tui.core.errors import UsageError
-from dld_tui.core.params import from_json
 from dld_tui.core.process.confinement import confined_to
 from tests.support.models import write
 
@@ -79,8 +78,6 @@ def test_runs_go_on_until_all_is_decided(model: Path, monkeypatch: pytest.Monkey
 
 
 def test_requirements_lie_beside_the_model(model: Path) -> None:
-    with pytest.raises(UsageError, match="nothing is required"):
-        gate(str(model))
     beside = model.with_name("dld.toml")
     beside.write_text(f'[requirements]\n"{model.name}" = ["size <= 1 B", "size <= 1 MB"]\n')
     status, found = gate(str(model))
@@ -138,10 +135,6 @@ def test_the_form_sends_what_is_required_here(model: Path, tmp_path: Path) -> No
     assert asked["requirements"] == ["nodes < 9"]
     two = request_data("gate", {"model": str(model), "new": str(reference)})
     assert (two["requirements"], two["reference"]) == ([], None)
-    model.with_name("dld.toml").unlink()
-    nothing = from_json(activity.Request, request_data("gate", {"model": str(model)}))
-    with pytest.raises(UsageError, match="nothing is required"):
-        nothing.require()
 
 
 @pytest.mark.slow
