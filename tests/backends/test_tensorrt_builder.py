@@ -384,4 +384,4 @@ def test_hostile_names(trt: Any, tmp_path: Path) -> None:
 def test_older_libraries_call_stripping_otherwise() -> None:
     settings = BuildSettings(Path("m.onnx"), refit="strip")
     older = frozenset({"REFIT", "WEIGHTLESS"})
-    assert flag_names(settings, False, older) == ["REFIT", "WEIGHTLESS"]
+    assert flag_names(settings, False, older) == ["WEIGHTLESS", "REFIT"]

@@ -12,8 +12,8 @@ import pytest
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.tensorrt.availability import (
-    _FLAGS,
-    _MEMBERS,
+    FLAGS,
+    MEMBERS,
     ON_A_TARGET,
     library_reasons,
     reasons,
@@ -53,8 +53,8 @@ RTX = replace(WEAK, name="tensorrt_rtx", module="tensorrt_rtx", version="1.6", h
     "IBuilderConfig.build_route",
 })  # fmt: skip
 ALL = replace(
-    WEAK, version="10.16", flags=frozenset(name for names in _FLAGS.values() for name in names),
-    has=frozenset({*(name for names in _MEMBERS.values() for name in names),
+    WEAK, version="10.16", flags=frozenset(FLAGS.values()),
+    has=frozenset({*(name for names in MEMBERS.values() for name in names),
                    "HardwareCompatibilityLevel.AMPERE_PLUS", "PreviewFeature.A_1"}),
 )  # fmt: skip
 LIBRARIES = {

@@ -49,6 +49,7 @@ from dld_tui.core.model.document.local_functions import recursive
 from dld_tui.core.model.document.metadata import Profile
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.startup import Stage
+from dld_tui.core.tensorrt.availability import FLAGS, MEMBERS, TYPES
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -137,37 +138,23 @@ def flag_names(settings: BuildSettings, strong: bool, flags: frozenset[str]) -> 
         strong: Whether the network is strongly typed: then no flag allows a type.
         flags: What the library has, for what has other names in other versions.
     """
-    types = {
-        "FP16": settings.fp16,
-        "BF16": settings.bf16,
-        "INT8": settings.int8,
-        "FP8": settings.fp8,
-        "INT4": settings.int4,
-        "OBEY_PRECISION_CONSTRAINTS": settings.typing == "obey",
-        "PREFER_PRECISION_CONSTRAINTS": settings.typing == "prefer",
-    }
-    strip = settings.refit == "strip"
-    wanted = {
-        **({} if strong else types),
-        "SPARSE_WEIGHTS": settings.sparsity != "disable",
-        "REFIT": settings.refit == "refit",
-        "STRIP_PLAN" if "STRIP_PLAN" in flags else "WEIGHTLESS": strip,
-        "REFIT_IDENTICAL" if "REFIT_IDENTICAL" in flags else "REFIT": strip,
-        "VERSION_COMPATIBLE": settings.version_compatible,
-        "EXCLUDE_LEAN_RUNTIME": settings.exclude_lean_runtime,
-        "GPU_FALLBACK": settings.gpu_fallback,
-        "WEIGHT_STREAMING": settings.weight_streaming,
-        "STRICT_NANS": settings.strict_nans,
-        "DIRECT_IO": settings.direct_io,
-        "ERROR_ON_TIMING_CACHE_MISS": settings.error_on_cache_miss,
-        "EDITABLE_TIMING_CACHE": settings.editable_timing_cache,
-        "DISABLE_TIMING_CACHE": settings.no_timing_cache,
-        "DISABLE_COMPILATION_CACHE": settings.no_compilation_cache,
-        "DISTRIBUTIVE_INDEPENDENCE": settings.distributive_independence,
-    }
-    if settings.refit == "refit":
-        wanted["REFIT"] = True
-    return [name for name, is_wanted in wanted.items() if is_wanted]
+    names = []
+    if not strong:
+        names = [FLAGS[setting] for setting in TYPES if getattr(settings, setting)]
+        names += _TYPING.get(settings.typing, ())
+    for setting, flag in FLAGS.items():
+        if setting in TYPES or setting == "tf32":  # the library allows TF32 by itself
+            continue
+        value = getattr(settings, setting)
+        if value == "strip":
+            names += ["STRIP_PLAN" if "STRIP_PLAN" in flags else "WEIGHTLESS"]
+            names += ["REFIT_IDENTICAL" if "REFIT_IDENTICAL" in flags else "REFIT"]
+        elif value not in (False, "none", "disable"):
+            names.append(flag)
+    return names
+
+
+_TYPING = {"obey": ["OBEY_PRECISION_CONSTRAINTS"], "prefer": ["PREFER_PRECISION_CONSTRAINTS"]}
 
 
 def _set_flags(
@@ -184,19 +171,16 @@ def _set_flags(
         config.clear_flag(trt.BuilderFlag.TF32)
 
 
+_NUMBERS = ("optimization_level", "max_aux_streams", "avg_timing", "max_tactics", "l2_limit")
+
+
 def _set_numbers(
     config: trt.IBuilderConfig, settings: BuildSettings, capabilities: LibraryCapabilities
 ) -> None:
-    values = {
-        "builder_optimization_level": settings.optimization_level,
-        "max_aux_streams": settings.max_aux_streams,
-        "avg_timing_iterations": settings.avg_timing,
-        "max_num_tactics": settings.max_tactics,
-        "l2_limit_for_tiling": settings.l2_limit,
-    }
-    for name, value in values.items():
+    for setting in _NUMBERS:
+        value = getattr(settings, setting)
         if value is not None:
-            _set(config, name, value, capabilities)
+            _set(config, MEMBERS[setting][0].partition(".")[2], value, capabilities)
     if settings.tiling_level is not None:
         level = ("NONE", "FAST", "MODERATE", "FULL")[settings.tiling_level]
         kind = _member("TilingOptimizationLevel", level, capabilities)

@@ -18,6 +18,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS
+from dld_tui.core.tensorrt.availability import MEMBERS
 from dld_tui.core.tensorrt.capabilities import STRONG, LibraryCapabilities, newest_opset
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
@@ -144,10 +145,8 @@ def builder_for(log: BuildLog, library: Library, where: str) -> trt.Builder:
 
 
 _PARSER_FLAGS = {
-    "plugin_override": "ENABLE_PLUGIN_OVERRIDE",
-    "adjust_for_dla": "ADJUST_FOR_DLA",
-    "report_dla": "REPORT_CAPABILITY_DLA",
-    "dla_uint8": "ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA",
+    setting: MEMBERS[setting][0].partition(".")[2]
+    for setting in ("plugin_override", "adjust_for_dla", "report_dla", "dla_uint8")
 }
 """Settings that are a flag of the parser."""
 

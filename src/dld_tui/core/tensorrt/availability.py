@@ -14,30 +14,28 @@ from dld_tui.core.tensorrt.tactics import CACHE, reason_against
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
 from dld_tui.core.types import JSON
 
-_FLAGS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+TYPES = ("fp16", "bf16", "int8", "fp8", "int4")
+FLAGS: Mapping[str, str] = MappingProxyType(
     {
-        "tf32": ("TF32",),
-        "fp16": ("FP16",),
-        "bf16": ("BF16",),
-        "int8": ("INT8",),
-        "fp8": ("FP8",),
-        "int4": ("INT4",),
-        "strict_nans": ("STRICT_NANS",),
-        "sparsity": ("SPARSE_WEIGHTS",),
-        "direct_io": ("DIRECT_IO",),
-        "no_timing_cache": ("DISABLE_TIMING_CACHE",),
-        "error_on_cache_miss": ("ERROR_ON_TIMING_CACHE_MISS",),
-        "weight_streaming": ("WEIGHT_STREAMING",),
-        "refit": ("REFIT",),
-        "version_compatible": ("VERSION_COMPATIBLE",),
-        "exclude_lean_runtime": ("EXCLUDE_LEAN_RUNTIME",),
-        "gpu_fallback": ("GPU_FALLBACK",),
-        "no_compilation_cache": ("DISABLE_COMPILATION_CACHE",),
-        "distributive_independence": ("DISTRIBUTIVE_INDEPENDENCE",),
+        **{name: name.upper() for name in TYPES},
+        "tf32": "TF32",
+        "sparsity": "SPARSE_WEIGHTS",
+        "refit": "REFIT",
+        "version_compatible": "VERSION_COMPATIBLE",
+        "exclude_lean_runtime": "EXCLUDE_LEAN_RUNTIME",
+        "gpu_fallback": "GPU_FALLBACK",
+        "weight_streaming": "WEIGHT_STREAMING",
+        "strict_nans": "STRICT_NANS",
+        "direct_io": "DIRECT_IO",
+        "error_on_cache_miss": "ERROR_ON_TIMING_CACHE_MISS",
+        "editable_timing_cache": "EDITABLE_TIMING_CACHE",
+        "no_timing_cache": "DISABLE_TIMING_CACHE",
+        "no_compilation_cache": "DISABLE_COMPILATION_CACHE",
+        "distributive_independence": "DISTRIBUTIVE_INDEPENDENCE",
     }
 )
-"""Builder flags that a setting needs one of."""
-_MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+"""The builder flag of a setting."""
+MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "verbosity": ("IBuilderConfig.profiling_verbosity",),
         "dynamic_plugins": ("IBuilderConfig.plugins_to_serialize",),
@@ -71,13 +69,12 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "calibration_inputs": ("IBuilderConfig.int8_calibrator", "IInt8EntropyCalibrator2"),
     }
 )
-"""Enumeration members of which a setting needs one."""
+"""Members of the library of which a setting needs one; the first is what it sets."""
 _RTX = "tensorrt_rtx"
 _DLA_AGAIN = (11, 4, 1)
 """The version that brought the accelerators back on Linux, with JetPack 7.2.2 (NVIDIA, Working with
 DLA, 11.4.1)."""
 _FOR_DLA = ("adjust_for_dla", "report_dla", "dla_uint8")
-_TYPES = ("fp16", "bf16", "int8", "fp8", "int4")
 _CALIBRATION = ("calibration_cache", "calibration_inputs", "placeholder_ranges")
 _GRAPH = "types come from the model"
 _TYPED = "always strongly typed"
@@ -104,10 +101,10 @@ def reasons(capabilities: LibraryCapabilities) -> dict[str, str]:
         return {}
     by_setting = _typing_reasons() if capabilities.world == STRONG else {}
     name = capabilities.title
-    for setting, flags in _FLAGS.items():
-        if not any(flag in capabilities.flags for flag in flags):
+    for setting, flag in FLAGS.items():
+        if flag not in capabilities.flags:
             by_setting.setdefault(setting, f"{name} has no such flag")
-    for setting, members in _MEMBERS.items():
+    for setting, members in MEMBERS.items():
         if not any(member in capabilities.has for member in members):
             by_setting.setdefault(setting, f"{name} cannot do this")
     if capabilities.module == _RTX:
@@ -135,7 +132,7 @@ def library_reasons(
 
 def _typing_reasons() -> dict[str, str]:
     """Return what strong typing takes away."""
-    types = dict.fromkeys((*_TYPES, "layer_output_type"), _GRAPH)
+    types = dict.fromkeys((*TYPES, "layer_output_type"), _GRAPH)
     return {"typing": _TYPED, **types, **dict.fromkeys(_CALIBRATION, _NO_CALIBRATION)}
 
 
@@ -232,7 +229,7 @@ def _together(settings: BuildSettings, capabilities: LibraryCapabilities) -> Ite
     if weak and settings.weight_streaming and settings.typing != "strong":
         yield "--weight-streaming needs --typing strong"
     if weak and settings.typing == "strong":
-        asked = [name for name in _TYPES if getattr(settings, name)]
+        asked = [name for name in TYPES if getattr(settings, name)]
         if asked:
             flags = ", ".join(f"--{name}" for name in asked)
             yield f"{flags} cannot be used with --typing strong: types come from the model"
