@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -78,45 +77,6 @@ async def test_the_tensors_and_their_verdict(tmp_path: Path) -> None:
         await session.until(lambda: session.app.page is session.screen)
         await session.until(lambda: session.screen.explorer.node is not None)
         assert session.at == "second"
-
-
-async def test_the_errors_colour_the_graph_and_are_written(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    async with opened(path, WIDE) as session:
-        assert "errors" not in [overlay.name for overlay in session.screen.graph.colours.overlays()]
-        await compared(session, path)
-        overlay = next(o for o in session.screen.graph.colours.overlays() if o.name == "errors")
-        rows = range(len(session.screen.document.main.nodes) + 2)
-        assert any(overlay.text(row, row + 1) for row in rows)
-        assert overlay.legend.endswith("in accuracy of model.onnx")
-
-        await session.press("w")
-        await session.front(PromptDialog)
-        await session.press("enter")
-        target = tmp_path / "model.accuracy.csv"
-        await session.until(target.is_file)
-        await session.until(lambda: target.read_text().count("\n") == 5)
-        assert [row["tensor"] for row in csv.DictReader(target.read_text().splitlines())] == [
-            "a",
-            "b",
-            "c",
-            "y",
-        ]
-
-
-@pytest.mark.broad
-async def test_the_edited_model_is_compared_with_its_file(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    async with opened(path) as session:
-        session.edit(
-            edits.tensors.set_elements(scope=[], tensor={"initializer": "w"}, start=0, values=[3])
-        )
-        session.screen.activities.compare_edits()
-        page = await session.front(AccuracyScreen)
-        assert page.errors.first is not None
-        assert page.errors.first.name == "b"
-        assert page.subject.path == path
-    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["model.onnx"]
 
 
 async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import re
 import time
 from pathlib import Path
 from typing import Any
@@ -101,25 +100,6 @@ def go_to(screen: CompareScreen, key: str) -> None:
     pane(screen).table.cursor = keys(screen).index(key)
 
 
-async def test_what_differs_is_above_the_rows(pair: tuple[Path, Path]) -> None:
-    async with opened(*pair, size=SMALL) as (pilot, screen):
-        await until(pilot, lambda: "threads  1 / 4" in screen_text(screen.app))
-        await until(pilot, lambda: "reorder" in screen_text(screen.app))
-        shown = screen_text(screen.app)
-        assert "B is faster than A" in shown
-        assert re.search(r"A +7\.0\d+ ms +●", shown)
-        assert "0.64× (-2.5" in shown
-        assert shown.index("threads  1 / 4") < shown.index("B-A ms")
-        assert keys(screen) == ["one", "reorder", "same"]
-        assert "2>1" in shown
-        assert "only B" in shown
-        assert "noise" in shown
-        about = screen.query_one(CompareAbout).lines
-        text = [about.text(index) for index in range(len(about))]
-        assert any("Fused in B, not in A" in line for line in text)
-        assert any("Efron" in line for line in text)
-
-
 async def test_what_differs_is_shown_without_a_word_of_the_size(
     pair: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,22 +155,6 @@ async def test_csv_and_page(pair: tuple[Path, Path], tmp_path: Path) -> None:
         await until(pilot, lambda: pilot.app.screen is screen)
     with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as lines:
         assert [row["key"] for row in csv.DictReader(lines)] == ["one", "reorder"]
-
-
-@pytest.mark.broad
-async def test_from_a_report_with_an_open_one(pair: tuple[Path, Path]) -> None:
-    async with running(DldApp(pair, Config(), State())) as run:
-        page = await run.front(ReportScreen)
-        await run.until(lambda: page.report)
-        await run.press("=")
-        await run.front(PickDialog)
-        await run.shows("b.dldprof")
-        await run.press("enter")
-        await run.until(
-            lambda: isinstance(run.app.screen, CompareScreen) and run.app.screen.comparison
-        )
-        screen = run.in_front(CompareScreen)
-        assert screen.paths == list(pair)
 
 
 @pytest.mark.broad
@@ -272,71 +236,6 @@ def engines(tmp_path: Path) -> tuple[Path, Path]:
         tmp_path / "fast.profile.json", [("first + second", 0.75), (COPY, 0.25), ("last", 1.0)]
     )
     return slow, fast
-
-
-async def show(pilot: Pilot[Any], screen: CompareScreen, by: str) -> None:
-    """Press the key until the rows are by something."""
-    while pane(screen).by != by:
-        before = pane(screen).by
-        await pilot.press("b")
-        await until(pilot, lambda before=before: pane(screen).by != before)
-
-
-async def test_engines_side_by_side(engines: tuple[Path, Path]) -> None:
-    async with opened(*engines) as (pilot, screen):
-        await until(pilot, lambda: "By layer" in screen_text(screen.app))
-        about = screen.query_one(CompareAbout).lines
-        text = " ".join(about.text(index) for index in range(len(about)))
-        assert "B has a speedup of 2.00×" in re.sub(r"\s+", " ", text)
-        await show(pilot, screen, "mismatch")
-        await until(pilot, lambda: "Other precision or tactic" in screen_text(screen.app))
-        shown = screen_text(screen.app)
-        assert re.search(r"first \+ second +fp32 +fp16 +-2.250", shown)
-        assert "scudnn" in shown
-        assert len(pane(screen).rows) == 1
-
-
-async def test_the_same_tactics_everywhere(engines: tuple[Path, Path]) -> None:
-    async with opened(engines[0], engines[0]) as (pilot, screen):
-        await show(pilot, screen, "mismatch")
-        await until(pilot, lambda: "same precision and tactic" in screen_text(screen.app))
-
-
-async def test_to_the_layer_in_its_engine(engines: tuple[Path, Path]) -> None:
-    async with opened(*engines) as (pilot, screen):
-        go_to(screen, "last")
-        await pilot.press("t")
-        shown = await front(pilot, PlanScreen)
-        assert shown.path == engines[1]
-
-
-@pytest.mark.broad
-async def test_nodes_are_found_in_the_model(engines: tuple[Path, Path], tmp_path: Path) -> None:
-    model = models.write(tmp_path, models.CHAIN)
-    async with opened(*engines) as (pilot, screen):
-        assert screen.node_place() is None
-        before = screen.comparison
-        await pilot.press("a")
-        await answer(pilot, OpenPathDialog, model)
-        await until(pilot, lambda: screen.comparison is not before)
-        go_to(screen, "last")
-        await until(pilot, lambda: screen.node_place() is not None)
-        await pilot.press("s")
-        await front(pilot, WorkspaceScreen)
-        await until(pilot, lambda: "Sigmoid" in screen_text(pilot.app))
-
-
-@pytest.mark.broad
-async def test_without_times_rows_are_still_compared(tmp_path: Path) -> None:
-    paths = [
-        write_layers(tmp_path / f"{name}.json", [{"Name": "a", "of": of}, {"Name": name}])
-        for name, of in (("x", "Float"), ("y", "Half"))
-    ]
-    async with opened(*paths) as (pilot, screen):
-        await until(pilot, lambda: "there are no times" in screen_text(screen.app))
-        for by in ("node", "type", "precision", "mismatch"):
-            await show(pilot, screen, by)
-        assert [row.key for row in pane(screen).rows] == ["a"]
 
 
 async def test_the_graph_of_the_model_shows_the_times_of_an_open_engine(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sqlite3
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -28,9 +26,8 @@ from dld_tui.screens.results import report as report_page
 from dld_tui.screens.results import views
 from dld_tui.screens.results.report import ReportScreen, load
 from dld_tui.screens.results.results_page import progress_text
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog, QuestionDialog
-from dld_tui.widgets.lists.line_view import LineView
-from dld_tui.widgets.results.layers import ColumnsDialog, LayerPane
+from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
+from dld_tui.widgets.results.layers import LayerPane
 from dld_tui.widgets.results.report_views import (
     EnvironmentView,
     environment_lines,
@@ -48,7 +45,6 @@ from tests.support.report_screen import (
     all_text,
     opened,
     pane,
-    seen,
     text_of,
     timeline,
 )
@@ -67,32 +63,6 @@ def test_a_report_knows_times_once_it_is_read(report: Path) -> None:
     page.loaded = page.load(lambda done, total: None, lambda: False)
     assert (before, page.knows_times) == (False, True)
     page.loaded.report.close()
-
-
-async def layers_have_a_third_of_the_rows(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    sizes = [(80, 24), (100, 31), (100, 37), (149, 40), (150, 45), (200, 50)]
-    before = pilot.app.size
-    for on_gpu in (True, False):
-        screen.set_class(on_gpu, "-gpu")
-        for columns, rows in sizes:
-            await pilot.resize_terminal(columns, rows)
-            for key in ("1", "3"):
-                await pilot.press(key)
-                if "layers" in seen(screen):
-                    height = pane(screen).outer_size.height
-                    assert 3 * height >= rows, (columns, rows, on_gpu, key)
-            assert "layers" in seen(screen)
-    await pilot.resize_terminal(*before)
-    await pilot.pause()
-
-
-async def every_grouping_shows_the_same_total(pilot: Pilot[Any], screen: ReportScreen) -> None:
-    for _ in range(6):
-        await pilot.press("b")
-        total = sum(group.time_ms for group in pane(screen).shown_groups())
-        assert total == pytest.approx(sum(one.time_ms or 0 for one in pane(screen).all_layers))
-    await pilot.press("b")
-    assert pane(screen).by == "layer"
 
 
 async def test_enter_goes_to_the_node_of_the_model(
@@ -137,13 +107,6 @@ async def test_nested_bodies_are_drawn_below_their_parent_and_measured(tmp_path:
             assert "0.800 ms: 6 layers" in text_of(view)
         await pilot.press("escape")
         assert "6 layers" not in text_of(view)
-
-
-@pytest.mark.broad
-async def test_layers_at_every_size_and_totals_of_groups(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        await every_grouping_shows_the_same_total(pilot, screen)
-        await layers_have_a_third_of_the_rows(pilot, screen)
 
 
 async def test_without_colours_the_timeline_uses_glyphs(tmp_path: Path) -> None:
@@ -201,60 +164,6 @@ async def test_advice_by_rules_is_measured_or_previewed_where_the_model_is_known
             await pilot.press(key)
             await until(pilot, lambda: pilot.app.screen is screen)
     assert asked == [("tune", ["fused-gelu"]), ("gelu-onnxruntime",)]
-
-
-def _is_seen(app: App[Any]) -> bool:
-    """Return whether the question is there and takes keys."""
-    return isinstance(app.screen, QuestionDialog) and cast("DldApp", app).keys.at_rest
-
-
-@pytest.mark.broad
-async def test_csv_is_what_is_shown(
-    report: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    async with opened(report) as (pilot, screen):
-        await pilot.press("/", *"type:relu", "enter", "w")
-        await front(pilot, PromptDialog)
-        await pilot.press("enter")
-        target = tmp_path / "tiny.csv"
-        await until(pilot, target.exists)
-        rows = list(csv.DictReader(target.read_text().splitlines()))
-        assert [row["type"] for row in rows] == ["Relu"] * 5
-        times = [float(row["time_ms"]) for row in rows]
-        assert times == sorted(times, reverse=True)
-
-        target.write_text("keep me")
-        await pilot.press("w", "enter")
-        await until(pilot, lambda: _is_seen(pilot.app))
-        await pilot.press("a")
-        await front(pilot, PromptDialog)
-        await pilot.press("escape")
-        await until(pilot, lambda: pilot.app.screen is screen)
-        assert target.read_text() == "keep me"
-        await pilot.press("w", "enter")
-        await until(pilot, lambda: _is_seen(pilot.app))
-        await pilot.press("o")
-        await until(pilot, lambda: target.read_text() != "keep me")
-
-
-@pytest.mark.broad
-async def test_columns_are_chosen_and_remembered(report: Path) -> None:
-    async with opened(report) as (pilot, screen):
-        assert "output shapes" in text_of(pane(screen).table)
-        await pilot.press("C")
-        await front(pilot, ColumnsDialog)
-        dialog = pilot.app.screen
-        view = dialog.query_one("ColumnList", LineView)
-        view.go_to_key("output_dims")
-        before = all_text(view)
-        await pilot.press("space")
-        assert {"output", "shapes", "bar"} <= set(before.split())
-        await until(pilot, lambda: all_text(view) != before)
-        await pilot.press("escape")
-        assert "output shapes" not in text_of(pane(screen).table)
-    async with opened(report) as (_, screen):
-        assert "output_dims" not in pane(screen).columns
 
 
 async def test_a_report_without_layers(tmp_path: Path) -> None:
@@ -374,18 +283,6 @@ async def test_how_busy_the_gpu_is(tmp_path: Path) -> None:
         for name in ("launch gaps", "copies", "kernels"):
             assert name in text
         assert "Fallback: 1 of 20 layers" in " ".join(text.split())
-
-
-async def test_the_share_of_the_pass_is_a_column(gpu_report: Path) -> None:
-    async with opened(gpu_report, LARGE) as (_, screen):
-        pane(screen).set_columns(["name", "time", "of_pass"])
-        layer = pane(screen).shown_layers()[0]
-        profiled = screen.report.profiled_latency if screen.report else None
-        assert profiled is not None
-        share = 100 * (layer.time_ms or 0.0) / profiled.median
-        text = text_of(pane(screen).table)
-        assert "% pass" in text
-        assert f"{share:.1f}" in text
 
 
 async def test_a_lost_gpu_and_missing_permission_are_said(tmp_path: Path) -> None:

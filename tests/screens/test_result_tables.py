@@ -30,11 +30,10 @@ from dld_tui.screens.results.sweep import of_sweep, open_sweep
 from dld_tui.screens.results.table import TableResult, of_doctor, of_placement
 from dld_tui.widgets.charts.plots import draw
 from dld_tui.widgets.lists.table_view import TableView
-from dld_tui.widgets.results.paragraphs import ParagraphsDialog
 from tests.support import models
 from tests.support.pages import running
 from tests.support.tui import until
-from tests.support.workspace import NARROW, WIDE, opened
+from tests.support.workspace import WIDE, opened
 
 FASTER = GateRow("end to end", 10.0, 8.0, -20.0, -21.0, -19.0, Verdict.FASTER)
 SLOWER = GateRow("end to end", 8.0, 9.0, 12.5, 11.0, 14.0, Verdict.SLOWER)
@@ -66,43 +65,6 @@ async def test_what_is_no_faster_is_said_first(tmp_path: Path) -> None:
         assert "No faster: none of 17 regions timed is faster quantized." in session.text
         assert "the same command resumes it" in session.text
         assert "output y: off" in session.text
-
-
-async def test_the_memory_of_a_model_is_shown_with_what_is_alive(tmp_path: Path) -> None:
-    text = "m (float[4, 64] x) => (float[4, 64] y) { [a] a = Relu(x) [last] y = Add(a, x) }"
-    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
-    async with opened(path) as session:
-        session.screen.activities.memory()
-        await session.settle()
-        await session.press("f5")
-        await session.until(lambda: isinstance(session.app.page, TableResult))
-        await session.settle()
-        assert "2.05 kB at the peak, while last runs" in session.text
-        assert "an output" in session.text
-        await session.shows("1 of 2")
-        await session.press("shift+tab", "right")
-        await session.shows("2 of 2  2.05 kB  while last runs")
-
-
-@pytest.mark.broad
-async def test_on_a_low_screen_there_is_room_for_the_list_and_a_way_to_the_rest(
-    tmp_path: Path,
-) -> None:
-    text = "m (float[4, 64] x) => (float[4, 64] y) { [a] a = Relu(x) [last] y = Add(a, x) }"
-    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
-    async with opened(path, NARROW) as session:
-        session.screen.activities.memory()
-        await session.settle()
-        await session.press("f5")
-        await session.until(lambda: isinstance(session.app.page, TableResult))
-        await session.settle()
-        page = session.app.page
-        assert isinstance(page, TableResult)
-        await session.until(lambda: page.view.size.height >= 4)
-        assert "an output" in session.text
-        await session.press("i")
-        await session.front(ParagraphsDialog)
-        assert "with kernels" in session.text
 
 
 AXES = SweepAxis(THREADS, (1, 2)), SweepAxis(BATCH, (1, 2, 4, 8))

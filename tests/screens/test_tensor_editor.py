@@ -1,12 +1,10 @@
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from time import monotonic, sleep
 
-import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
@@ -21,17 +19,8 @@ from dld_tui.screens.tensors.conversion import TensorPlace
 from dld_tui.screens.tensors.tensor_editor import TensorScreen
 from dld_tui.widgets.shell import key_queue
 from dld_tui.widgets.tensors.grid import CellEditor
-from tests.support import models
 from tests.support.tensors import editor, write_tensors
-from tests.support.workspace import NARROW, Session, opened
-
-
-async def shown(session: Session, name: str) -> TensorScreen:
-    """Show the editor of an initializer."""
-    session.screen.editing.show_tensor(TensorPlace(session.screen.document.main, name))
-    page = await session.front(TensorScreen)
-    await focused(session, page)
-    return page
+from tests.support.workspace import Session, opened
 
 
 async def edit(session: Session, page: TensorScreen, text: str, key: str = "enter") -> None:
@@ -142,29 +131,3 @@ async def test_undoing_what_made_the_tensor_leaves_the_page(tmp_path: Path) -> N
         await session.until(lambda: session.app.screen.focused is not None)
         await session.press("u")
         await session.until(lambda: session.app.screen is session.screen)
-
-
-async def test_slices_of_more_dimensions(tmp_path: Path) -> None:
-    """Each cell has the element of its index, whichever dimensions are rows and columns."""
-    array = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
-    model = models.parse(models.CHAIN)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(array, "four"))
-    path = tmp_path / "four.onnx"
-    path.write_bytes(model.SerializeToString())
-    async with opened(path, NARROW) as session:
-        page = await shown(session, "four")
-        view = page.grid.view
-        assert (view.rows, view.columns, view.fixed) == (4, 5, (0, 0, 0, 0))
-        for keys, index in (
-            ("]", (0, 1, 0, 0)), ("jl", (0, 1, 1, 1)), (";]", (1, 1, 1, 1)), ("]", (0, 1, 1, 1)),
-            (";]]", (0, 0, 1, 1)), ("[", (0, 2, 1, 1)), ("\\", (0, 2, 1, 1)), ("_", None),
-            ("jj]", None), ("|", None), ("ll;]", None), ("_|\\j[", None),
-        ):  # fmt: skip
-            await session.press(*keys)
-            found = re.search(r"\[([\d, ]+)\] = (\S+)", session.text)
-            assert found is not None
-            at = tuple(int(text) for text in found[1].split(","))
-            assert float(found[2]) == array[at]
-            assert at == index or index is None, keys
-            if keys == "\\":
-                assert (page.grid.view.rows, page.grid.view.columns) == (5, 4)

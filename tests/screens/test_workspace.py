@@ -11,47 +11,11 @@ from rich.cells import cell_len
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.explorer.branches import View
-from dld_tui.widgets.explorer.node_filter import FilterDialog
 from dld_tui.widgets.explorer.state import matching_nodes
 from dld_tui.widgets.parameters.pane import Nearest
 from tests.support import models
 from tests.support.pages import running
 from tests.support.workspace import NARROW, WIDE, Session, opened
-
-
-async def parameters_tell_links_values_and_defaults(session: Session) -> None:
-    await session.go("second")
-    assert {
-        "A Relu  first a", "B w = [1, 2, 3, 4] f32[4]", "C b", "Mul  third"
-    } <= {*session.details}  # fmt: skip
-
-
-async def keys_follow_links_there_and_back(session: Session) -> None:
-    await session.go("third", "enter")
-    assert session.screen.model.cursor.in_parameters
-    await session.row("A Add  second")
-    for key, name in (
-        ("enter", "second"), ("backspace", "third"), ("B", "second"), ("]", "third"),
-        ("[", "second"),
-    ):  # fmt: skip
-        await session.press(key)
-        assert session.at == name, key
-
-
-async def several_destinations_are_asked_for(session: Session) -> None:
-    await session.go("pre", "]")
-    assert session.app.screen is not session.screen
-    await session.press("3")
-    assert session.at == "shadow"
-
-
-async def captured_values_are_marked(session: Session) -> None:
-    await session.go("inner")
-    assert any(row.startswith("X Relu  pre from main") for row in session.details)
-    scope = (await session.go("choose")).subgraphs()[0]
-    session.screen.navigation.open_scope(scope)
-    await session.press("g")
-    assert any(row.startswith("a from main") for row in session.details)
 
 
 @pytest.mark.slow
@@ -105,89 +69,6 @@ async def test_narrowing_a_filter_goes_to_the_first_node_that_is_left(tmp_path: 
         for key, name in (("n", "n"), ("2", "n2"), ("0", "n20"), ("backspace", "n20")):
             await session.press(key)
             assert session.at == name
-
-
-async def escape_in_the_filter_line_clears_it(session: Session) -> None:
-    await session.press("/")
-    await session.type("nothing")
-    assert "No node matches the filter" in session.text
-    await session.press("escape")
-    assert len(session.rows) == 5
-    assert session.screen.explorer.list.has_focus
-
-
-async def jumping_to_a_node_that_is_filtered_out_clears_the_filter(session: Session) -> None:
-    await session.press("/")
-    await session.type("third", "enter", "[")
-    assert session.at == "second"
-    assert not session.screen.explorer.model.filtering
-
-
-async def a_malformed_condition_stays_in_the_dialog(session: Session) -> None:
-    await session.press("f", "tab")
-    await session.type("group", "enter")
-    assert isinstance(session.app.screen, FilterDialog)
-    assert "is no condition" in session.text
-    await session.press("escape")
-    assert not isinstance(session.app.screen, FilterDialog)
-
-
-async def documentation_unfolds(session: Session) -> None:
-    await session.go("last", "D")
-    assert any("Sigmoid takes one input data" in row for row in session.details)
-    await session.press("D")
-    assert not any("Sigmoid takes one input data" in row for row in session.details)
-
-
-async def tensor_statistics_are_read(session: Session) -> None:
-    await session.go("second", "enter")
-    await session.row("B w", "right")
-    await session.until(lambda: any("min 1" in row for row in session.details))
-    assert any("mean 2.5" in row for row in session.details)
-    await session.press("left")
-    assert not any("min 1" in row for row in session.details)
-
-
-async def large_tensors_are_read_only_when_asked(session: Session) -> None:
-    session.screen.parameters._preview_bytes = 1
-    await session.go("second", "enter")
-    await session.row("B w", "right")
-    assert any("Enter reads 16 B" in row for row in session.details)
-    await session.row("statistics", "enter")
-    await session.until(lambda: any("mean 2.5" in row for row in session.details))
-
-
-@pytest.mark.broad
-async def test_looking_at_a_chain(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.in_turn(
-            parameters_tell_links_values_and_defaults,
-            keys_follow_links_there_and_back,
-            escape_in_the_filter_line_clears_it,
-            jumping_to_a_node_that_is_filtered_out_clears_the_filter,
-            a_malformed_condition_stays_in_the_dialog,
-            documentation_unfolds,
-            tensor_statistics_are_read,
-            large_tensors_are_read_only_when_asked,
-        )
-
-
-@pytest.mark.broad
-async def test_views_cycle_and_are_remembered(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.go("third", "b")
-        assert session.screen.explorer.model.view is View.TYPE
-        assert session.at == "third"
-    async with opened(chain) as session:
-        assert session.screen.explorer.model.view is View.TYPE
-        assert "By type" in session.text
-
-
-async def marks_on_a_branch_mark_its_nodes(session: Session) -> None:
-    await session.go("choose", "right", "space")
-    assert {node.name for node in session.screen.explorer.marked} == {"inner", ""}
-    await session.press("escape")
-    assert session.screen.explorer.marked == []
 
 
 async def test_reveal_before_the_model_is_open_waits(branches: Path) -> None:
@@ -256,30 +137,6 @@ async def test_hostile_names_are_text_everywhere(tmp_path: Path) -> None:
         session.screen.explorer.reveal(session.screen.document.main.nodes[3])
         await session.settle()
         assert "层/注意力/卷积" in session.text
-
-
-async def everything_is_unfolded_and_folded(session: Session) -> None:
-    await session.press("Z")
-    listed = " ".join(session.rows)
-    assert all(name in listed for name in ("pre", "choose", "inner", "shadow"))
-    node = await session.go("inner", "Z")
-    assert session.screen.model.cursor.node is node  # the cursor stays on its node
-    session.screen.explorer.unfold_all(False)
-    await session.settle()
-    assert not any(name in row for row in session.rows for name in ("pre", "inner", "shadow"))
-    await session.press("Z")
-    assert " ".join(session.rows) == listed
-
-
-@pytest.mark.broad
-async def test_looking_at_branches(branches: Path) -> None:
-    async with opened(branches) as session:
-        await session.in_turn(
-            several_destinations_are_asked_for,
-            marks_on_a_branch_mark_its_nodes,
-            captured_values_are_marked,
-            everything_is_unfolded_and_folded,
-        )
 
 
 def boxes(session: Session) -> set[str]:

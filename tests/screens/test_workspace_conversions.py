@@ -22,7 +22,6 @@ from dld_tui.screens.model.opset_dialogs import (
     AppliedDialog,
     ConversionDialog,
     ListDialog,
-    PreviewDialog,
     VersionDialog,
 )
 from dld_tui.screens.tensors.initializers import InitializersScreen
@@ -33,8 +32,7 @@ from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from dld_tui.widgets.graph.state import GraphView
 from tests.core.checks.test_require_sound import CONV, NARROWED
 from tests.support import models
-from tests.support.conversions import FIRST, OLD, SECOND, WIDE, model_file
-from tests.support.transcript_files import GRID
+from tests.support.conversions import OLD, WIDE, model_file
 from tests.support.workspace import NARROW, Session, opened
 
 pytest.importorskip("onnxruntime")
@@ -60,29 +58,6 @@ async def tick(session: Session, fields: ParamForm, name: str) -> TickDialog:
     await session.until(lambda: "tickable" in screen.conditions())
     await session.press("f2")
     return await session.front(TickDialog)
-
-
-@pytest.mark.broad
-async def test_the_edited_model_is_converted_and_the_result_opened(tmp_path: Path) -> None:
-    path = model_file(tmp_path)
-    before = path.read_bytes()
-    async with opened(path, NARROW) as session:
-        session.edit(edits.renaming.rename_node(scope=[], node="second", name="plus"))
-        values = (await form(session, "f", write=True)).values()
-        offered = tmp_path / f"{path.stem}-fp16.onnx"
-        assert values["output"] == str(offered)
-        assert "dld convert fp16" in session.text
-        await session.press("f5")
-        await session.front(ConversionDialog)
-        assert "4 nodes in float16" in session.text
-        await session.press("enter")
-        await session.until(lambda: len(session.app.pages) == 2)
-    made = onnx.load(offered)
-    assert [node.name for node in made.graph.node][1] == "plus"
-    assert path.read_bytes() == before
-    assert sorted(entry.name for entry in tmp_path.iterdir() if entry.suffix == ".onnx") == [
-        "m1-fp16.onnx", "m1.onnx"
-    ]  # fmt: skip
 
 
 @pytest.mark.broad
@@ -162,19 +137,6 @@ async def test_a_form_stays_while_something_is_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.broad
-async def test_casts_are_previewed_and_a_copy_offered(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.CHAIN)) as session:
-        session.edit(edits.metadata.set_precision(nodes=[[[], "second"]], precision="fp16"))
-        session.screen.conversion.preview_precisions()
-        await session.front(PreviewDialog)
-        assert "1 layer in another precision, 3 casts added" not in session.text
-        assert "1 layer in another precision" in session.text
-        await session.press("enter")
-        await session.front(ConvertForm)
-        assert session.app.screen.query_one(ParamForm).values()["preview"] is False
-
-
-@pytest.mark.broad
 async def test_tensors_are_ticked_in_a_list_and_what_they_would_lose_is_listed(
     tmp_path: Path,
 ) -> None:
@@ -196,29 +158,6 @@ async def test_tensors_are_ticked_in_a_list_and_what_they_would_lose_is_listed(
         await session.press("f5")
         await session.front(ListDialog)
         assert "large: 976 rounded" in session.text
-
-
-@pytest.mark.broad
-async def test_links_of_a_merge_are_ticked_in_a_list(tmp_path: Path) -> None:
-    text = """<ir_version: 8, opset_import: ["" : 17]>
-    {0} (float[1, 4] {1}, float[2] {2}) => (float[1, 4] {3}, float[1, 4] {4})
-    {{ {3} = Relu({1})
-    {4} = Neg({1}) }}"""
-    first = models.write(tmp_path, text.format("one", "x", "n", "y", "z"))
-    others = [
-        str(models.write(tmp_path, text.format(name, "z", "m", "u", "v"), f"{name}.onnx"))
-        for name in ("next", "last")
-    ]
-    async with opened(first, NARROW) as session:
-        fields = await form(session, "m")
-        fields.set_values({"others": [*others]})
-        # To the next model first what a merge takes by itself; to the last also what that gives.
-        listed = [item.key for item in (await tick(session, fields, "map")).items]
-        assert listed == ["z=z", "y=z", "u=z", "v=z"]
-        assert "y f32[1,4] → z f32[1,4]  next.onnx, last.onnx" in session.text
-        await session.press("down", "enter", "f2")
-        await session.front(ConvertForm)
-        assert fields.values()["map"] == ["y=z"]
 
 
 QUANTIZABLE = """
@@ -253,25 +192,6 @@ async def test_the_graph_shows_where_tensors_would_be_quantized(tmp_path: Path) 
         assert title == " would be"
 
 
-async def choose(session: Session, *keys: str) -> None:
-    """Choose a version, and run."""
-    session.screen.conversion.convert_opset()
-    await session.front(VersionDialog)
-    await session.press(*keys, "enter")
-    await session.front(ConvertForm)
-    await session.press("f5")
-
-
-@pytest.mark.broad
-async def test_what_cannot_be_converted_is_said(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, GRID)) as session:
-        await choose(session, "end")
-        await session.front(ErrorDialog)
-        assert "opset 1 is too old" in session.text.replace("\n", " ")
-        assert not session.screen.document.dirty
-        assert list(tmp_path.glob("*opset*")) == []
-
-
 def test_tensors_of_one_name_are_offered_once(tmp_path: Path) -> None:
     branch = (
         "{0} () => (float[2] t) <float[2] {1} = {{1, 2}}, float[2] {2} = {{1, 2}}>"
@@ -283,6 +203,15 @@ def test_tensors_of_one_name_are_offered_once(tmp_path: Path) -> None:
     with contextlib.closing(Document.open(models.write(tmp_path, text))) as document:
         offered = lists_of(document, "convert_tensors")["filter"]({})
         assert [item.key for item in offered] == ["a", "b", "z"]
+
+
+async def choose(session: Session, *keys: str) -> None:
+    """Choose a version, and run."""
+    session.screen.conversion.convert_opset()
+    await session.front(VersionDialog)
+    await session.press(*keys, "enter")
+    await session.front(ConvertForm)
+    await session.press("f5")
 
 
 @pytest.mark.broad
@@ -429,46 +358,3 @@ async def test_a_graph_that_has_the_keys_stays_where_it_was(tmp_path: Path) -> N
         await session.until(lambda: at() == ("third", "third"))
         assert screen.graph.node in screen.document.main.nodes
         assert screen.graph.has_focus_within
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize(
-    ("text", "keys", "shown", "edit"),
-    [
-        # List the models, tick second.onnx, done, run.
-        (FIRST, "m f2 enter f2 f5", "linked  y_1 → data", "merge_models"),
-        (models.TOKENS, "n right f5", "Changed type or layout of 3 tensors", "convert_terminals"),
-        # ImageNet, uint8 as it is, then NHWC, BGR, and run.
-        (models.IMAGE, "x left tab tab right tab space f5", "→ uint8[batch, 4, 5, 3]",
-         "prepend_processing"),
-    ],
-    ids=["merge two models", "int64 inputs to int32", "process an image"],
-)  # fmt: skip
-async def test_conversions_by_a_few_keys(
-    tmp_path: Path, text: str, keys: str, shown: str, edit: str
-) -> None:
-    path = models.write(tmp_path, text)
-    models.write(tmp_path, SECOND, "second.onnx")
-    async with opened(path, NARROW) as session:
-        main = session.screen.document.main
-        first, *others = keys.split()
-        await form(session, first)
-        for key in others:
-            await session.press(key)
-        await session.front(AppliedDialog)
-        await session.shows(shown)
-        await session.press("enter")
-        [done] = session.screen.document.history.done
-        assert done.edit == edit
-        if edit == "merge_models":
-            assert main.outputs == ("z", "y", "data")
-            await session.press("u")
-            await session.until(lambda: main.outputs == ("y", "z"))
-        elif edit == "convert_terminals":
-            types = [main.value_type(name) for name in main.inputs]
-            assert [known and known.dtype for known in types] == ["int32"] * 3
-        else:
-            assert [node.name for node in main.nodes if node.name.startswith("x_")] == [
-                "x_transpose", "x_to_float32", "x_bgr", "x_scaled", "x_mean_out",
-                "x_deviation_out",
-            ]  # fmt: skip

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from unittest import mock
 
 import pytest
-from textual.geometry import Offset
 from textual.widgets import Input
 
-from dld_tui.core.model import edits
 from dld_tui.core.model.document import Document, Node
-from dld_tui.core.model.document.metadata import position_of
 from dld_tui.core.model.graph.pictures import style
 from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.core.report.report import Report
@@ -21,23 +17,12 @@ from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, FieldsDialog, OpenPathDialog
 from dld_tui.widgets.graph import row_list
 from dld_tui.widgets.graph.boxes import AT_ONCE
-from dld_tui.widgets.graph.canvas import GraphCanvas
 from dld_tui.widgets.graph.state import GraphView
 from tests.support import models
-from tests.support.graph_session import at, fold, named, shown, to_graph, view
+from tests.support.graph_session import at, named, shown, to_graph
 from tests.support.pages import TextPage
 from tests.support.report_files import make_report
 from tests.support.workspace import NARROW, WIDE, Session, opened
-
-
-async def walk(session: Session, *checks: Callable[[Session], Awaitable[None]]) -> None:
-    """Make checks, each from the overview of a model just opened."""
-    for check in checks:
-        await check(session)
-        await session.reset()
-        session.screen.graph.switch_view(GraphView.FOLDED)
-        await session.settle()
-
 
 CONSTANTS = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -78,100 +63,6 @@ async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: P
             await session.press("C")
 
 
-async def a_click_on_the_name_of_a_view_switches_to_it(session: Session) -> None:
-    await to_graph(session, "/layers.3/gate")
-    for clicked in (GraphView.CANVAS, GraphView.FOCUS, GraphView.RAIL, GraphView.FOLDED):
-        lines = session.text.split("\n")
-        row = next(at for at, line in enumerate(lines) if "v overview rail" in line)
-        column = lines[row].index(clicked.value, lines[row].index("v overview rail"))
-        await session.pilot.click(offset=(column + 1, row))
-        await session.until(lambda: view(session) is clicked)  # noqa: B023
-        assert session.screen.graph.has_focus_within
-        assert at(session) == "/layers.3/gate"
-        content = session.screen.graph._border_title
-        assert content is not None
-        chosen = [span for span in content.spans if getattr(span.style, "reverse", False)]
-        shown = [content.plain[span.start : span.end] for span in chosen]
-        assert [name.split()[0] for name in shown] == [clicked.value]
-
-
-@pytest.mark.broad
-async def test_the_grid_is_shown_and_remembered(chain: Path) -> None:
-    async with opened(chain) as session:
-        await to_graph(session, "second")
-        before = session.text
-        await session.press("#")
-        assert session.text.count("·") > before.count("·") + 20
-    async with opened(chain) as session:
-        await to_graph(session, "second")
-        assert session.text.count("·") > before.count("·") + 20
-        await session.press("#")
-        assert session.text.count("·") == before.count("·")
-
-
-async def ways_between_marked_nodes_and_the_cursor(session: Session) -> None:
-    await to_graph(session, "/layers.3/norm")
-    session.screen.graph.action_show_path()
-    await session.settle()
-    assert view(session) is GraphView.FOLDED
-    assert "Mark one or two nodes" in session.told[-1]
-    await session.press("space")
-    await session.go("/layers.3/join", "2")
-    session.screen.graph.action_show_path()
-    await session.settle()
-    assert view(session) is GraphView.FOCUS
-    boxes = session.screen.graph.canvas.drawing
-    assert boxes is not None
-    names = {name.rpartition("/")[2] for name in boxes.graph.names}
-    assert names == {"norm", "scale", "gate", "join"}
-    session.screen.selection.set_marks(named(session, f"/layers.3/{n}") for n in ("norm", "gate"))
-    await session.pilot.pause()
-    session.screen.graph.action_show_path()
-    await session.settle()
-    assert "focus ways" in session.text
-    assert session.screen.graph.canvas.drawing is not None
-    assert len(session.screen.graph.canvas.drawing.graph) == 2
-
-
-async def commands_act_on_the_graphs_node_when_a_filter_hides_it(session: Session) -> None:
-    await session.press("/")
-    await session.type("Tanh", "enter")
-    await to_graph(session)
-    await session.press("g")
-    while at(session) != "/stem":
-        await session.press("down")
-    await session.press("r", "ctrl+u")
-    await session.type("renamed", "enter")
-    assert named(session, "renamed").op_type == "Neg"
-
-
-async def no_node_is_acted_on_at_a_fold(session: Session) -> None:
-    await to_graph(session, "/stem")
-    session.screen.graph.list.go_to_key(fold(session))
-    await session.settle()
-    assert session.screen.model.cursor.node is None
-    await session.press("delete")
-    assert not session.screen.document.dirty
-
-
-async def the_cursor_comes_back_to_the_fold_it_was_on(session: Session) -> None:
-    await to_graph(session)
-    pane = session.screen.graph
-    folds = [row.fold for row in shown(session).rows if row.fold is not None]
-    assert folds
-    for item in folds:
-        pane.list.go_to_key(item)
-        await session.pilot.pause()
-        place = pane.place
-        assert place is not None
-        pane.list.cursor = 0 if pane.list.cursor else 1
-        await session.pilot.pause()
-        assert pane.fold is not item
-        pane.return_to(place)
-        await session.settle()
-        assert pane.fold is item
-
-
 @pytest.fixture
 def folded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have a graph open with its folds, however large the pane is."""
@@ -192,104 +83,6 @@ async def test_a_picture_holds_what_its_view_shows(layers: Path) -> None:
         assert boxes[GraphView.RAIL] == whole
         assert boxes[GraphView.FOLDED] == boxes[GraphView.CANVAS] < whole
         assert boxes[GraphView.FOCUS] < whole
-
-
-async def an_edit_keeps_folds_and_the_cursor_on_a_fold(session: Session) -> None:
-    await to_graph(session, "/layers.3/gate")
-    pane = session.screen.graph
-    pane.list.go_to_key(fold(session))
-    await session.settle()
-    session.screen.history.try_edit(edits.renaming.rename_node(scope=[], node="/head", name="end"))
-    await session.settle()
-    assert pane.fold is fold(session)
-    assert shown(session).overview.is_open(fold(session))
-
-
-async def graph_and_explorer_follow_each_other(session: Session) -> None:
-    for name in ("/layers.5/join", "/stem", "/layers.11/skip"):
-        await session.go(name)
-        assert at(session) == name
-    await to_graph(session, "/layers.5/norm")
-    for _ in range(3):
-        await session.press("down")
-        assert session.screen.explorer.node is session.screen.graph.node
-        assert session.screen.model.cursor.subject is session.screen.graph.node
-    assert at(session) != "/layers.5/norm"
-
-
-@pytest.mark.broad
-@pytest.mark.usefixtures("folded")
-async def test_views_folds_and_cursors_of_layers(layers: Path) -> None:
-    async with opened(layers) as session:
-        await walk(
-            session,
-            the_cursor_comes_back_to_the_fold_it_was_on,
-            no_node_is_acted_on_at_a_fold,
-            an_edit_keeps_folds_and_the_cursor_on_a_fold,
-            a_click_on_the_name_of_a_view_switches_to_it,
-            ways_between_marked_nodes_and_the_cursor,
-            graph_and_explorer_follow_each_other,
-            commands_act_on_the_graphs_node_when_a_filter_hides_it,
-        )
-
-
-async def edits_and_undo_draw_the_graph_again(session: Session) -> None:
-    await to_graph(session, "second")
-    third = named(session, "third")
-    session.screen.editing.delete_nodes([third], reconnect=True)
-    await session.settle()
-    assert "Mul" not in session.text.split("┏")[1]
-    assert at(session) == "second"
-    await session.press("u")
-    assert shown(session).drawn.vertex(third) is not None
-    session.screen.editing.delete_nodes([named(session, "second")], reconnect=False)
-    await session.settle()
-    assert session.screen.graph.node in session.screen.document.main.nodes
-
-
-async def a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next(
-    session: Session,
-) -> None:
-    await to_graph(session, "third")
-    pane, said = session.screen.graph, list[object]()
-    former = pane.canvas.drawing
-    assert former is not None
-    session.screen.editing.delete_nodes([named(session, "first")], reconnect=True)
-    await session.settle()
-    # As from a key before the edit: this is the number of another box now.
-    moved = GraphCanvas.CursorMoved(former, former.graph.names.index("third"))
-    with mock.patch.object(pane, "say_selected", said.append):
-        pane.box_reached(moved)
-    assert said == [named(session, "third")]
-
-
-async def inputs_get_their_names_when_the_schemas_are_read(session: Session) -> None:
-    boxes = session.screen.graph.boxes
-    drawing = mock.Mock()
-    with mock.patch.multiple(boxes.canvas, drawing=drawing, refresh=mock.DEFAULT) as patched:
-        boxes.name_ports()
-    drawing.name_ports.assert_called_once_with()
-    patched["refresh"].assert_called_once_with()
-
-
-@pytest.mark.broad
-async def test_subgraphs_and_functions_are_drawn_when_they_are_entered(
-    branches: Path, tmp_path: Path
-) -> None:
-    async with opened(branches) as session:
-        inner = await session.go("inner")
-        assert shown(session).scope is inner.scope
-        assert "then_branch" in session.screen.graph.frame.title
-        assert at(session) == "inner"
-        session.screen.editing.delete_nodes([named(session, "choose")], reconnect=False)
-        await session.settle()
-        assert shown(session).scope is session.screen.document.main
-    async with opened(models.write(tmp_path, models.FUNCTIONS)) as session:
-        await session.go("call")
-        assert any(row.startswith("function") for row in session.details)
-        await session.press("s")
-        assert session.rows == ["twice", "Add  sum"]
-        assert shown(session).scope.kind == "function"
 
 
 @pytest.mark.broad
@@ -326,53 +119,6 @@ async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:
         await session.press("v")  # it waits until the boxes are drawn
         await session.until(lambda: graph.list.display)
         assert at(session) == "/layers.20/gate"
-
-
-async def a_fold_is_marked_as_a_whole_and_deleted(session: Session) -> None:
-    await to_graph(session)
-    session.screen.graph.list.go_to_key(fold(session))
-    await session.press("space")
-    await session.until(lambda: len(session.screen.explorer.marked) == 12 * 5)
-    assert "•60" in session.text
-    await session.press("delete", "d")
-    assert [node.name for node in session.screen.document.main.nodes] == ["/stem", "/head"]
-    assert session.screen.graph.list.marks == set()
-
-
-@pytest.mark.broad
-async def test_inputs_and_outputs_of_the_graph_are_edited_on_it(chain: Path) -> None:
-    async with opened(chain, NARROW, pane="") as session:
-        main = session.screen.document.main
-        assert session.screen.graph.has_focus_within
-        await session.press("g")
-        assert session.screen.model.cursor.place == ("boundary", "input x")
-        await session.press("r", "ctrl+u", *"rays", "enter")
-        assert main.inputs[0] == "rays"
-        await session.press("e", "ctrl+u")
-        await session.type("f32[7,N]", "enter")
-        known = main.value_type("rays")
-        assert known is not None
-        assert known.dims == (7, "N")
-        await session.press("]")
-        assert session.screen.graph.node in [use.node for use in main.users("rays")]
-        await session.press("g", "d")
-        assert not main.inputs
-        await session.press("u")
-        assert [*main.inputs] == ["rays"]
-
-
-async def overlays_cycle_and_are_kept_through_an_edit(session: Session) -> None:
-    await to_graph(session, "/stem")
-    await session.press("%")
-    assert "overview · precision" in session.screen.graph.frame.title
-    assert "· precision" in session.text
-    await session.press("%")
-    assert "· weights 192 B" in session.text
-    session.screen.history.try_edit(edits.renaming.rename_node(scope=[], node="/head", name="end"))
-    await session.settle()
-    assert "· weights 192 B" in session.text
-    await session.press("%")
-    assert "weights" not in session.screen.graph.frame.title
 
 
 def says(session: Session, text: str) -> bool:
@@ -438,75 +184,6 @@ async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:
         await session.until(lambda: session.screen.checks.is_checked)
         await to_graph(session, "third")
         assert "Mul✖" in session.text.replace(" ", "")
-
-
-async def a_box_is_moved_kept_and_arranged_again(session: Session) -> None:
-    await to_graph(session, "pre")
-    canvas = session.screen.graph.canvas
-    node = named(session, "pre")
-    await session.press("shift+right", "shift+right")
-    await session.until(lambda: position_of(node) == (8, 0))
-    assert at(session) == "pre"
-    await session.press("shift+left", "shift+down", "shift+down", "shift+up")
-    await session.until(lambda: position_of(node) == (4, 1))
-    moved = canvas.drawing
-    assert moved is not None
-    session.screen.graph.action_arrange()
-    await session.until(lambda: position_of(node) is None)
-    await session.press("u")
-    assert position_of(node) == (4, 1)
-    assert canvas.drawing is not None
-    assert canvas.drawing.layout.boxes == moved.layout.boxes
-
-
-async def a_box_is_dragged_with_the_mouse_over_what_it_takes_from(session: Session) -> None:
-    await to_graph(session, "pre")
-    canvas, node = session.screen.graph.canvas, named(session, "pre")
-    before = canvas.drawing
-    assert before is not None
-    box = before.box(canvas.cursor)
-    here = Offset(box.x + canvas._indent + 2, box.y) - canvas.scroll_offset
-    there = here + Offset(-11, 3)
-    await session.pilot.mouse_down(canvas, here)
-    await session.pilot.hover(canvas, there)
-    assert position_of(node) is None
-    await session.pilot.mouse_up(canvas, there)
-    await session.until(lambda: position_of(node) == (-11, 3))
-    assert at(session) == "pre"
-    await session.press("shift+up", "shift+up", "shift+up", "shift+up")
-    await session.until(lambda: position_of(node) == (-11, -1))
-    await session.press("u", "u", "u", "u", "u")
-    assert position_of(node) is None
-    assert canvas.drawing is not None
-    assert canvas.drawing.layout.boxes == before.layout.boxes
-
-
-@pytest.mark.broad
-async def test_a_chain_in_the_graph(chain: Path) -> None:
-    async with opened(chain) as session:
-        await session.in_turn(
-            edits_and_undo_draw_the_graph_again,
-            a_box_of_the_drawing_before_an_edit_is_not_looked_up_in_the_next,
-            inputs_get_their_names_when_the_schemas_are_read,
-        )
-
-
-@pytest.mark.broad
-async def test_layers_in_the_graph(layers: Path) -> None:
-    async with opened(layers) as session:
-        await session.in_turn(
-            a_fold_is_marked_as_a_whole_and_deleted,
-            overlays_cycle_and_are_kept_through_an_edit,
-        )
-
-
-@pytest.mark.broad
-async def test_boxes_that_are_moved(branches: Path) -> None:
-    async with opened(branches) as session:
-        await session.in_turn(
-            a_box_is_moved_kept_and_arranged_again,
-            a_box_is_dragged_with_the_mouse_over_what_it_takes_from,
-        )
 
 
 async def save_as(session: Session, path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import permutations
-from pathlib import Path
 
 import pytest
 
@@ -23,73 +22,6 @@ from dld_tui.screens.workspace.layout import (
 from dld_tui.screens.workspace.layout import (
     WIDE as SIDE_BY_SIDE,
 )
-from tests.support.workspace import SIZES, WIDE, opened
-
-
-@pytest.mark.broad
-@SIZES
-async def test_panes_by_number_and_maximised(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
-        screen = session.screen
-        await session.press("3")
-        assert screen.panes.focused() == "parameters"
-        await session.press("m")
-        assert screen.parameters.display
-        assert not screen.explorer.display
-        assert screen.parameters.outer_size.width == size[0]
-        await session.press("m")
-        await session.press("1")
-        assert screen.explorer.list.has_focus
-        explorer, parameters = screen.explorer.region, screen.parameters.region
-        assert (explorer.y == parameters.y) is (size == WIDE)
-        session.app.screen.set_focus(None)  # sizes may change while nothing has the keys
-        screen.panes.lay_out()
-        await session.pilot.pause()
-        assert (session.app.focused, screen.panes.focused()) == (None, "explorer")
-        assert screen.explorer.display
-
-
-@pytest.mark.broad
-async def test_sizes_change_by_key_and_are_remembered(chain: Path) -> None:
-    async with opened(chain) as session:
-        before = session.screen.explorer.outer_size
-        await session.press(">", ">")
-        larger = session.screen.explorer.outer_size
-        assert larger.area > before.area
-    async with opened(chain) as session:
-        assert session.screen.explorer.outer_size == larger
-        session.screen.panes.reset_layout()
-        await session.pilot.pause()
-        assert session.screen.explorer.outer_size == before
-
-
-@pytest.mark.broad
-@SIZES
-async def test_panes_are_hidden_moved_and_remembered(chain: Path, size: tuple[int, int]) -> None:
-    async with opened(chain, size) as session:
-        screen = session.screen
-        await session.press("_")
-        assert not screen.explorer.display
-        assert screen.graph.has_focus_within  # never on what is not seen
-        await session.press("3", "ctrl+left")
-        assert screen.panes.area.children[-1] is screen.findings
-        places = [screen.parameters.region, screen.graph.region]
-        assert places[0].offset < places[1].offset if size == WIDE else places[0].y < places[1].y
-    async with opened(chain, size, pane="") as session:
-        screen = session.screen
-        assert not screen.explorer.display
-        assert screen.graph.has_focus_within
-        places = [screen.parameters.region, screen.graph.region]
-        assert (places[0].y, places[0].x) < (places[1].y, places[1].x)
-        assert "1×nodes" in session.text
-        await session.press("1")
-        assert screen.explorer.list.has_focus
-        screen.panes.reset_layout()
-        await session.pilot.pause()
-        assert [pane.id for pane in screen.panes.area.children] == [
-            "explorer", "graph", "parameters", "findings",
-        ]  # fmt: skip
-
 
 ALL = (EXPLORER, GRAPH, PARAMETERS, FINDINGS)
 

@@ -62,22 +62,6 @@ def pressing(session: Session, *keys: str) -> Callable[[], Awaitable[None]]:
 
 
 @pytest.mark.broad
-async def test_deleting_in_list_graph_and_canvas(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.BRANCHES)
-    async with opened(path, WIDE) as session:
-        for name in ("inner", "choose", "shadow"):
-            await session.go(name)
-            await check(session, pressing(session, "d", "d"))
-        await session.go("inner", "space", "k", "space")
-        await check(session, pressing(session, "d", "d"))
-        await session.press("escape", "2")
-        for keys in ((), ("j",), ("j", "v"), ("space",), ("semicolon",), ("semicolon",), ("v",)):
-            await session.press(*keys)
-            if session.screen.model.cursor.node is not None:
-                await check(session, pressing(session, "d", "d"))
-
-
-@pytest.mark.broad
 async def test_drawn_edits(tmp_path: Path) -> None:
     dice = random.Random(41)
     drawn = drawn_model(41_007)

@@ -24,7 +24,7 @@ from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog
 from tests.support import models
 from tests.support.pages import running
 from tests.support.tui import flat_text, front, until
-from tests.support.workspace import NARROW, WIDE, Session, leave_journal, opened
+from tests.support.workspace import WIDE, Session, leave_journal, opened
 
 
 def rename(session: Session, name: str = "renamed") -> None:
@@ -33,61 +33,6 @@ def rename(session: Session, name: str = "renamed") -> None:
 
 def names(path: Path) -> list[str]:
     return [node.name for node in onnx.load(path).graph.node]
-
-
-@pytest.mark.broad
-async def test_save_writes_the_file_and_says_what_is_wrong_with_it(chain: Path) -> None:
-    async with opened(chain, NARROW) as session:
-        assert "F5 profile" in session.text
-        assert "^S save" not in session.text
-        await session.press("ctrl+s")
-        assert session.told == ["save: no unsaved changes"]
-        await session.press("j", "j", "r", *"other", "enter", "ctrl+s")  # all at once
-        await session.until(lambda: "other" in names(chain))
-        await session.until(lambda: session.screen.unsaved() == [])
-        await session.press("u")
-        await session.shows("^S save")
-        assert session.screen.tab_dirty
-        assert session.screen.unsaved() == ["model.onnx: edits were undone after a save"]
-        session.app.clear_notifications()
-        session.screen.document.apply("set_input", scope=[], node="second", index=0, value="")
-        assert session.screen.unsaved() == ["model.onnx: 1 edit"]
-        session.screen.document.apply("rename_node", scope=[], node="third", name="3")
-        assert session.screen.unsaved() == ["model.onnx: 2 edits"]
-        await session.press("ctrl+s")
-        said = "model.onnx was saved with an error: "
-        await session.until(lambda: any(said in message for message in session.told))
-    assert onnx.load(chain).graph.node[1].input[0] == ""
-
-
-@pytest.mark.broad
-async def test_save_as_takes_a_free_name_and_asks_before_it_replaces(chain: Path) -> None:
-    chain.with_name(f"{chain.stem}-edited.onnx").touch()
-    other = models.write(chain.parent, models.BRANCHES, "other.onnx")
-    before = chain.read_bytes(), other.read_bytes()
-    async with opened(chain) as session:
-        rename(session)
-        session.screen.document.apply("set_input", scope=[], node="renamed", index=0, value="")
-        await session.until(lambda: len(session.screen.checks.errors) == 1)
-        await session.press("S")
-        offered = Path(session.app.screen.query_one(Input).value)
-        assert offered == chain.with_name(f"{chain.stem}-edited-2.onnx")
-        assert "1errorremains." in flat_text(session.app)
-        await session.press("escape")
-        for path in (chain, other):
-            await session.press("S")
-            await session.retype(str(path), "enter")
-            assert "exists." in flat_text(session.app)
-            await session.press("enter")  # the safe answer is the first
-        assert (chain.read_bytes(), other.read_bytes()) == before
-        await session.press("S")
-        await session.retype(str(other), "enter", "o")
-        await session.until(lambda: session.screen.path == other)
-        await session.press("S")
-        await session.retype(str(chain.with_name("copy")), "enter")
-        await session.until(lambda: session.screen.tab_title == "copy.onnx")
-    assert names(chain.with_name("copy.onnx"))[1] == names(other)[1] == "renamed"
-    assert chain.read_bytes() == before[0]
 
 
 def change_on_disk(session: Session, path: Path) -> None:

@@ -74,6 +74,11 @@ def _is_as_left(loop: Any) -> bool:
     return is_soon_after and not (loop._ready or _is_due(loop))
 
 
+def wait_anew() -> None:
+    """Let the next wait look at the event loop again, however soon after another one."""
+    _ENDS.pop(asyncio.get_running_loop(), None)
+
+
 async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
     """Wait until the event loop has nothing to do, now or soon, and no thread computes.
 

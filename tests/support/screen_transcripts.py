@@ -19,6 +19,7 @@ be read as a diff.
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import re
 import shlex
@@ -40,6 +41,7 @@ from dld_tui.screens.home.tabs import OPENING
 from dld_tui.screens.results.results_page import ResultsPage
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.tasks import RestOfTask
+from tests.support import quick_textual
 from tests.support.transcript_files import FILES
 from tests.support.tui import until
 
@@ -139,8 +141,15 @@ def _busy_with(app: DldApp) -> list[str]:
             "checking": page.checks.is_checked,
         }
         busy += [step for step, is_done in steps.items() if not is_done]
+        area = page.panes.area
+        bottoms = [pane.region.bottom for pane in area.children if pane.display]
+        if app.screen is page and max(bottoms, default=0) != area.region.bottom:
+            busy.append("laying out")  # once more, after a line came or went below the panes
     if isinstance(page, ResultsPage) and page.loaded is None:
         busy.append("reading")
+    pool: Any = getattr(asyncio.get_running_loop(), "_default_executor", None)
+    if pool is not None and len(pool._threads) > pool._idle_semaphore._value:
+        busy.append("working on a thread")
     return busy
 
 
@@ -148,7 +157,8 @@ async def settled(pilot: Pilot[Any]) -> None:
     """Wait until the program has nothing to do."""
     app = pilot.app
     assert isinstance(app, DldApp)
-    for _ in range(2):
+    for _ in range(5):  # each step of work may begin another, after a timer or a message
+        quick_textual.wait_anew()
         await until(pilot, lambda: not _busy_with(app), partial(_busy_with, app))
 
 

@@ -25,7 +25,7 @@ from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.types import JSON
 from dld_tui.targets.ssh.results import JobsStore, StoredJob, StoredOutput
-from tests.support import decoders, engine_files, models, traces, tuned_results
+from tests.support import body_models, decoders, engine_files, models, traces, tuned_results
 from tests.support.conversions import (
     CONVS,
     FIRST,
@@ -102,6 +102,19 @@ sums (float[N, 4] x) => (float[N, 4] y, float[N, 4] z)
 SEQUENCES = """<ir_version: 10, opset_import: ["" : 18]>
 two (int64[batch, seq] ids, int64[batch, seq] mask, float[M, 4] a, float[K, 3] b, float[a, b] c)
 => (int64[batch, seq] y) { y = Add(ids, mask) }"""
+CONVOLUTION = """<ir_version: 10, opset_import: ["" : 18]>
+convolution (float[1, 4, 8, 8] x) => (int64[M] y) <float[8, 4, 3, 3] w> {
+    [conv] a = Conv <kernel_shape = [3, 3], pads = [1, 1, 1, 1]> (x, w)
+    [value] c = Constant <value = float[2] {1.5, 2.0}> ()
+    [mode] b = Resize <mode = "linear"> (a, c, c)
+    [out] y = Cast <to = 7> (b)
+}"""
+JOIN = """<ir_version: 10, opset_import: ["" : 18]>
+join (float[N, 4] x, float[N, 4] z, int64[2] shape) => (float[N, 12] y, float[N, 4] part) {
+    [left] part = Relu(x)
+    [limit] low = Clip(z)
+    [join] y = Concat<axis = 1>(part, x, z)
+}"""
 HEAD_OF_ATTRIBUTES = '<ir_version: 10, opset_import: ["" : 18, "custom" : 1]>\n'
 ATTRIBUTES = """g (float[4] x) => (float[4] y)
 <float[2, 2] same = {1, 2, 3, 4}, float[4] w = {1, 2, 3, 4}, int64[3] n = {1, 2, 3}>
@@ -118,6 +131,9 @@ CHANGED = """g (float[4] x) => (float[4] y)
     [choose] y = custom.Choose <body = b () => (float[4] t) { [in] t = Abs(a) }> (a)
 }"""
 _MODELS = {
+    "conv.onnx": CONVOLUTION,
+    "join.onnx": JOIN,
+    "calls.onnx": body_models.SHAPES,
     "attributes.onnx": HEAD_OF_ATTRIBUTES + ATTRIBUTES,
     "attributes2.onnx": HEAD_OF_ATTRIBUTES + CHANGED,
     "costs.onnx": COSTS,
@@ -635,6 +651,7 @@ FILES: dict[str, Callable[[Path], object]] = {
     "lost.tune.json": _lost_tuning,
     "sums.npy": lambda path: np.save(path, np.array([[1.5, -2], [0, 4]], np.float32)),
     "annotated.onnx": _annotated,
+    "switch.onnx": lambda path: body_models.write(path.parent, "SWITCH").rename(path),
     "targets": _targets,
     "shelf": _shelf,
     "tensors.onnx": lambda path: write_tensors(path.parent),

@@ -1,4 +1,4 @@
-"""What dialogs about nodes show after each key and give (``walks_of_node_dialogs_*.txt``)."""
+"""What dialogs about nodes show after each key and give (``walks_of_node_dialogs.txt``)."""
 
 from __future__ import annotations
 
@@ -175,16 +175,10 @@ def dialogs(document: Document) -> Dialogs:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("size", [(80, 24), (130, 40)])
 async def test_dialogs_of_nodes_from_their_beginning_to_their_end(
-    size: tuple[int, int],
-    recorded: Recorded,
-    document: Document,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    recorded: Recorded, document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("dld_tui.widgets.dialogs.nodes._WAIT_S", 0.0)
-    recorded(
-        f"walks_of_node_dialogs_{size[0]}", await walked_dialogs(dialogs(document), size, given)
-    )
+    walked = await walked_dialogs(dialogs(document), (130, 40), given)
+    recorded("walks_of_node_dialogs", walked)

@@ -26,6 +26,8 @@ from dld_tui.widgets.shell.page import host
 from dld_tui.widgets.tasks import task
 
 if TYPE_CHECKING:
+    from textual.geometry import Size
+
     from dld_tui.widgets.parameters.edit_bar import EditBar
 
 
@@ -127,7 +129,7 @@ class Panes(Controller):
         notices = self.page.query(NoticeLine)
         if not self.model.is_open or not notices:  # the tab is being closed, and work for it ended
             return
-        width, height = self.area.size
+        width, height = room = self.area.region.size
         if not (width and height):
             return
         needed = len(self.findings.findings) + 2
@@ -154,6 +156,15 @@ class Panes(Controller):
         )
         notice.show(findings)
         self._say_panes()
+        self.page.call_after_refresh(self._fit_after, room)
+
+    def _fit_after(self, room: Size) -> None:
+        """Lay out again if the line below left another room.
+
+        Textual does not tell of it where something asked for a place before it drew the line.
+        """
+        if self.area.is_attached and self.area.region.size != room:
+            self.lay_out()
 
     @hears(Area.Resized)
     def fit(self, event: Area.Resized) -> None:

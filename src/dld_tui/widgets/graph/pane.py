@@ -191,6 +191,8 @@ class GraphPane(Framed, Commands, Vertical):
             inside = item.vertices if isinstance(item, Fold) else (item,)
             subjects = [old.subject(at) for at in inside]
             vertex = next((v for v in map(model.vertex_now, subjects) if v is not None), None)
+            if vertex is None and not isinstance(item, Fold):
+                vertex = model.same_end(old, item)
         fold = model.same_fold(old, item) if is_same and old and isinstance(item, Fold) else None
         if fold is not None and model.view is not GraphView.FOCUS:
             self.show_fold(fold)

@@ -167,6 +167,16 @@ class ViewedGraph:
         """Return the vertex of what a vertex of an older graph of the same thing stood for."""
         return self.vertex(subject)
 
+    def same_end(self, old: ViewedGraph, vertex: int) -> int | None:
+        """Return the input or output at the place of one of an older graph, as names change."""
+        kind = old.graph.kinds[vertex]
+        before, now = (
+            [at for at, other in enumerate(model.graph.kinds) if other is kind]
+            for model in (old, self)
+        )
+        is_end = kind in (Kind.INPUT, Kind.OUTPUT) and len(before) == len(now)
+        return now[before.index(vertex)] if is_end else None
+
     def style(self, vertex: int) -> str:
         """Return the style class of a vertex: its kind of work."""
         raise NotImplementedError

@@ -363,7 +363,8 @@ class LineView(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         if row < 0:
             self.header_clicked(offset.x + self.scroll_offset.x - self._gutter_cells)
         elif row + self.scroll_offset.y < len(self.lines):
-            self.cursor = row + self.scroll_offset.y
+            if event.chain != 2:  # of two clicks the first may scroll: its row is the one meant
+                self.cursor = row + self.scroll_offset.y
             if event.button == _RIGHT:
                 self.post_message(self.MenuAsked(self))
             elif event.ctrl:
