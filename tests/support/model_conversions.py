@@ -2,7 +2,8 @@
 
 ``> opset`` converts to another opset, ``> half`` to a type of 16 bits, ``> precisions`` adds the
 casts that the precisions of nodes need. What is made is valid, and computes nearly the same.
-``> cut`` takes each node away by itself, or some of them, and keeps the others.
+``> cut`` takes each node away by itself, or some of them, and keeps the others, ``> recast`` stores
+weights in another type.
 """
 
 from __future__ import annotations
@@ -17,17 +18,20 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.codec import encode
+from dld_tui.core.conversion import retyping
 from dld_tui.core.conversion.accuracy_criteria import BF16, FP16
 from dld_tui.core.conversion.fp16 import Fp16Options, fp16_steps
 from dld_tui.core.conversion.opset import convert_opset
 from dld_tui.core.conversion.reduction import extract_kept, node_labels
 from dld_tui.core.conversion.result import conversion_notes, range_lines
-from dld_tui.core.conversion.retyping import losses, retyped
+from dld_tui.core.conversion.retyping import retyped
+from dld_tui.core.conversion.tensor_casting import CastSelection, convert_tensors, losses
 from dld_tui.core.errors import DldError
 from dld_tui.core.events import result_of
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.shapes.inference import infer_types, store_types
 from tests.support.model_lines import changes
+from tests.support.recorded import fields_of
 from tests.support.sessions import bytes_of
 
 
@@ -62,10 +66,20 @@ def _retyped(document: Document, specs: Sequence[str] = ()) -> Iterator[str]:
     with closing(found.document) as copy:
         yield from found.lines()
         yield from (f"remark: {text}" for text in found.remarks)
-        yield from (json.dumps(encode(loss)) for loss in losses(found))
+        yield from (json.dumps(encode(loss)) for loss in retyping.losses(found))
         yield from _made(document, copy)
         again = retyped(copy).plan
         assert not again.relinks, "twice adds something"
+
+
+def _recast(document: Document, to: str, casts: bool = True, **chosen: Any) -> Iterator[str]:
+    given = {key: tuple(one) if isinstance(one, list) else one for key, one in chosen.items()}
+    selection = CastSelection(**given)
+    yield from map(fields_of, losses(document, to, selection))
+    *_, made = convert_tensors(document, to, selection, casts=casts)
+    with closing(made.document) as copy:
+        yield from (f"note: {note}" for note in made.notes)
+        yield from _made(document, copy)
 
 
 def _cut(document: Document, *gone: str) -> Iterator[str]:
@@ -117,5 +131,5 @@ def _feeds(model: onnx.ModelProto) -> dict[str, Any]:
 
 
 LOOKS: dict[str, Callable[..., Iterable[str]]] = {
-    "cut": _cut, "half": _halved, "opset": _to_opset, "precisions": _retyped
+    "cut": _cut, "half": _halved, "opset": _to_opset, "precisions": _retyped, "recast": _recast
 }  # fmt: skip
