@@ -81,6 +81,11 @@ def test_repeats_of_two_seconds_tell_how_sure_the_figure_is(
     assert found is not None
     assert found.energy_repeats_j == pytest.approx((0.5, 0.55, 0.45))
     assert found.energy_per_inference_j == pytest.approx(0.5)
+    for more in (0, 5):  # no passes, then passes that use nothing
+        clock[0] += 2.5
+        passes += more
+        watch.mark(passes)
+    assert len(watch._repeats) == 3
 
 
 @pytest.mark.parametrize("phase", [0.0, 0.03, 0.06, 0.09])
