@@ -73,7 +73,9 @@ def _retyped(document: Document, specs: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _recast(document: Document, to: str, casts: bool = True, **chosen: Any) -> Iterator[str]:
-    given = {key: tuple(one) if isinstance(one, list) else one for key, one in chosen.items()}
+    given: dict[str, Any] = {
+        key: tuple(one) if isinstance(one, list) else one for key, one in chosen.items()
+    }
     selection = CastSelection(**given)
     yield from map(fields_of, losses(document, to, selection))
     *_, made = convert_tensors(document, to, selection, casts=casts)
