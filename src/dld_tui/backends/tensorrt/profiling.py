@@ -38,6 +38,7 @@ from dld_tui.core.model.inputs.guessed_input import INPUTS
 from dld_tui.core.model.inputs.shape_texts import Shape
 from dld_tui.core.notes import Note, NoteKind
 from dld_tui.core.params import root_name
+from dld_tui.core.report.enqueueing import enqueue_note, is_launch_bound
 from dld_tui.core.report.gpu_kernels import NamedRange, PassSpan, spans_of_ranges
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.latency import StopCondition, measure
@@ -64,8 +65,6 @@ else:
     from dld_tui.backends.tensorrt.library import trt
 
 _FIGURES = ("median", "mean", "min", "max", "std", "p90", "p95", "p99")
-LAUNCH_BOUND = 0.8
-"""Share of the GPU's time from which enqueueing is what limits the throughput."""
 
 
 def _times() -> array[float]:
@@ -412,9 +411,8 @@ def write_phases(writer: ReportWriter, times: PassTimes, transfers: bool) -> Non
     if not times.compute:
         return
     compute, enqueue = median(times.compute), median(times.enqueue)
-    text = f"enqueueing takes {enqueue:.3f} ms (median), the GPU {compute:.3f} ms"
-    if enqueue > LAUNCH_BOUND * compute:
-        writer.note(f"Launch-bound: {text}; a CUDA graph would help", NoteKind.WARNING)
+    if is_launch_bound(enqueue, compute):
+        writer.note(enqueue_note(enqueue, compute), NoteKind.WARNING)
     copies = max(median(times.h2d), median(times.d2h))
     if transfers and copies >= compute:
         writer.note(f"Copying takes {copies:.3f} ms, longer than the GPU works", NoteKind.WARNING)

@@ -24,6 +24,7 @@ from dld_tui.core.errors import InputError
 from dld_tui.core.foreign import text_of, time_of, whole_of
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.dla import dla_kinds
+from dld_tui.core.report.enqueueing import enqueue_note, is_launch_bound
 from dld_tui.core.report.formats.json_stream import ArrayReader, LastList, last_list
 from dld_tui.core.report.groups import layer_type
 from dld_tui.core.report.records import Layer, LayerInformation
@@ -394,8 +395,6 @@ def _remark(writer: ReportWriter, rows: LayerRows, reader: ArrayReader, last: La
 
 
 _BLOCK = 1000
-_LAUNCH_BOUND = 0.8
-"""Share of the GPU's time from which enqueueing is what limits the throughput."""
 _PHASES = (
     ("host to device copy", "memcpy"),
     ("GPU compute", "compute"),
@@ -500,11 +499,8 @@ def _times_remark(
         writer.note("no copies were timed: run trtexec without --noDataTransfers to have them")
     if seen.enqueue:
         enqueue = median(seen.enqueue)
-        text = f"enqueueing takes {enqueue:.3f} ms (median), the GPU {compute:.3f} ms"
-        if enqueue > _LAUNCH_BOUND * compute:
-            writer.note(f"launch-bound: {text}; a CUDA graph would help", NoteKind.WARNING)
-        else:
-            writer.note(text)
+        kind = NoteKind.WARNING if is_launch_bound(enqueue, compute) else NoteKind.INFO
+        writer.note(enqueue_note(enqueue, compute), kind)
     if reader.damage.ends_early:
         writer.note("the list ends early: it was cut", NoteKind.WARNING)
     for text in last.notes("timing file"):

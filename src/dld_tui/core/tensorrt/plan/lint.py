@@ -23,6 +23,7 @@ from dld_tui.core.machine.kernel_names import on_tensor_cores
 from dld_tui.core.model.rewrite import command_of
 from dld_tui.core.process.interpreter import collector_paused
 from dld_tui.core.report.dla import DlaKind
+from dld_tui.core.report.enqueueing import is_launch_bound
 from dld_tui.core.statistics import TRUSTED_COV_PERCENT
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.gains import GainRange, gain_of_inferences, gain_of_layers
@@ -700,7 +701,6 @@ def _named_product(layers: Sequence[EngineLayer]) -> bool:
     )
 
 
-LAUNCH_SHARE = 0.8
 STEADY, OUTLIER = 1.05, 1.5
 """Of the median: most inferences are below the one, and a few beyond the other."""
 
@@ -718,8 +718,7 @@ def timing_findings(plan: EnginePlan) -> Iterator[PlanFinding]:
 def _launch(timing: TimingSummary, has_graph: bool) -> Iterator[tuple[str, str, str]]:
     if timing.enqueue is None or timing.compute is None or timing.compute.median <= 0:
         return
-    share = timing.enqueue.median / timing.compute.median
-    if share > LAUNCH_SHARE:
+    if is_launch_bound(timing.enqueue.median, timing.compute.median):
         graph = "" if has_graph else "a CUDA graph, "
         yield (
             "launch-bound",
