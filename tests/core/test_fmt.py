@@ -80,5 +80,8 @@ def test_counts_with_nouns_lists_and_printed_differences() -> None:
     assert fmt.listed([], 2) == ""
     assert fmt.listed(["a", "b"], 2) == "a, b"
     assert fmt.listed([1, 2, *range(2000)], 2, lambda at: f"<{at}>") == "<1>, <2> and 2,000 more"
+    assert [fmt.progress(*at) for at in ((0, 3), (2, 3), (999, 1000), (7, 7), (9, 7))] == [
+        "0 %", "66 %", "99 %", "100 %", "100 %",
+    ]  # fmt: skip
     assert fmt.printed_difference(5.663, 5.4794) == 5.663 - 5.479
     assert fmt.printed_difference(5.6634, 5.4786) == 5.663 - 5.479

@@ -204,7 +204,7 @@ async def test_opening_can_be_stopped(chain: Path, monkeypatch: pytest.MonkeyPat
     async with running(size=WIDE) as run:
         screen = WorkspaceScreen(chain)
         run.app.add_page(screen)
-        await run.shows("50%")
+        await run.shows("50 %")
         await run.press("escape")
         await run.until(lambda: not run.app.pages)
 

@@ -108,12 +108,12 @@ def test_a_panel_says_what_and_how_far() -> None:
     panel = WorkPanel("Opening big [/x].onnx")
     assert "Opening big [/x].onnx" in text_of(panel)
     panel.report(500_000, 2_000_000)
-    assert "25%  500 kB of 2 MB" in text_of(panel)
+    assert "25 %  500 kB of 2 MB" in text_of(panel)
     assert "█" in text_of(panel)
     # One row when docked.
     panel = WorkPanel("Saving x", classes="-line")
     panel.report(1, 2)
-    assert text_of(panel) == " Saving x  50%  1 B of 2 B  Esc stops"
+    assert text_of(panel) == " Saving x  50 %  1 B of 2 B  Esc stops"
     # An unknown total shows what is done.
     panel = WorkPanel("Working")
     panel.report(5000, 0)

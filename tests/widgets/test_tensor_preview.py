@@ -34,7 +34,7 @@ def test_statistics_and_values() -> None:
         "values 1, 2, 3, 0",
         "range min 0 · max 3",
         "mean mean 1.5 · std 1.118",
-        "counts zeros 1 (25%) · NaN 0 · Inf 0",
+        "counts zeros 1 (25.0 %) · NaN 0 · Inf 0",
     ]
 
 

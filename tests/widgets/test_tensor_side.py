@@ -73,7 +73,7 @@ def test_nan_and_infinities_stand_out() -> None:
     lines = {line[0][0].strip(): line[1] for line in figure_lines(state.statistics)}
     assert lines["NaN"] == ("1", "warn")
     assert lines["Inf"] == ("1", "warn")
-    assert lines["zeros"][0] == "1 (25.0%)"
+    assert lines["zeros"][0] == "1 (25.0 %)"
 
 
 class SideApp(HostApp):
@@ -86,7 +86,7 @@ async def test_what_is_going_on_is_said() -> None:
     app = SideApp(side)
     async with app.run_test(size=(40, 20)) as pilot:
         for state, text in (
-            (SideState("reading", 0.5), "50%"),
+            (SideState("reading", 0.5), "50 %"),
             (SideState("ask", size=500_000_000), "reads 500 MB"),
             (SideState("failed", problem="[x] gone"), "[x] gone"),
             (SideState("done"), "No statistics"),

@@ -116,6 +116,11 @@ def whole_percent(value: float) -> str:
     return "below 1" if value > 0 and text == "0" else text
 
 
+def progress(done: float, total: float) -> str:
+    """Return how much is done with its sign, e.g. ``40 %``; rounded down: 100 is the end."""
+    return f"{min(100, int(100 * done / total))} %"
+
+
 def printed_difference(whole_ms: float, part_ms: float) -> float:
     """Return what is left of a whole beside a part, as :func:`milliseconds` prints both.
 

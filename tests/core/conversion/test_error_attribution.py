@@ -141,7 +141,7 @@ def test_the_report_names_the_output_the_node_and_the_ways_out(document: Documen
     assert (good.is_wrong, bad.is_wrong) == (False, True)
     assert values_lines(noisy)[0].startswith("WRONG"), "float16 is held to more"
     noisy_line = values_lines(replace(noisy, is_good=True))[0]
-    assert "outside of the tolerance on random inputs, with noise of 40%" in noisy_line
+    assert "outside of the tolerance on random inputs, with noise of 40 %" in noisy_line
     wrong, first = values_lines(bad)
     assert wrong.startswith("WRONG VALUES: output y differs by at most 0")
     assert first == "  first at Add second: 'b' becomes infinite or NaN"

@@ -45,7 +45,7 @@ from dld_tui.core.report.latency import StopCondition, measure
 from dld_tui.core.report.records import Layer, PassState
 from dld_tui.core.report.schema import COMMAND
 from dld_tui.core.report.store import ReportWriter
-from dld_tui.core.statistics import median, summarise, trtexec_percentile
+from dld_tui.core.statistics import median, share_percent, summarise, trtexec_percentile
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.layer_kinds import is_shape_work
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
@@ -280,7 +280,7 @@ def plan_of(information: str, passes: Sequence[LayerPass]) -> EnginePlan | None:
 def profile_rows(passes: Sequence[LayerPass]) -> list[dict[str, JSON]]:
     """Return the layers' times as ``trtexec --exportProfile`` writes them."""
     times = _by_place(passes)
-    whole = sum(sum(values) for _, values in times) or 1.0
+    whole = sum(sum(values) for _, values in times)
     rows: list[dict[str, JSON]] = [{"count": len(passes)}]
     for name, values in times:
         total = sum(values)
@@ -290,7 +290,7 @@ def profile_rows(passes: Sequence[LayerPass]) -> list[dict[str, JSON]]:
                 "timeMs": total,
                 "averageMs": total / len(values),
                 "medianMs": median(values),
-                "percentage": 100 * total / whole,
+                "percentage": share_percent(total, whole) or 0.0,
             }
         )
     return rows

@@ -120,7 +120,7 @@ def progress_text(event: Progress) -> str:
     if event.total:
         amount += f" of {_amount(event.total, in_bytes)}"
     unit = "" if in_bytes else visible(event.unit)
-    share = f"{100 * event.done / event.total:.0f} %" if event.total else ""
+    share = fmt.progress(event.done, event.total) if event.total else ""
     inner = event.phases[-1] if event.phases else None
     phase = visible(inner.name) if inner is not None else ""
     parts = (visible(event.stage), f"{amount} {unit}".strip(), share, phase)

@@ -25,6 +25,7 @@ from dld_tui.core.compare.rows import certainty, half_width, ratio_text, signed,
 from dld_tui.core.report.layer_table import short_precision
 from dld_tui.core.report.measured_figures import busy_text
 from dld_tui.core.report.records import Layer
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import cut_names
 
@@ -215,7 +216,7 @@ class _Pair:
             else:
                 share = sum(self._cell(row).share_percent or 0.0 for row in top)
                 noun = "That row makes" if len(top) == 1 else f"The {len(top)} largest rows make"
-                yield f"{noun} {share:.0f} % of all that moved{doubt}:"
+                yield f"{noun} {fmt.whole_percent(share)} % of all that moved{doubt}:"
         for row, name in zip(top, cut_names([row.title for row in top], _NAME_CELLS), strict=True):
             yield f"  {signed(self._cell(row).delta_ms):>9} ms  {self._what(row, name)}"
 
@@ -452,8 +453,9 @@ def _why(comparison: Comparison, index: int, names: Sequence[str]) -> Iterator[s
         return
     if gain > 0 and extra > _NOTABLE * gain:
         doubt = certainty(heavy) or certainty(converting)
+        share = fmt.percent(share_percent(extra, gain))
         yield (
-            f"Converting and quantizing takes back {fmt.percent(100 * extra / gain)} % of what"
+            f"Converting and quantizing takes back {share} % of what"
             f" {here.main} gains in {names[1]}{doubt}."
         )
     elif gain <= 0:

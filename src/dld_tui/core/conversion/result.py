@@ -565,7 +565,7 @@ def _near(values: ComparedValues) -> Iterator[str]:
     outside = outside_text(values)
     agreement = f"{outside or f'all outputs are within the tolerance{tolerance}'} on {fed}"
     if worst.noise > NOISY:  # small values may be below the tolerance of an element
-        agreement += f", with noise of {worst.noise:.0%}"
+        agreement += f", with noise of {fmt.whole_percent(100 * worst.noise)} %"
     elif outside:
         agreement += ", with little noise on the whole"
     yield f"{agreement}; largest error: {_output(name, worst)}"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dld_tui import __version__
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.types import JSON, PlainValues
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def waited_percent() -> float:
     if len(times) < 2 or not all(map(str.isdecimal, times)):
         return 0.0
     used, waited = map(int, times[:2])
-    return 100 * waited / max(1, used + waited)
+    return share_percent(waited, used + waited) or 0.0
 
 
 def peak_memory() -> int | None:

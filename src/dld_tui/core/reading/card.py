@@ -82,7 +82,7 @@ def _content(report: Report) -> tuple[list[_Line], list[_Bar]]:
         width = max(round(3.2 * group.percent), 2)
         lines.append(_Line(32, y + 13, 14, "#d0d0d0", clip(visible(group.key), 18)))
         bars.append(_Bar(190, y, width, 16, _ACCENTS[row]))
-        lines.append(_Line(200 + width, y + 13, 14, "#ffffff", f"{group.percent:.1f} %"))
+        lines.append(_Line(200 + width, y + 13, 14, "#ffffff", f"{fmt.percent(group.percent)} %"))
     return lines, bars
 
 

@@ -200,7 +200,7 @@ def doubts(report: Report) -> Iterator[Sequence[str]]:
     latency, parts = report.latency, []
     noisy = latency is not None and latency.count > 1 and latency.cov_percent > TRUSTED_COV_PERCENT
     busy = busy_text(report.environment)
-    spread = f": ±{latency.cov_percent:.0f} %" if latency is not None and noisy else ""
+    spread = f": ±{fmt.percent(latency.cov_percent)} %" if latency is not None and noisy else ""
     first_ms = slow_first_ms(report, latency) if latency is not None and noisy else None
     if first_ms is not None:
         took = fmt.three_digits(first_ms)

@@ -300,7 +300,7 @@ def _engine_steps(report: Report) -> list[NextStep]:
         return []
     version = _VERSION.match(report.backend)
     is_typed = version is not None and int(version[1]) >= _STRONGLY_TYPED
-    basis = f"{share:.0f} % of the time is MatMul and Conv in fp32"
+    basis = f"{fmt.whole_percent(share)} % of the time is MatMul and Conv in fp32"
     if is_typed:
         return [NextStep("convert to fp16", basis, ("fp16",), layers=layers)]
     return [NextStep("build with fp16", basis, layers=layers, settings={"fp16": True})]
@@ -323,12 +323,12 @@ def _gpu_steps(report: Report) -> list[NextStep]:
     if summary is None or not summary.true_speed or not summary.length_us:
         return []
     if _is_held_up(report, summary) and not is_split(report.layers):
-        basis = f"the GPU waits {summary.gap_percent:.0f} % of a pass for launches"
+        basis = f"the GPU waits {fmt.whole_percent(summary.gap_percent)} % of a pass for launches"
         most = _without_launches(report, summary, 0.0)
         steps.append(NextStep("CUDA graph", basis, ("cuda-graph",), most=most, first=True))
     copies = summary.exposed_copy_percent
     if copies > _WORTH_PERCENT:
-        basis = f"{copies:.0f} % of a pass is copies alone"
+        basis = f"{fmt.whole_percent(copies)} % of a pass is copies alone"
         steps.append(NextStep("IO binding", basis, ("io-binding",), most=_most(copies)))
     return steps
 
@@ -348,7 +348,7 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[NextStep]:
         ),
     )
     if share >= _WORTH_PERCENT:
-        basis = f"{share:.0f} % of the time is {products} in fp32"
+        basis = f"{fmt.whole_percent(share)} % of the time is {products} in fp32"
         text, change = ("fp16", "fp16") if on_gpu else ("int8", "int8-dynamic")
         saved = _saved_ms(report, full, text)
         summary = gpu_summary(report)
@@ -364,7 +364,7 @@ def _layer_steps(report: Report, on_gpu: bool) -> list[NextStep]:
             ))  # fmt: skip
     tidy, _ = _share_of(report, _TIDIED)
     if tidy >= _TIDY_PERCENT:
-        basis = f"{tidy:.0f} % of the time only moves or reshapes values"
+        basis = f"{fmt.whole_percent(tidy)} % of the time only moves or reshapes values"
         # This share is no bound: what is simplified lets ONNX Runtime choose other kernels, too. It
         # names no layers: which of them a simplifier removes is only known from its result.
         steps.append(NextStep("simplify", basis, ("simplified",)))
@@ -402,13 +402,13 @@ def _fusions(report: Report) -> Iterator[NextStep]:
     inner, around = _between_products(report.layers)
     share, layers = _share(report, lambda layer: layer.index in inner)
     if share >= _FUSED_PERCENT:
-        basis = f"{share:.0f} % of the time is Softmax between two products"
+        basis = f"{fmt.whole_percent(share)} % of the time is Softmax between two products"
         whole = around | {layer.index for layer in report.layers if layer.type in REARRANGING}
         yield _fusion(report, "attention in one operator", basis, "fused-attention", layers, whole)
     for text, part, others, change in _FUSIONS:
         share, layers = _share_of(report, frozenset({part}))
         if share >= _FUSED_PERCENT:
-            basis = f"{share:.0f} % of the time is {part}"
+            basis = f"{fmt.whole_percent(share)} % of the time is {part}"
             yield _fusion(report, text, basis, change, layers, _near(report.layers, part, others))
 
 
@@ -419,7 +419,8 @@ def _fusion(
     saved = [layer for layer in report.layers if layer.index in whole]
     share = sum(layer.percent or 0.0 for layer in saved)
     most = _speedup(sum(layer.cost_ms or 0.0 for layer in saved), _pass_ms(report))
-    basis += f", {share:.0f} % with what is around it" if len(saved) > len(layers) else ""
+    if len(saved) > len(layers):
+        basis += f", {fmt.whole_percent(share)} % with what is around it"
     return NextStep(text, basis, (change,), RULES_OF[change], most=most, layers=layers)
 
 

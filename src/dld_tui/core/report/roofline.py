@@ -22,6 +22,7 @@ from dld_tui.core.model.shapes.size import Count, byte_count
 from dld_tui.core.model.shapes.value import Value
 from dld_tui.core.report.groups import HOST, has_gpu_times, is_launched
 from dld_tui.core.report.records import Cost, Layer
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.types import ELEMENT_BITS, SHORT_DTYPES
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def roof_percent(layer: Layer) -> float | None:
     roof_ms = roof_ms_of(layer)
     if roof_ms is None or ms is None or is_above_roof(layer):
         return None
-    return 100 * roof_ms / ms
+    return share_percent(roof_ms, ms)
 
 
 def limiter(layer: Layer) -> Limiter | None:
@@ -262,14 +263,18 @@ def limits_text(layers: Iterable[tuple[Limiter, float, float]], whole_ms: float)
     words = sorted(by, key=lambda word: -by[word][0])
     shares = fmt.whole_percents([by[word][0] for word in words], whole_ms)
     parts = [
-        f"{word} {share} %"
-        + (f" (at {100 * by[word][1] / by[word][0]:.0f} % of the limit)" if word in _ROOFS else "")
+        f"{word} {share} %{_of_limit(*by[word]) if word in _ROOFS else ''}"
         for word, share in zip(words, shares, strict=True)
     ]
     text = ", ".join(parts)
     if covered < 0.9995 * whole_ms:  # by layers whose limit is known
-        text += f"; {100 * covered / whole_ms:.1f} % of the time is covered"
+        text += f"; {fmt.percent(share_percent(covered, whole_ms))} % of the time is covered"
     return text
+
+
+def _of_limit(ms: float, least_ms: float) -> str:
+    share = share_percent(least_ms, ms)
+    return "" if share is None else f" (at {fmt.whole_percent(share)} % of the limit)"
 
 
 def is_above_roof(layer: Layer) -> bool:

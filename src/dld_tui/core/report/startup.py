@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.tables.table import MS, Column, Table
 from dld_tui.core.text import visible
 
@@ -98,7 +99,7 @@ def startup_lines(result: SessionStartup) -> list[str]:
     ]
     if ordered and result.session_ms > 0 and ordered[0].ms > 0:
         worst, second_ms = ordered[0], max((stage.ms for stage in ordered[1:]), default=0.0)
-        share = 100 * worst.ms / result.session_ms
+        share = share_percent(worst.ms, result.session_ms) or 0.0
         unsure = "Which stage is the longest is not certain"
         if worst.ms - second_ms <= noise_ms:
             lines.append(f"{unsure}: they are off by {ms(noise_ms)} ms or more.")

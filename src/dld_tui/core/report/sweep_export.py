@@ -16,6 +16,7 @@ from dld_tui.core.report.sweep import (
     SweepPoint,
     knees,
 )
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.tables.html_page import Bar, Section, bars, page, paragraphs
 from dld_tui.core.tables.rendering import html_of, markdown_of, markdown_plain
 from dld_tui.core.tables.table import BYTES, COUNT, MS, NOTE, RATE, TEXT, Column, Table, ratio_text
@@ -176,7 +177,7 @@ def _knee_line(sweep: Sweep, knee: Knee) -> str:
     if knee.throughput == knee.best:
         part = f"the highest throughput, {_rate(sweep, knee.best)}"
     else:
-        percent = fmt.percent(100 * knee.throughput / knee.best)
+        percent = fmt.percent(share_percent(knee.throughput, knee.best))
         rates = f"{ratio_text(knee.throughput)} of {_rate(sweep, knee.best)}"
         part = f"{percent} % of the highest throughput, {rates}"
     return f"{named}{fixed} {verb} {part}{doubt}{beyond}."

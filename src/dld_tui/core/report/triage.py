@@ -75,7 +75,7 @@ def busy_line(summary: GpuSummary) -> str:
     slowed = "" if summary.true_speed else ", with profiling on: its gaps are not the model's"
     return (
         f"GPU busy {_ms(summary.busy_us)} ms of {_ms(summary.length_us)}"
-        f" ({fmt.percent(summary.busy_percent)} %) with {kernels}{gaps}{copies}"
+        f" ({fmt.whole_percent(summary.busy_percent)} %) with {kernels}{gaps}{copies}"
         f"{slowed}."
     )
 
@@ -105,34 +105,36 @@ def factor(ratio: float) -> str:
 def _doubts(report: Report, summary: GpuSummary) -> list[str]:
     lines = []
     short = summary.median_kernel_us < _SHORT_KERNEL_US
+    waited = fmt.whole_percent(summary.gap_percent)
     waits = summary.true_speed and summary.gap_percent > _IDLE_PERCENT and summary.kernels
     if waits and is_split(report.layers):
         on_cpu = sum(layer.provider == HOST for layer in report.layers)
         copies = sum(layer.type in COPY_TYPES for layer in report.layers)
         lines.append(
-            f"Interrupted: without profiling overhead, the GPU waits {summary.gap_percent:.0f} % of"
-            f" the pass, in which {fmt.plural(on_cpu, 'layer runs', 'layers run')} on the CPU and"
+            f"Interrupted: without profiling overhead, the GPU waits {waited} % of the pass, in"
+            f" which {fmt.plural(on_cpu, 'layer runs', 'layers run')} on the CPU and"
             f" {fmt.plural(copies, 'node copies', 'nodes copy')} between the two; ONNX Runtime"
             " captures no CUDA graph of it."
         )
     elif waits and short:
         graph = "" if report.properties.get(CUDA_GRAPH) else f" CUDA graphs ({_GRAPH_OPTIONS}),"
         lines.append(
-            f"Launch-bound: without profiling overhead, the GPU waits {summary.gap_percent:.0f} %"
-            " of the pass, and half of its kernels are shorter than"
+            f"Launch-bound: without profiling overhead, the GPU waits {waited} % of the pass,"
+            " and half of its kernels are shorter than"
             f" {summary.median_kernel_us:.1f} µs;{graph} larger batches or fewer nodes help."
         )
     exposed = summary.exposed_copy_percent
     if exposed > _COPY_PERCENT:
         lines.append(
-            f"Copy-bound: {exposed:.0f} % of the pass is copies alone; bind inputs and outputs to"
-            " the GPU, or pin their memory."
+            f"Copy-bound: {fmt.whole_percent(exposed)} % of the pass is copies alone; bind inputs"
+            " and outputs to the GPU, or pin their memory."
         )
     known = summary.attributed_percent
     # If positions differ from those of the profiled run, a note of the run says so.
     unlike = summary.true_speed and known == 0 and has_gpu_times(report.layers)
     if known is not None and known < _ATTRIBUTED_PERCENT and report.layers and not unlike:
-        lines.append(f"{known:.0f} % of kernel time is attributed to layers; the rest is unnamed.")
+        named = fmt.whole_percent(known)
+        lines.append(f"{named} % of kernel time is attributed to layers; the rest is unnamed.")
     return lines
 
 
@@ -328,7 +330,7 @@ def coverage_lines(report: Report) -> list[str]:
         f"{'' if report.has_phases else ' of the profiled run'})"
     )
     if rest > _UNEXPLAINED_PERCENT and report.is_undistorted and not launched:
-        line += f"; {rest:.0f} % is between the layers: dispatch, copies, waiting"
+        line += f"; {fmt.whole_percent(rest)} % is between the layers: dispatch, copies, waiting"
     if covered > 100 - rest + _PARALLEL_PERCENT:
         line += "; layers ran in parallel"
     return [f"{line}."]

@@ -594,7 +594,7 @@ class _Run:
         pieces.append((fit(clip(visible(stage or "working"), _STAGE), _STAGE + 1), ""))
         if progress is not None and progress.total:
             fraction = min(1.0, progress.done / progress.total)
-            pieces += [(glyphs.bar(fraction, _BAR), "bar"), (f" {100 * fraction:3.0f} %", "")]
+            pieces += [(glyphs.bar(fraction, _BAR), "bar"), (f"{fmt.progress(fraction, 1):>6}", "")]
         if self.metric is not None and width > _NAME + _STAGE + _BAR + 34:
             unit = f" {self.metric.unit}" if self.metric.unit else ""
             text = f"{self.metric.name} {self.metric.value:,.4g}{unit}"

@@ -485,7 +485,7 @@ class DiffScreen(Page):
 
     def _show_percent(self, done: int, total: int) -> None:
         if total:
-            self._show_progress(f"comparing weights: {100 * done / total:.0f} %")
+            self._show_progress(f"comparing weights: {fmt.progress(done, total)}")
 
     def _show_progress(self, text: str) -> None:
         if self.is_mounted and self.diff is None:

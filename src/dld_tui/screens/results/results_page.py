@@ -439,7 +439,7 @@ class ResultsPage(Page, Generic[R]):
 
 def progress_text(name: str, done: int, total: int, seconds: float) -> str:
     """Return how much of a file is read, and how fast; `name` is untrusted text."""
-    progress = f"{100 * done / total:.0f} % of {fmt.size(total)}"
+    progress = f"{fmt.progress(done, total)} of {fmt.size(total)}"
     rate = fmt.size(int(done / seconds)) if seconds else fmt.UNKNOWN
     stop = hint("{report.clear} stops")
     return f" reading {visible(name)}: {progress}, {rate}/s   {stop}"

@@ -22,6 +22,7 @@ from dld_tui.core.model.tensors.elements import (
     require_dtype,
 )
 from dld_tui.core.model.tensors.tensor import Tensor
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.text import clip, fit, visible
 from dld_tui.core.types import JSON, CancelCheck, ProgressCallback
 from dld_tui.screens.workspace.history import PageEdits
@@ -165,8 +166,8 @@ def report_parts(report: ConversionReport) -> Iterator[tuple[str, str]]:
     )
     for count, problem, style in counts:
         if count:
-            share = count / max(report.count, 1)
-            shown = f"{share:.1%}" if share >= 0.001 else "< 0.1%"
+            share = share_percent(count, report.count) or 0.0
+            shown = f"{fmt.percent(share)} %" if share >= 0.1 else "< 0.1 %"
             yield f"{count:>13,} {problem} ({shown})", style
     if report.max_error:
         yield f"{report.max_error:>13.4g} largest difference", "dim"

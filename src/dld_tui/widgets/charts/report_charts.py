@@ -388,7 +388,7 @@ def _spots(
 def _value(group: Group, percent: bool) -> str:
     if not group.is_timed:
         return fmt.UNKNOWN
-    return f"{group.percent:.1f} %" if percent else f"{group.cost_ms:,.3f} ms"
+    return f"{fmt.percent(group.percent)} %" if percent else f"{group.cost_ms:,.3f} ms"
 
 
 def _times(count: int) -> str:

@@ -29,6 +29,7 @@ from dld_tui.core.model.graph.folding import (
 from dld_tui.core.model.graph.graph import Graph, Kind
 from dld_tui.core.model.graph.layout import Link
 from dld_tui.core.model.tensors.value_types import aliases_in, with_aliases
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import SharedEnds, shared_ends
 from dld_tui.core.types import precision_style
@@ -340,7 +341,7 @@ def fold_summary(fold: Fold, most: int = 6) -> str:
 LEVELS = ("error", "warning")
 """Findings that are shown, the worst first."""
 LEVEL_STYLES = {"error": "bad", "warning": "warn"}
-_LIGHT = 1e-4
+_LIGHT_PERCENT = 0.01
 """A node with less than this part of all weights, as that of a shape, does not say so."""
 
 
@@ -408,10 +409,10 @@ class GraphNotes:
         if weights is None:
             return "", ""
         size = weights.between(start, end) if end - start > 1 else weights.used[start]
-        share = size / weights.total if weights.total else 0.0
-        if not size or (end - start == 1 and share < _LIGHT):
+        share = share_percent(size, weights.total) or 0.0
+        if not size or (end - start == 1 and share < _LIGHT_PERCENT):
             return "", ""
-        return fmt.size(size), f"{share:.0%}".replace("%", " %") if share >= 0.005 else "<1 %"
+        return fmt.size(size), f"{share:.0f} %" if share >= 0.5 else "<1 %"
 
 
 def _count(places: list[int], start: int, end: int) -> int:

@@ -55,7 +55,7 @@ _KEYS = (
 
 def sums_text(selection: LayerSelection, wording: Wording) -> str:
     """Return the figures of marked layers on one line."""
-    part = f"{selection.percent:.1f} % of all {wording.rows}"
+    part = f"{fmt.percent(selection.percent)} % of all {wording.rows}"
     parts = [
         f"{selection.count} marked",
         f"total {selection.total_ms:,.3f} ms ({part})",
@@ -314,7 +314,7 @@ class LayerPane(TablePane):
             chosen = [group for group in self.groups if group.key in marks]
             total = sum(group.cost_ms for group in chosen)
             percent = sum(group.percent for group in chosen)
-            return [f"{len(chosen)} groups  {total:,.3f} ms  {percent:.1f} %"]
+            return [f"{len(chosen)} groups  {total:,.3f} ms  {fmt.percent(percent)} %"]
         layers = [self.all_layers[key] for key in marks if isinstance(key, int)]
         selection = summarise_selection(layers)
         return (

@@ -12,7 +12,7 @@ from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.layer_table import short_precision
 from dld_tui.core.report.records import Group, Layer
 from dld_tui.core.report.roofline import Limiter, limits_text
-from dld_tui.core.statistics import trtexec_summary
+from dld_tui.core.statistics import share_percent, trtexec_summary
 from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan, missing
 from dld_tui.core.tensorrt.plan.file_set import device_name
 from dld_tui.core.tensorrt.plan.layer_records import shown_names
@@ -204,18 +204,18 @@ def _bars(by: str, layers: Sequence[Layer], cells: int) -> Block:
     timed = sum(group.time_ms for group in groups) > 0
     if not timed:
         groups.sort(key=lambda group: -group.count)
-    whole = sum(_amount(group, timed) for group in groups) or 1.0
+    whole = sum(_amount(group, timed) for group in groups)
     names = [_name(by, group) for group in groups[:_TOP]]
     wide = min(max(map(cell_width, names), default=4), 22)
     lines: list[Line] = []
     for name, group in zip(cut_names(names, wide), groups[:_TOP], strict=True):
-        share = _amount(group, timed) / whole
+        share = share_percent(_amount(group, timed), whole) or 0.0
         style = precision_style(group.key) if by == "precision" else layer_style(group.key)
         value = f"{fmt.milliseconds(group.time_ms)} ms" if timed else ""
         lines.append([
             (fit(name, wide) + " ", style),
-            (bar(share, cells, bar_ramp()), style),
-            (f" {fmt.percent(100 * share):>5} %", ""),
+            (bar(share / 100, cells, bar_ramp()), style),
+            (f" {fmt.percent(share):>5} %", ""),
             (f" {value:>9}" if timed else "", "dim"),
             (f" {group.count:>4}", "dim"),
         ])  # fmt: skip

@@ -65,7 +65,7 @@ class ProgressRows(Rows):
         if not progress.total:
             return [first, [("·" * width, "faint")], *phases]
         fraction = progress.done / progress.total
-        percent = f" {min(100.0, 100 * fraction):3.0f} %"
+        percent = f"{fmt.progress(progress.done, progress.total):>6}"
         cells = max(1, width - len(percent))
         return [first, [(bar(fraction, cells), "bar"), (percent, "")], *phases]
 
@@ -159,7 +159,7 @@ class WorkPanel(Rows):
         if not self._total:
             return "reading …" if not self._done else fmt.size(self._done)
         sizes = f"{fmt.size(self._done)} of {fmt.size(self._total)}"
-        parts = [f"{self._done / self._total:.0%}", sizes]
+        parts = [fmt.progress(self._done, self._total), sizes]
         passed = monotonic() - self._begun
         if passed > _SETTLED_S and self._done:
             rate = self._done / passed
@@ -173,7 +173,7 @@ class WorkLine(WorkPanel):
 
     def content(self, width: int) -> Sequence[Sequence[Piece]]:
         title = clip(visible(self._title), width // 2)
-        percent = f"{self._done / self._total:.0%}  " if self._done and self._total else ""
+        percent = f"{fmt.progress(self._done, self._total)}  " if self._done and self._total else ""
         return [[(f" {title} …  ", "strong"), (f"{percent}{hint('{work.stop} stops')}", "dim")]]
 
 

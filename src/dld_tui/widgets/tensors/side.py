@@ -10,6 +10,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import CancelledError, DldError
 from dld_tui.core.model.tensors.inspection import Histogram, tensor_histogram
 from dld_tui.core.model.tensors.tensor import Tensor, TensorStatistics, tensor_statistics
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.text import visible
 from dld_tui.core.types import CancelCheck, ProgressCallback
 from dld_tui.widgets.charts.bars import ASCII_LEVELS, LEVELS, Line, block, columns, flow
@@ -93,10 +94,15 @@ def _state_rows(key: Hashable, preview: TensorPreview) -> Iterator[ParameterRow]
         row.value_style = "link"
         yield row
     elif preview.state in ("new", "reading"):
-        percent = f" {preview.fraction:.0%}" if preview.fraction else ""
+        percent = f" {fmt.progress(preview.fraction, 1)}" if preview.fraction else ""
         yield _row(key, "statistics", f"reading …{percent}  {hint('{work.stop} stops')}", tensor)
     elif preview.statistics is not None:
         yield from _statistics_rows(key, preview.statistics, tensor)
+
+
+def _zeros_share(statistics: TensorStatistics) -> str:
+    share = share_percent(statistics.zeros, statistics.count)
+    return f" ({fmt.percent(share)} %)" if share else ""
 
 
 def _statistics_rows(
@@ -109,7 +115,7 @@ def _statistics_rows(
     yield _row(key, "range", limits, tensor)
     centre = f"mean {number(statistics.mean)}{dot}std {number(statistics.std)}"
     yield _row(key, "mean", centre, tensor)
-    share = f" ({statistics.zeros / statistics.count:.0%})" if statistics.zeros else ""
+    share = _zeros_share(statistics)
     counts = (
         f"zeros {statistics.zeros:,}{share}{dot}NaN {statistics.nans:,}"
         f"{dot}Inf {statistics.infinities:,}"
@@ -183,7 +189,7 @@ class TensorSide(Framed, Rows):
             ]
         if state.state in ("new", "reading"):
             return [
-                [(f"reading … {state.fraction:.0%}", "dim")],
+                [(f"reading … {fmt.progress(state.fraction, 1)}", "dim")],
                 [(hint("{work.stop} stops"), "faint")],
             ]
         if state.statistics is None:
@@ -206,7 +212,7 @@ def figure_lines(statistics: TensorStatistics) -> list[Line]:
     """Return the figures, one per line."""
     if not statistics.count:
         return [[("No elements", "dim")]]
-    share = f" ({statistics.zeros / statistics.count:.1%})" if statistics.zeros else ""
+    share = _zeros_share(statistics)
     rows: list[tuple[str, str, str]] = [
         ("min", number(statistics.minimum), ""),
         ("max", number(statistics.maximum), ""),

@@ -87,7 +87,7 @@ def measure_text(measured: Measure) -> str:
     busy = [] if measured.on_gpu else [f"{time_text(measured.self_us)} busy"]
     if measured.gpu_us is not None:
         share = share_percent(measured.gpu_us, measured.length_us) or 0.0
-        busy.append(f"GPU {time_text(measured.gpu_us)} busy ({share:.0f} %)")
+        busy.append(f"GPU {time_text(measured.gpu_us)} busy ({fmt.whole_percent(share)} %)")
     return f" {time_text(measured.length_us)}: {measured.layers} {plural}, {', '.join(busy)} "
 
 

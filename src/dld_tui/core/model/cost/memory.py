@@ -18,6 +18,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.model.cost.operators import MOVES_NOTHING
 from dld_tui.core.model.operators.categories import RANDOM_OPERATORS
 from dld_tui.core.model.shapes.size import size_at
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.tables.table import BYTES, Column, Table
 from dld_tui.core.text import visible
 
@@ -365,8 +366,8 @@ def memory_lines(plan: MemoryPlan) -> list[str]:
         lines.append(f"{'subgraphs':<13}{fmt.size(plan.inside)} of the peak, in that node")
     if plan.alive and plan.peak:
         first = plan.alive[0]
-        share = 100 * first.bytes / plan.peak
-        lines.append(f"{'largest':<13}{visible(first.name)}, {share:.0f} % of the peak")
+        share = fmt.whole_percent(share_percent(first.bytes, plan.peak) or 0.0)
+        lines.append(f"{'largest':<13}{visible(first.name)}, {share} % of the peak")
         below = max((step.bytes for step in plan.steps if step.bytes < plan.peak), default=0)
         highest = sum(step.bytes == plan.peak for step in plan.steps)
         if below:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.machine.peaks import FP16_SUMS, Peaks
+from dld_tui.core.statistics import share_percent
 from dld_tui.core.tensorrt.plan.engine_plan import EngineLayer, EnginePlan
 from dld_tui.core.tensorrt.plan.layer_work import layer_roof, macs, peaks_of
 
@@ -100,7 +101,8 @@ def gain_of_inferences(rule: str, plan: EnginePlan) -> GainRange | None:
         for name, copied in (("h2d-bound", timing.h2d), ("d2h-bound", timing.d2h))
     }
     whole = compute + sum(copies.values())
-    if rule not in copies or whole <= 0:
+    share = share_percent(copies.get(rule), whole)
+    if share is None:
         return None
     source = "the share of these copies in an inference"
-    return GainRange((0.0, 100 * copies[rule] / whole), source)
+    return GainRange((0.0, share), source)
