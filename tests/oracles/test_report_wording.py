@@ -52,4 +52,4 @@ def test_texts_say_what_the_rows_and_their_times_are(tmp_path: Path) -> None:
     assert "Times of layers are means." in text
     assert "median" not in text
     assert ">layer</button>" in html
-    assert "100.0 % of all layers" in line
+    assert "100 % of all layers" in line

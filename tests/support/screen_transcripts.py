@@ -139,14 +139,15 @@ def _busy_with(app: DldApp) -> list[str]:
             "opening": page.is_open,
             "following the cursor": page.navigation.follows,
             "checking": page.checks.is_checked,
+            "arranging the graph": not page.model.is_arranging,
         }
         busy += [step for step, is_done in steps.items() if not is_done]
         area = page.panes.area
         bottoms = [pane.region.bottom for pane in area.children if pane.display]
         if app.screen is page and max(bottoms, default=0) != area.region.bottom:
             busy.append("laying out")  # once more, after a line came or went below the panes
-    if isinstance(page, ResultsPage) and page.loaded is None:
-        busy.append("reading")
+    if isinstance(page, ResultsPage) and (page.loaded is None or app._batch_count):
+        busy.append("reading, or coming to the front")
     pool: Any = getattr(asyncio.get_running_loop(), "_default_executor", None)
     if pool is not None and len(pool._threads) > pool._idle_semaphore._value:
         busy.append("working on a thread")

@@ -29,7 +29,6 @@ from dld_tui.core.model.graph.folding import (
 from dld_tui.core.model.graph.graph import Graph, Kind
 from dld_tui.core.model.graph.layout import Link
 from dld_tui.core.model.tensors.value_types import aliases_in, with_aliases
-from dld_tui.core.statistics import share_percent
 from dld_tui.core.text import clip, visible
 from dld_tui.core.text.names import SharedEnds, shared_ends
 from dld_tui.core.types import precision_style
@@ -405,6 +404,8 @@ class GraphNotes:
 
     def weight(self, start: int, end: int) -> tuple[str, str]:
         """Return the size of the weights of some rows and their share; empty without any."""
+        from dld_tui.core.statistics import share_percent  # not for the first rows
+
         weights = self.model.weights
         if weights is None:
             return "", ""
