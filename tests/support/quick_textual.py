@@ -8,7 +8,6 @@ from functools import cache
 from threading import active_count
 from time import monotonic, process_time
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import pytest
 from rich.console import RenderableType
@@ -20,8 +19,6 @@ _STEP_S = 0.002
 _SOON_S = 0.02
 _PERIOD_S = 0.001
 _HELD_S = 0.1
-_ENDS: WeakKeyDictionary[asyncio.AbstractEventLoop, float] = WeakKeyDictionary()
-"""When the last wait of an event loop ended, since there was nothing to do."""
 
 
 def apply(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,25 +65,12 @@ def _is_due(loop: Any) -> bool:
     return any(handle.when() < soon and not handle.cancelled() for handle in loop._scheduled)
 
 
-def _is_as_left(loop: Any) -> bool:
-    """Return whether a wait ended just now, and nothing was asked of the event loop since."""
-    is_soon_after = monotonic() < _ENDS.get(loop, 0) + _STEP_S
-    return is_soon_after and not (loop._ready or _is_due(loop))
-
-
-def wait_anew() -> None:
-    """Let the next wait look at the event loop again, however soon after another one."""
-    _ENDS.pop(asyncio.get_running_loop(), None)
-
-
 async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
     """Wait until the event loop has nothing to do, now or soon, and no thread computes.
 
     Keys that wait for work, which may wait for the test, are not waited for long.
     """
     loop: Any = asyncio.get_running_loop()
-    if _is_as_left(loop):  # Textual waits three times for each key
-        return
     keys = getattr(active_app.get(None), "keys", None)
     start = monotonic()
     while monotonic() < start + max_sleep:
@@ -95,7 +79,6 @@ async def wait_for_idle(min_sleep: float = 0, max_sleep: float = 1) -> None:
         await asyncio.sleep(_STEP_S)
         is_busy = has_threads and process_time() - worked > 0.25 * (monotonic() - began)
         if not (is_busy or loop._ready or monotonic() < start + min_sleep or _is_due(loop)):
-            _ENDS[loop] = monotonic()
             return
         if keys is not None and keys._held_since and monotonic() > keys._held_since + _HELD_S:
             return

@@ -41,7 +41,6 @@ from dld_tui.screens.home.tabs import OPENING
 from dld_tui.screens.results.results_page import ResultsPage
 from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.tasks import RestOfTask
-from tests.support import quick_textual
 from tests.support.transcript_files import FILES
 from tests.support.tui import until
 
@@ -159,7 +158,6 @@ async def settled(pilot: Pilot[Any]) -> None:
     app = pilot.app
     assert isinstance(app, DldApp)
     for _ in range(5):  # each step of work may begin another, after a timer or a message
-        quick_textual.wait_anew()
         await until(pilot, lambda: not _busy_with(app), partial(_busy_with, app))
 
 

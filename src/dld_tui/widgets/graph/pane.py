@@ -368,6 +368,11 @@ class GraphPane(Framed, Commands, Vertical):
         """Give the keys to the view that is seen."""
         (self.canvas if self.canvas.display else self.list).focus()
 
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Pass the keys on where the view was changed after it was asked to take them."""
+        if event.widget in (self.list, self.canvas) and not event.widget.display:
+            self.focus_view()
+
     def show_view(self, vertex: int) -> None:
         """Show the present view with the cursor on a vertex."""
         model = self.model
