@@ -49,7 +49,7 @@ from dld_tui.core.model.document.local_functions import recursive
 from dld_tui.core.model.document.metadata import Profile
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.report.startup import Stage
-from dld_tui.core.tensorrt.availability import FLAGS, MEMBERS, TYPES
+from dld_tui.core.tensorrt.availability import FLAGS, TYPES, member_of
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs, route_text
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -180,7 +180,7 @@ def _set_numbers(
     for setting in _NUMBERS:
         value = getattr(settings, setting)
         if value is not None:
-            _set(config, MEMBERS[setting][0].partition(".")[2], value, capabilities)
+            _set(config, member_of(setting), value, capabilities)
     if settings.tiling_level is not None:
         level = ("NONE", "FAST", "MODERATE", "FULL")[settings.tiling_level]
         kind = _member("TilingOptimizationLevel", level, capabilities)

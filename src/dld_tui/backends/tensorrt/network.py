@@ -18,7 +18,7 @@ from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.model.tensors.value_types import PLACEHOLDERS
-from dld_tui.core.tensorrt.availability import MEMBERS
+from dld_tui.core.tensorrt.availability import member_of
 from dld_tui.core.tensorrt.capabilities import STRONG, LibraryCapabilities, newest_opset
 from dld_tui.core.tensorrt.settings import BuildSettings
 from dld_tui.core.tensorrt.trtexec_arguments import named_value
@@ -145,7 +145,7 @@ def builder_for(log: BuildLog, library: Library, where: str) -> trt.Builder:
 
 
 _PARSER_FLAGS = {
-    setting: MEMBERS[setting][0].partition(".")[2]
+    setting: member_of(setting)
     for setting in ("plugin_override", "adjust_for_dla", "report_dla", "dla_uint8")
 }
 """Settings that are a flag of the parser."""

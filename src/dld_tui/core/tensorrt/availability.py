@@ -92,6 +92,11 @@ _INSTEAD: Mapping[str, str] = MappingProxyType(
 """What to do where types come from the model."""
 
 
+def member_of(setting: str) -> str:
+    """Return the name of the member that a setting sets, without its class."""
+    return MEMBERS[setting][0].partition(".")[2]
+
+
 def reasons(capabilities: LibraryCapabilities) -> dict[str, str]:
     """Return why settings are not available with a library, by field name; empty if unusable.
 
