@@ -189,6 +189,15 @@ class Scope:
         """The dense initializers, in the order of the file."""
         return [Tensor(p, self.document) for p in self.records.get("initializer", ())]
 
+    @property
+    def quantization_parameters(self) -> set[str]:
+        """The scales and zero points that annotations of its values name. Untrusted text."""
+        return {
+            text_of(entry.value)
+            for record in self.records.get("quantization_annotation", ())
+            for entry in record.quant_parameter_tensor_names
+        }
+
     def initializer(self, name: str) -> Tensor | None:
         """Return a dense initializer of this very scope by name, or None."""
         proto = self.named("initializer").first(name)

@@ -268,7 +268,7 @@ def remove_unused(
 
 def _names_meant(scope: Scope) -> set[str]:
     """Return the names by which a scope and those below it refer to values of the scope."""
-    names = {*scope.links.consumers, *scope.outputs}
+    names = {*scope.links.consumers, *scope.outputs, *scope.quantization_parameters}
     for child in scope.children():
         names.update(child.captured())
     return names
