@@ -139,6 +139,7 @@ def test_whole_searches(recorded: Recorded) -> None:
         "a right one at last": (unsteady(iter([BAD, BAD, BAD, GOOD, BAD])), {}),
         "unsteady": (unsteady(iter([BAD])), {}), "failed": (lambda _: FAILED, {}),
         "varied, wrong": (wrong_with(("a", 2), ("a", 3)), {}),
+        "varied, the likely one is last": (wrong_with(("c", 2)), {}),
         "no time": (wrong_with(("a", 1)), {"limits": Limits(trials=0)}),
         "little time": (wrong_with(("a", 1), ("c", 1)), {"limits": Limits(trials=3)}),
     }  # fmt: skip
