@@ -61,6 +61,8 @@ LOGS = {
                       True: log(1000, "a1b a1b", calls=True, dropped=3)},
     "dropped calls": {False: log(0, "a1b a1b", calls=False),
                       True: log(1000, "a1b a1b", calls=True, dropped=2)},
+    "another warm-up": {False: log(0, "a1b a1b", calls=False),
+                        True: log(1000, "axb a1b", calls=True)},
     "kernels alone": {False: log(0, "a1b a1b", calls=False, dropped=1)},
     "calls alone": {True: log(1000, "a1b a1b", calls=True)},
     "no kernel": {False: ActivityLog(), True: ActivityLog()},
