@@ -9,7 +9,13 @@ import pytest
 
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.tensorrt.plan.engine_plan import EngineTensor
-from dld_tui.core.tensorrt.plan.json_text import documents, dtype_of, parsed, read_text
+from dld_tui.core.tensorrt.plan.json_text import (
+    documents,
+    dtype_of,
+    layout_of,
+    parsed,
+    read_text,
+)
 from dld_tui.core.tensorrt.plan.layers import find_layers, read_layers
 from dld_tui.core.types import JSON
 
@@ -112,28 +118,21 @@ def test_sizes_that_are_not_known() -> None:
     assert packed.io_bytes == 2
 
 
-@pytest.mark.parametrize(
-    ("phrase", "dtype"),
-    [
-        ("Half", "fp16"),
-        ("Float", "fp32"),
-        ("BFloat16", "bf16"),
-        ("Row major linear BF16 format", "bf16"),
-        ("Thirty-two wide channel vectorized row major Int8 format", "int8"),
-        ("Channel major FP16 format where channel % 8 == 0", "fp16"),
-        ("Row major linear FP8 format", "fp8"),
-        ("FP4", "fp4"),
-        ("E8M0", "e8m0"),
-        ("kINT4", "int4"),
-        ("kUINT8", "uint8"),
-        ("Bool", "bool"),
-        ("Int64", "int64"),
-        ("N/A due to dynamic shapes", ""),
-        ("", ""),
-    ],
-)
-def test_dtype(phrase: str, dtype: str) -> None:
-    assert dtype_of(phrase) == dtype
+def test_types_and_layouts() -> None:
+    known = {
+        "Half": ("fp16", ""), "Float": ("fp32", ""), "BFloat16": ("bf16", ""), "FP4": ("fp4", ""),
+        "Row major linear BF16 format": ("bf16", "LINEAR"), "Linear FP8": ("fp8", "LINEAR"),
+        "Thirty-two wide channel vectorized row major Int8 format": ("int8", "CHW32"),
+        "Two wide channel vectorized row major FP16 3D format": ("fp16", "CDHW2"),
+        "Sixteen wide channel vectorized row major FP16 format (kCDHW16)": ("fp16", "CDHW16"),
+        "Channel major FP16 format where channel % 8 == 0": ("fp16", "HWC8"),
+        "Channel major FP32 format where channel % 1 == 0": ("fp32", "HWC"),
+        "Channel major FP32 format": ("fp32", "HWC"), "DLA image FP16": ("fp16", "DLA_HWC4"),
+        "DLA planar Int8": ("int8", "DLA_LINEAR"), "E8M0": ("e8m0", ""), "kINT4": ("int4", ""),
+        "kUINT8": ("uint8", ""), "Bool": ("bool", ""), "Int64": ("int64", ""),
+        "N/A due to dynamic shapes": ("", ""), "": ("", ""),
+    }  # fmt: skip
+    assert {phrase: (dtype_of(phrase), layout_of(phrase)) for phrase in known} == known
 
 
 @pytest.mark.parametrize(

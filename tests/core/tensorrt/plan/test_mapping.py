@@ -149,6 +149,9 @@ CASES: dict[str, tuple[onnx.ModelProto | None, list[list[Case]]]] = {
         [("x", "[ONNX Layer: node_of_v2]")], ["node_of_v2 + c"], ["node_of_v9"],
     ]),
     "commas": (chain("a,b/c", "d"), [["{a,b/c,d}"], ["a,b/c"]]),
+    "names like joins": (chain("a", "b", "a + b", "c + d", "PWN(a)", "c"), [
+        ["a + b"], ["c + d"], ["a + b + c"], ["PWN(a)"], ["c + d + a"], ["a + b || c + d"],
+    ]),
     "helpers": (renamed(HELPERS, {"data": "data/out_1", "sum": "/a/Add"}), [
         ["mul + w_bias + (Unnamed Layer* 21) [Shuffle] + unsqueeze_node_after_w_bias +"
          " (Unnamed Layer* 21) [Shuffle]_(Unnamed Layer* 21) [Shuffle]_output +"

@@ -74,6 +74,11 @@ SETS: dict[str, Files] = {
         "net.engine.graph.bbbbbb.json": layers("a", "c"),
         "net.engine.graph.cccccc.json": "{}",
     },
+    **{f"by {of} of none of several": {
+        f"net.engine.{of}.dddddd.json": [("a", 1.0), ("c", 1.0)] if of == "profile" else timing(1),
+        "net.engine.graph.aaaaaa.json": layers("a", "b"),
+        "net.engine.graph.bbbbbb.json": layers("a", "c"),
+    } for of in ("profile", "timing")},
     "by its timing": {"net.timing.json": timing(1.0, 2.0), "net.graph.json": layers("a")},
     "damage beside": {"net.graph.json": layers("a"), "net.metadata.json": [],
                       "net.build.metadata.json": "{", "net.profile.json": [("x", 1.0)]},
