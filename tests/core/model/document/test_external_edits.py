@@ -157,6 +157,8 @@ def test_a_data_file_of_the_model_grows_and_keeps_what_it_held(
     document: Document, tmp_path: Path
 ) -> None:
     old = (tmp_path / "c.data").read_bytes()
+    document.apply("set_external", scope=[], names=["wb"], location="b.data")
+    save(document)
     document.apply("set_external", scope=[], names=["wa"], location="c.data")
     save(document)
     assert (tmp_path / "c.data").read_bytes().startswith(old)
@@ -172,6 +174,7 @@ def test_a_data_file_of_the_model_grows_and_keeps_what_it_held(
     document.undo()
     save(document)
     assert saved_values(tmp_path)["wc"] == (2, 3, 4)
+    assert entries(tmp_path)["wb"]["location"] == "b.data"
 
 
 def test_other_files_are_not_touched(document: Document, tmp_path: Path) -> None:
