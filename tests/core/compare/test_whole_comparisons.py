@@ -97,7 +97,17 @@ def comparisons(folder: Path) -> dict[str, Comparison]:
     slower = dataclasses.replace(
         decoder, title="slower.dldprof", latencies_ms=[2 * ms for ms in decoder.latencies_ms]
     )
+    rows = {"odd": 1.0, **{f"n{at}": 1.0 + at for at in range(1, 9)}}
+    slowed = [
+        subject(
+            *(part(name, "Conv", ms * (1.0 if name == "odd" else times), round(ms + times), name)
+              for name, ms in rows.items()),
+            title=f"{times:g}.dldprof", latencies=noisy(50.0 * times, 24, 30, 0.01),
+        )
+        for times in (0.5, 1.0, 1.5)
+    ]  # fmt: skip
     return {
+        "by one factor": Comparison(slowed, base=1),
         "two": Comparison([first, second]),
         "three": Comparison([first, second, third], base=1),
         "slower": Comparison([first, third]),
@@ -171,11 +181,11 @@ def pages(compared: Comparison) -> list[str]:
 SHOWN: dict[Callable[[Comparison], Sequence[str]], tuple[str, ...]] = {
     told: (
         "two", "three", "slower", "seeds", "same", "fused", "gpu", "decoders", "engines",
-        "real engines",
+        "real engines", "by one factor",
     ),
     rows: ("three", "seeds", "engines", "real engines"),
     screens: ("three", "slower", "seeds", "engines", "gpu"),
-    documents: ("three", "slower", "engines", "decoders"),
+    documents: ("three", "slower", "engines", "decoders", "by one factor"),
     pages: ("three", "engines", "seeds"),
 }  # fmt: skip
 

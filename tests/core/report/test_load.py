@@ -49,9 +49,12 @@ def test_figures_are_those_of_a_plain_sum_and_little_holds() -> None:
 
 
 def test_percentiles_of_few_requests_are_unknown() -> None:
-    point = point_of(1, None, queue_of(1, 1.0, 0.1, 60))
-    assert point.latency_ms[1] is not None
-    assert point.latency_ms[2:] == (None, None)
+    requests = queue_of(1, 1.0, 0.1, 5001)
+    known = {}
+    for count in (1, 49, 51, 499, 501, 4999, 5001):
+        first = Requests(requests.arrived[:count], requests.begun[:count], requests.ended[:count])
+        known[count] = sum(ms is not None for ms in point_of(1, None, first).latency_ms)
+    assert known == {1: 1, 49: 1, 51: 2, 499: 2, 501: 3, 4999: 3, 5001: 4}
 
 
 @pytest.mark.parametrize("slowed", [1.0, 3.0])

@@ -137,8 +137,9 @@ class _Pair:
             causes.append(f"what differs ({fmt.listed(names, _NAMED)})")
         low, high = (f"{ratio:.3g}" for ratio in (factor.low, factor.high))
         times = f"{low}× to {high}×" if low != high else f"{low}×"
+        but = f"but {self.apart:,} of " * bool(self.apart)
         yield (
-            f"All but {self.apart:,} of {fmt.plural(factor.rows, 'row')} take {times} the time of"
+            f"All {but}{fmt.plural(factor.rows, 'row')} take {times} the time of"
             f" {self.there} in {self.here}, {factor.ratio:.3g}× in the middle: such a common factor"
             f" is of {' or of '.join(causes)}, not of single layers of the {noun}."
         )
