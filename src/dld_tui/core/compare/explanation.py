@@ -76,7 +76,7 @@ class _Pair:
             *self._only(self.index, self.base),
             *self._only(self.base, self.index),
             *self._moved("provider", lambda layer: layer.provider, "on"),
-            *self._moved("precision", self._precision_of, "in"),
+            *self._moved("precision", _precision_shown, "in"),
             *self._mismatches(),
             *self._inserted(),
         ]
@@ -309,12 +309,6 @@ class _Pair:
         noun = fmt.plural(len(chosen), "layer")
         yield f"Only in {label(having)}: {noun}{cost} ({kinds}){purpose}."
 
-    def _precision_of(self, layer: Layer) -> str | None:
-        """Return a type by its short name beside engines, whose files have those."""
-        if layer.precision and self.comparison.of_engines:
-            return short_precision(layer.precision)
-        return layer.precision
-
     def _moved(
         self, subject: str, value: Callable[[Layer], str | None], word: str
     ) -> Iterator[str]:
@@ -370,6 +364,10 @@ class _Pair:
         layers = self.comparison.subjects[report].layers
         values = {value(layers[index]) for index in match.members[report]}
         return tuple(sorted(name for name in values if name))
+
+
+def _precision_shown(layer: Layer) -> str | None:
+    return short_precision(layer.precision) if layer.precision else None
 
 
 def _counted(names: Iterable[str], most: int = 8) -> list[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
-from dld_tui.core.errors import EditError
+from dld_tui.core.errors import EditError, UsageError
 from dld_tui.core.files.proto_fields import get_text
 from dld_tui.core.model.document.edit_registry import edit, nodes_at, strings
 from dld_tui.core.model.document.node import Node
@@ -47,7 +47,7 @@ class NewNames:
         try:
             return re.compile(self.pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            raise EditError(f"the pattern is wrong: {error}") from None
+            raise UsageError(f"the pattern is wrong: {error}") from None
 
     def of(self, name: str, number: int, op_type: str) -> str | None:
         """Return the new name of one; None where the pattern does not match.
@@ -58,7 +58,7 @@ class NewNames:
             op_type: The operator of the node, or of the one that makes the value.
 
         Raises:
-            EditError: The pattern or its replacement is wrong.
+            UsageError: The pattern or its replacement is wrong.
         """
         fields = {"n": str(number), "op": op_type}
 
@@ -76,7 +76,7 @@ class NewNames:
         try:
             text = self._expression.sub(made, name) if self.pattern else name
         except (re.error, IndexError) as error:
-            raise EditError(f"the replacement is wrong: {error}") from None
+            raise UsageError(f"the replacement is wrong: {error}") from None
         if self.pattern and not matches:
             return None
         return filled(self.prefix) + text + filled(self.suffix)
