@@ -9,7 +9,7 @@ weights out of range become the largest number of the type, and none becomes zer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Collection, Generator, Iterable, Iterator
 from copy import deepcopy
 from dataclasses import field, replace
 from typing import Any
@@ -364,11 +364,7 @@ def _halve_input(
         wide = names.take(f"{name}_float32")
         relink_users(transaction, main, name, wide, but=casts)
         _add_cast(transaction, main, 0, name, wide, _FLOAT)
-    for cast in casts:
-        target = cast.outputs[0]
-        if _cast_type(cast) == half and not is_graph_output(cast.scope, target):
-            transaction.replace(cast.scope, "node", cast)
-            relink_users(transaction, cast.scope, target, name)
+    _drop_casts(transaction, casts, name, half)
     return ""
 
 
@@ -396,10 +392,21 @@ def _halve_output(
         relink(transaction, maker, "output", source, name)
         relink_users(transaction, main, source, name)
         return ""
+    casts = [use.node for use in users if use.node.op_type == "Cast"]
     relink_users(transaction, main, name, wide)
     relink(transaction, node, "output", name, wide)
     _add_cast(transaction, main, main.index_of(node) + 1, wide, name, half)
+    _drop_casts(transaction, casts, name, half)
     return ""
+
+
+def _drop_casts(transaction: Transaction, casts: Iterable[Node], name: str, half: int) -> None:
+    """Let a value that has the narrow type now stand for what was cast to it."""
+    for cast in casts:
+        target = cast.outputs[0]
+        if _cast_type(cast) == half and not is_graph_output(cast.scope, target):
+            transaction.replace(cast.scope, "node", cast)
+            relink_users(transaction, cast.scope, target, name)
 
 
 def _is_cast_of_half(node: Node, source: str, half: int) -> bool:
