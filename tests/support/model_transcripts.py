@@ -361,7 +361,7 @@ def _provided(document: Document) -> Iterator[str]:
 
 def _weighed(document: Document) -> Iterator[str]:
     """Yield the weights in few bits of each node, and what of them does not fit."""
-    for node in document.main.nodes:
+    for node in (node for scope in document.scopes() for node in scope.nodes):
         yield node.ref
         for weight in weights_of(node):
             sizes = f"{fmt.shape(weight.shape)} along {weight.axis}, {weight.dtype}"
