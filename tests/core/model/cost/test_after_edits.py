@@ -118,19 +118,3 @@ def test_sizes_that_the_file_declares_are_not_those_after_an_edit() -> None:
     for value, size in (("z", 5), ("m", 6)):
         document.apply("set_value_type", scope=[], value=value, dtype="float32", dims=[size])
     assert costs_of(document)[2].flops == after[2].flops + 5 + 6, "of Neg, before inference"
-
-
-def test_sizes_that_the_file_declares_are_not_those_of_an_input_that_got_names() -> None:
-    """Inference knows less than the file then, and is right."""
-    text = """
-    <ir_version: 10, opset_import: ["" : 18]>
-    g (float[1, 3, 16, 16] x, float[4, 3, 3, 3] w) => (float[A, B, N, M] y)
-    <float[1, 4, 14, 14] h>
-    { [conv] h = Conv (x, w)  [relu] y = Relu (h) }
-    """
-    document = typed(watched(Document(parse(text))))
-    before = costs_of(document)
-    document.apply("set_value_type", scope=[], value="x", dtype="float32", dims=[1, 3, "H", "W"])
-    assert not isinstance(costs_of(typed(document))[1].macs, int)
-    document.undo()
-    assert costs_of(typed(document)) == before

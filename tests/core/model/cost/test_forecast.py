@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
@@ -86,24 +85,6 @@ def test_no_more_bytes_are_counted_than_a_run_makes(tmp_path: Path) -> None:
         assert need.bytes <= sizes[name].nbytes
     assert needs["g"].macs == 6 * 3 * 6
     assert needs["y"].bytes == sizes["y"].size * 4  # its type is declared
-
-
-def test_bodies_count_as_often_as_they_run(tmp_path: Path) -> None:
-    model, document = _open(
-        tmp_path,
-        "(float[n,2,3] y) <int64 n = {5}, int64 k = {7}, bool c = {1}> { z, y = Loop (n, c, x)"
-        " <body: graph = b (int64 i, bool ci, float[2,3] st) => (bool co, float[2,3] so,"
-        " float[2,3] each) { co = Identity (ci) so = Loop (k, c, st) <body: graph = b2 (int64 j,"
-        " bool cj, float[2,3] st2) => (bool co2, float[2,3] so2) { co2 = Identity (cj) so2 = Relu"
-        " (st2) }> each = If (c) <then_branch = t () => (float[2,3] p) { p = Neg (so) },"
-        " else_branch = e () => (float[2,3] q) { q = Abs (so) }> }> }",
-    )
-    session = onnxruntime.InferenceSession(model.SerializeToString())
-    (rows,) = session.run(None, {"x": np.zeros((2, 3), np.float32)})
-    runs = {need.node.op_type: need.runs for need in Forecast(document).needs}
-    assert runs["Neg"] == len(rows)
-    assert runs["Relu"] == 7 * len(rows)
-    assert "Abs" not in runs
 
 
 @pytest.mark.parametrize(

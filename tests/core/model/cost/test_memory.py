@@ -73,47 +73,6 @@ two (float[4] x) => (float[4] y)
     assert order == ["unread", "a", "d", "b", "c", "y"]
 
 
-def test_a_body_is_beside_what_is_alive_outside() -> None:
-    plan = planned(
-        HEAD
-        + """
-outer (float[1, 64] x, bool p) => (float[1, 64] y)
-<float[1, 64] a, float[1, 64] r>
-{
-    [a] a = Relu(x)
-    [if] r = If (p) <
-        then_branch = yes () => (float[1, 64] t) <float[1, 64] u> { u = Abs(a)  t = Abs(u) },
-        else_branch = no () => (float[1, 64] t) { t = Abs(a) }
-    >
-    [y] y = Add(r, a)
-}
-"""
-    )
-    by_node = {step.node: step.bytes for step in plan.steps}
-    assert by_node == {"a": 256, "if": 256 + 256 + 256, "y": 768}
-    assert plan.inside == 256  # the outputs of a branch are those of its If
-    assert (plan.peak, plan.at) == (768, "if")
-
-
-@pytest.mark.parametrize(
-    "made",
-    [
-        "RandomUniform <shape = [64]> ()",
-        "If (c) <then_branch = t () => (float[64] p) { p = Identity (w) },"
-        " else_branch = e () => (float[64] q) { q = Neg (w) }>",
-    ],
-)
-def test_what_has_a_body_or_draws_is_made_in_the_run_and_other_nodes_of_weights_before(
-    made: str,
-) -> None:
-    plan = planned(f"""{HEAD}
-m (float[1, 64] x) => (float[1, 64] y)
-<float[64] w = {{{ONES}}}, bool c = {{1}}, float[64] e, float[64] r, float[1, 64] a>
-{{ [fold] e = Add(w, w) [mul] a = Mul(x, e) [made] r = {made} [y] y = Add(a, r) }}""")
-    assert [step.node for step in plan.steps] == ["made", "mul", "y"]
-    assert plan.weights == 256 + 1 + 256  # w, c and e
-
-
 def test_the_peak_is_told_in_lines_and_a_table() -> None:
     plan = planned(CHAIN)
     lines = memory_lines(plan)
@@ -129,38 +88,6 @@ def test_sizes_that_are_not_known_are_taken_as_one_or_told(dims: str) -> None:
     assert plan.peak == 256
     unknown = planned(HEAD + "m (float x) => (float y) { [n] z = Relu(x) y = Abs(z) }")
     assert unknown.unknown == ("n",)
-
-
-LOOP = (
-    HEAD
-    + """
-m (float[1, 64] x) => (float[1, 64] y)
-<int64 trips = {TRIPS}, bool on = {1}, float[1, 64] f, float[TRIPS, 1, 64] l>
-{
-    [loop] f, l = Loop (trips, on, x) <body = b
-        (int64 i, bool c, float[1, 64] s) => (bool o, float[1, 64] t, float[1, 64] r)
-        <float[1, 64] w, float[1, 64] u>
-        { o = Identity(c)  u = Exp(s)  t = Add(u, w)  r = Cos(t) }
-    >
-    [y] y = Mul(f, f)
-}
-"""
-)
-
-
-def test_a_loop_has_what_its_body_needs_beside_its_outputs() -> None:
-    model = parse(LOOP.replace("TRIPS", "6"))
-    body = model.graph.node[0].attribute[0].g
-    body.initializer.add(name="w", data_type=1, dims=[1, 64], raw_data=bytes(256))
-    del body.value_info[0]
-    plan = memory_plan(ModelCosts(Document(model)))
-    by_node = {step.node: step.bytes for step in plan.steps}
-    # Both outputs, the list of six parts; in the body t, and u before it or r after it.
-    inside = 256 + 256
-    assert (by_node["loop"], plan.peak) == (256 + 6 * 256 + inside, by_node["loop"])
-    assert plan.inside == inside
-    assert plan.weights == 8 + 1 + 256  # that of the body, too
-    assert sum(one.bytes for one in plan.alive) + plan.inside == plan.peak
 
 
 def test_what_a_size_is_only_in_a_run_is_told() -> None:

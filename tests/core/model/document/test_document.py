@@ -45,35 +45,6 @@ def test_every_field_of_a_rich_model_comes_back(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tensor.read(4000, 10), weights[4000:4010])
 
 
-def test_links_are_indexed_with_captured_values_and_shadowing(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.BRANCHES))
-    main = document.main
-    then, other = main.children()
-    assert [use.node.op_type for use in main.users("a")] == ["Neg", "Add", "Abs"]
-    assert [use.node.op_type for use in main.users("x")] == ["Relu"], "the inner x is another value"
-    assert [use.node.op_type for use in other.users("x")] == ["Mul", "Mul"]
-    captured = then.captured()
-    assert list(captured) == ["a"]
-    definition = captured["a"]
-    assert definition is not None
-    assert (definition.scope, definition.kind) == (main, "node")
-    assert then.path == ("choose:then_branch",)
-    assert document.scope_at(other.path) is other
-    assert [scope.title for scope in document.scopes()] == ["main", "then_branch", "else_branch"]
-
-
-def test_functions_are_scopes_of_their_own(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.FUNCTIONS))
-    (function,) = document.functions
-    assert function.path == ("function local:twice",)
-    assert function.inputs == ("v",)
-    definition = function.resolve("v")
-    assert definition is not None
-    assert definition.kind == "input"
-    assert function.resolve("x") is None, "a function sees nothing of the graph"
-    assert document.scope_at(function.path) is function
-
-
 def test_refs_name_nodes_without_or_with_shared_names() -> None:
     model = models.parse(models.CHAIN)
     model.graph.node[0].name = ""
@@ -82,15 +53,6 @@ def test_refs_name_nodes_without_or_with_shared_names() -> None:
     nodes = Document(model).main.nodes
     assert [node.ref for node in nodes] == [">a", "#1", "#2", "last"]
     assert all(node.scope.find(node.ref) is node for node in nodes)
-
-
-def test_value_types_come_from_declarations_tensors_and_inference(tmp_path: Path) -> None:
-    main = Document.open(models.write(tmp_path, models.CHAIN)).main
-    x, w = main.value_type("x"), main.value_type("w")
-    assert x is not None
-    assert w is not None
-    assert (x.text, x.short, w.text) == ("float32[N, 4]", "f32[N,4]", "float32[4]")
-    assert main.value_type("b") is None
 
 
 @pytest.mark.parametrize(
@@ -154,18 +116,6 @@ def test_unknown_scope_is_refused(tmp_path: Path) -> None:
     document = Document.open(models.write(tmp_path, models.CHAIN))
     with pytest.raises(EditError, match="no such scope"):
         document.scope_at(["choose:then_branch"])
-
-
-def test_a_long_string_attribute_is_read_from_the_file(tmp_path: Path) -> None:
-    model = models.parse(models.CHAIN)
-    model.graph.node[0].attribute.append(onnx.helper.make_attribute("engine", b"\xff" * 9000))
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    document = Document.open(path)
-    attribute = document.main.nodes[0].attribute("engine")
-    assert attribute is not None
-    assert attribute.value == b"\xff" * 9000
-    assert bytes_of(document) == path.read_bytes()
 
 
 def body(name: str, operator: str) -> onnx.GraphProto:

@@ -9,17 +9,14 @@ import onnx
 import pytest
 
 from dld_tui.core.checks import check
-from dld_tui.core.compare.diff.tensors import Meter, digest, tensor_difference
 from dld_tui.core.errors import CancelledError, EditError, FileChangedError
-from dld_tui.core.files.blobs import PatchedBlob
 from dld_tui.core.files.external import set_external
-from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.data_files import external_tensors, unused_bytes
 from dld_tui.core.model.document.parts.fragment import fragment_of
 from dld_tui.core.model.document.serialise import save, skeleton_bytes
 from dld_tui.core.model.document.summary import summarise
-from dld_tui.core.model.tensors.tensor import Tensor, tensor_statistics
+from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import tensor_in
@@ -239,45 +236,6 @@ def test_elsewhere_the_data_comes_along(document: Document, tmp_path: Path) -> N
     assert saved_values(tmp_path, "third.onnx")["wa"] == (0, -1, 2)
 
 
-def test_patched_tensors_are_seen_by_everything(document: Document, tmp_path: Path) -> None:
-    before = digest(tensor(document, "wa"), Meter())
-    old = Document.open(document.path or "")
-    document.apply("set_elements", scope=[], tensor=A, start=SIZE - 1, values=[1e6])
-    changed = tensor(document, "wa")
-    assert isinstance(changed.payload(), PatchedBlob)
-    statistics = tensor_statistics(changed)
-    assert statistics is not None
-    assert statistics.maximum == 1e6
-    assert digest(changed, Meter()) != before
-    difference = tensor_difference(tensor(old, "wa"), changed, Meter())
-    assert difference is not None
-    assert difference.different == 1
-    view = external_view(
-        skeleton_bytes(document), document.blobs, tmp_path, external=document.external, values=True
-    )
-    try:
-        loaded = {t.name: t for t in onnx.load(view).graph.initializer}
-        assert onnx.numpy_helper.to_array(loaded["wa"])[-1] == 1e6
-    finally:
-        discard_view(view)
-    document.apply("set_external", scope=[], names=["wa"], location="w.data")
-    for values in (True, False):
-        view = external_view(
-            skeleton_bytes(document), document.blobs, tmp_path,
-            external=document.external, values=values,
-        )  # fmt: skip
-        try:
-            onnx.checker.check_model(str(view))
-            found = {t.name: t for t in onnx.load(view).graph.initializer}["wa"]
-            assert not values or onnx.numpy_helper.to_array(found)[-1] == 1e6
-        finally:
-            discard_view(view)
-    save(document)
-    assert digest(tensor(Document.open(document.path or ""), "wa"), Meter()) == digest(
-        tensor(document, "wa"), Meter()
-    )
-
-
 def test_what_is_copied_takes_patches_and_pending_data_along(
     document: Document, tmp_path: Path
 ) -> None:
@@ -294,16 +252,6 @@ def test_what_is_copied_takes_patches_and_pending_data_along(
         assert pasted.read(0, 3).tolist() == [0, 1, -5]
         assert not pasted.is_external
         other.undo()
-
-
-def test_what_is_pending_is_no_finding_and_is_named(document: Document, tmp_path: Path) -> None:
-    document.apply("set_external", scope=[], names=["wa"])
-    changed = tensor(document, "wa")
-    assert changed.external_entries == {"location": "model.onnx.data"}
-    assert changed.problem is None
-    save(document)
-    assert entries(tmp_path)["wa"]["location"] == "model.onnx.data"
-    assert summarise(document).external_files == ["c.data", "model.onnx.data"]
 
 
 def test_where_external_values_are_read_from(document: Document, tmp_path: Path) -> None:

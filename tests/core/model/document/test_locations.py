@@ -75,43 +75,6 @@ def test_a_node_is_found_wherever_edits_have_moved_it(seed: int) -> None:
         scope.index_of(made[0] if made[0] not in scope.nodes else scope.new_node(nodes[0]))
 
 
-WRONG = """
-<ir_version: 8, opset_import: ["" : 17]>
-wrong (float[1, 3, 8, 8] x, bool c) => (float[1, 4, 1, 1] y, float[a] z)
-<float[4, 2, 3, 3] w, int64[2] s = {5, 7}>
-{
-    [conv] a = Conv(x, w)
-    y = Relu(x)
-    [choose] z = If (c) <
-        then_branch = yes () => (float[k] p) { p = Reshape(x, s) },
-        else_branch = no () => (float[k] q) { q = Identity(x) }
-    >
-    follows = Relu(missing)
-}
-"""
-
-
-def complaint(model: onnx.ModelProto) -> str:
-    with pytest.raises(onnx.shape_inference.InferenceError) as caught:
-        onnx.shape_inference.infer_shapes(model, strict_mode=True, data_prop=True)
-    return str(caught.value)
-
-
-def test_every_complaint_of_inference_leads_to_its_node() -> None:
-    model = models.parse(WRONG)
-    labels = Labels(model)
-    messages = labels.messages(complaint(model))
-
-    places = [(remark.place, remark.index) for remark in messages]
-    assert ([], 1) in places  # the Relu without a name
-    assert ([2, "then_branch", 0], 0) in places
-    assert all("node name" not in remark.message for remark in messages)
-    assert all(not remark.message.startswith("[") for remark in messages)
-    # What follows from an input that nothing makes is not told again, nor is the If itself.
-    assert ([], 3) not in places
-    assert ([], 2) not in places
-
-
 def test_real_names_are_shown_and_foreign_text_is_escaped() -> None:
     model = models.parse(models.CHAIN)
     model.graph.node[1].name = "se\x1bcond"
@@ -133,26 +96,3 @@ def test_a_message_without_a_node_is_kept_in_short() -> None:
     assert len(remark.message) <= 400
     (other,) = labels.messages("of <n99999>")
     assert other == LocatedMessage("of ?")
-
-
-def test_the_innermost_node_of_a_complaint_of_the_checker() -> None:
-    labels = Labels(models.parse(models.BRANCHES))
-    text = f"unsorted, input of node: name: {label(2)}\n\n==> Context: Bad node {label(1)}"
-    (remark,) = labels.messages(text)
-    assert remark == LocatedMessage(
-        "Abs: unsorted, input of node: name: shadow", [1, "else_branch", 0], 0
-    )
-    (remark,) = labels.messages(f"unknown operator\n\n==> Context: Bad node {label(1)}")
-    assert remark == LocatedMessage("If: unknown operator", [], 1)
-    (remark,) = labels.messages("does nothing", label(0))
-    assert remark == LocatedMessage("Relu: does nothing", [], 0)
-
-
-def test_a_message_is_located_by_the_place_of_its_node() -> None:
-    labels = Labels(models.parse(WRONG))
-    within: tuple[list[int | str], int] = ([2, "then_branch", 0], 0)
-    places: list[tuple[list[int | str], int] | None] = [([], 0), ([], 2), within, ([], 9), None]
-    for place in places:
-        found = labels.located("it is wrong", place)
-        expected = (None, None) if place in (([], 9), None) else place
-        assert (found.place, found.index) == expected

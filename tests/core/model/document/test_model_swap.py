@@ -21,7 +21,7 @@ from dld_tui.core.model.tensors.payloads import payload_dir, resolve, sweep
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.killed import killed_after
-from tests.support.sessions import bytes_of, node_in, tensor_in
+from tests.support.sessions import bytes_of, tensor_in
 
 SIZE = 40_000
 
@@ -51,51 +51,6 @@ def kept_files() -> list[Path]:
 
 def rename(document: Document, node: str, name: str) -> None:
     document.apply("rename_node", scope=[], node=node, name=name)
-
-
-def test_edits_around_it_are_undone_and_redone_to_the_byte(tmp_path: Path) -> None:
-    document = Document.open(weighted(tmp_path, "m.onnx", value=1))
-    result = weighted(tmp_path, "result.onnx", value=2)
-    main, states = document.main, [bytes_of(document)]
-    links = main.links
-    rename(document, "first", "one")
-    states.append(bytes_of(document))
-    described = keep_model(document, result)
-    transaction = document.apply("replace_model", model=described, title="convert")
-    assert (transaction.title, transaction.is_whole) == ("convert", True)
-    states.append(bytes_of(document))
-    assert states[-1] == result.read_bytes()
-    assert document.main is main
-    assert (big(document), main.find("one"), main.proto.name) == (2, None, "result")
-    rename(document, "first", "other")
-    states.append(bytes_of(document))
-    for state in states[-2::-1]:
-        document.undo()
-        assert bytes_of(document) == state
-    assert document.main.links is links, "nothing is made again"
-    assert big(document) == 1
-    for state in states[1:]:
-        document.redo()
-        assert bytes_of(document) == state
-
-
-def test_scopes_functions_and_subgraphs_follow(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.FUNCTIONS))
-    (function,) = document.functions
-    other = models.write(tmp_path, models.BRANCHES, "other.onnx")
-    document.apply("replace_model", model=keep_model(document, other))
-    assert document.functions == []
-    assert {scope.title for scope in document.scopes()} == {"main", "then_branch", "else_branch"}
-    (then, _) = node_in(document, "choose").subgraphs()
-    assert then.parent is document.main
-    assert then.resolve("a").node is document.main.find("pre")  # type: ignore[union-attr]
-    document.apply("rename_value", scope=[], value="a", name="renamed")
-    assert then.find("inner").inputs == ("renamed",)  # type: ignore[union-attr]
-    document.undo()
-    document.undo()
-    assert document.functions == [function]
-    document.apply("delete_function", scope=["function local:twice"])
-    assert document.functions == []
 
 
 def test_checks_and_stale_types_are_of_the_model_that_is_there(tmp_path: Path) -> None:

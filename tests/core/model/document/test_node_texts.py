@@ -6,11 +6,8 @@ import onnx
 import pytest
 
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.index import LinkIndex, NodeIndex
+from dld_tui.core.model.document.index import LinkIndex
 from dld_tui.core.model.document.node import NodeTexts, columns_of
-from dld_tui.core.model.document.summary import summarise
-from dld_tui.core.model.graph.build import graph_of
-from tests.support import models
 
 NAMES = ["one", "two", "", "two", *(f"more {at}" for at in range(70))]
 """More than are read at once where nodes have messages."""
@@ -33,20 +30,6 @@ def document(tmp_path: Path) -> Document:
     )
     assert odd.name == "N"
     return Document.open(path)
-
-
-def test_columns_say_what_the_nodes_say(document: Document) -> None:
-    nodes = document.main.nodes
-    texts = NodeTexts(nodes)
-    assert texts.nodes == nodes
-    assert len(texts) == len(NAMES) + 1
-    assert texts.names == [node.name for node in nodes]
-    assert texts.names[-1] == "\udcfe"
-    assert [tuple(names) for names in texts.inputs] == [node.inputs for node in nodes]
-    assert [tuple(names) for names in texts.outputs] == [node.outputs for node in nodes]
-    assert texts.outputs[-1] == ("\udcff",)
-    assert texts.kinds == [(node.domain, node.op_type) for node in nodes]
-    assert texts.kinds[0] is texts.kinds[1]  # ai.onnx is another name of the default one
 
 
 @pytest.mark.parametrize("touched", [range(0), range(60), range(75)])
@@ -81,46 +64,3 @@ def test_the_index_of_links_is_that_of_node_by_node(document: Document) -> None:
         whole.remove(node)
     assert not whole.producers
     assert not whole.consumers
-
-
-def test_the_index_of_names_keeps_equal_ones(document: Document) -> None:
-    nodes = document.main.nodes
-    index = NodeIndex("name", nodes)
-    assert index.get("two") == (nodes[1], nodes[3])
-    assert index.get("one") == (nodes[0],)
-    assert index.get("none") == ()
-    assert index.shared() == ["two"]
-    index.remove(nodes[1])
-    assert index.get("two") == (nodes[3],)
-    index.remove(nodes[3])
-    assert index.get("two") == ()
-    index.remove(nodes[0])
-    with pytest.raises(KeyError):
-        index.remove(nodes[0])
-    index.add(nodes[0])
-    index.add(nodes[0])
-    assert index.get("one") == (nodes[0],)
-
-
-def test_a_scope_indexed_at_once_answers_and_follows_edits(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    scope = document.main
-    scope.index(NodeTexts(scope.nodes))
-    second = scope.find("second")
-    assert second is not None
-    assert scope.producer(second.outputs[0]) is second
-    document.apply("rename_node", scope=[], node="second", name="other")
-    assert scope.find("second") is None
-    assert scope.find("other") is second
-    document.close()
-
-
-def test_graph_and_summary_of_what_was_read(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.BRANCHES))
-    texts = NodeTexts(document.main.nodes)
-    drawn, plain = graph_of(document.main, texts=texts), graph_of(document.main)
-    assert drawn.graph == plain.graph
-    assert drawn.subjects == plain.subjects
-    counted = summarise(document)
-    assert summarise(document, counted.op_types) == counted
-    document.close()

@@ -198,24 +198,6 @@ def test_every_operator_has_a_row_cells_and_a_document() -> None:
         assert document["name"] == schema.name
 
 
-def test_a_version_of_one_set() -> None:
-    names = {schema.name: schema for schema in operator_listing.all_operators("ai.onnx", 10)}
-    assert names["Upsample"].deprecated
-    assert "Gelu" not in names
-    assert {schema.domain for schema in operator_listing.all_operators("ai.onnx.ml")} == {
-        "ai.onnx.ml"
-    }
-
-
-def test_a_name_in_any_case_and_domain() -> None:
-    assert [(s.name, s.domain) for s in operator_listing.find("gelu")] == [
-        ("Gelu", ""), ("Gelu", "com.microsoft")
-    ]  # fmt: skip
-    assert [schema.since_version for schema in operator_listing.find("Reshape", "ai.onnx", 13)] == [
-        13
-    ]
-
-
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import onnx
 import pytest
@@ -74,19 +73,6 @@ def test_a_simplified_model_has_a_format_that_allows_its_weights() -> None:
     with closing(Document(parse(OLD))) as before, closing(Document(parse(text))) as after:
         put_back_inputs(before, after)
         assert (after.model.ir_version, list(after.main.inputs)) == (4, ["x"])
-
-
-def test_onnxruntime_fuses_as_before(tmp_path: Path) -> None:
-    onnxruntime = pytest.importorskip("onnxruntime")
-    options = onnxruntime.SessionOptions()
-    level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.graph_optimization_level = level
-    options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
-    onnxruntime.InferenceSession(
-        by_opset().SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    fused = onnx.load(tmp_path / "optimized.onnx").graph.node
-    assert "BatchNormalization" not in [node.op_type for node in fused]
 
 
 def with_type(place: str, dtype: int) -> Callable[[onnx.ModelProto], object]:

@@ -327,17 +327,6 @@ def test_nodes_without_content_keep_their_place() -> None:
     assert [node.op_type for node in parsed(document).graph.node][:3] == ["Relu", "", "Add"]
 
 
-def test_several_bodies_of_one_attribute() -> None:
-    model = models.parse(models.CHAIN)
-    attribute = model.graph.node[0].attribute.add(name="bodies", type=onnx.AttributeProto.GRAPHS)
-    for name in ("one", "two"):
-        attribute.graphs.add(name=name).node.add(op_type=f"Op{name}")
-    document = Document(model)
-
-    graphs = parsed(document).graph.node[0].attribute[0].graphs
-    assert [(g.name, g.node[0].op_type) for g in graphs] == [("one", "Opone"), ("two", "Optwo")]
-
-
 def test_doubtful_declarations_are_left_out() -> None:
     document = Document(models.parse(TYPED))
     document.main.touched = {"b"}

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document, Node, traversal
 from dld_tui.core.model.document.traversal import depends_on, is_ordered, upstream
-from dld_tui.core.types import JSON
 from tests.support import models
 
 
@@ -87,21 +86,6 @@ def test_inserting_and_sorting_is_noticed(tmp_path: Path) -> None:
     assert not is_ordered(document.main)
 
 
-def test_what_a_subgraph_uses_counts_for_the_node_that_holds_it(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.BRANCHES))
-    assert is_ordered(document.main)
-    document.apply("add_node", scope=[], op_type="Neg", inputs=["a"], outputs=["n"], index=2)
-    assert is_ordered(document.main)
-    then: list[JSON] = ["choose:then_branch"]
-    document.apply("set_input", scope=then, node="inner", index=0, value="n")
-    assert not is_ordered(document.main)
-    assert is_ordered(document.main.children()[0])
-    document.apply("sort_nodes", scope=[])
-    assert is_ordered(document.main)
-    document.undo()
-    assert not is_ordered(document.main)
-
-
 @pytest.mark.parametrize(("value", "depends"), [("a", True), ("y", True), ("x", False)])
 def test_dependence_goes_through_subgraphs(tmp_path: Path, value: str, depends: bool) -> None:
     document = Document.open(models.write(tmp_path, models.BRANCHES))
@@ -145,24 +129,6 @@ def test_between_takes_all_paths_and_those_through_subgraphs(tmp_path: Path) -> 
     }
     assert names(traversal.between([found["apart"], found["last"]])) == {"apart", "fork", "last"}
     assert names(traversal.between([found["left"], found["right"]])) == {"left", "right"}
-
-
-def test_upstream_and_downstream(tmp_path: Path) -> None:
-    found = diamond(tmp_path)
-    assert names(traversal.upstream_of([found["fork"]])) == {
-        "fork", "apart", "join", "left", "right", "top",
-    }  # fmt: skip
-    assert names(traversal.downstream_of([found["apart"]])) == {"apart", "fork", "last"}
-    assert names(traversal.downstream_of([found["inner"]])) == {"inner"}
-
-
-def test_terminals_know_captures_and_unused_values(tmp_path: Path) -> None:
-    found = diamond(tmp_path)
-    main = found["top"].scope
-    assert traversal.inputs_and_outputs(main, [found["top"], found["left"]]) == (["x"], ["a", "b"])
-    assert traversal.inputs_and_outputs(main, [found["join"], found["fork"]]) == (
-        ["b", "c", "choice", "e"], ["d", "f"],
-    )  # fmt: skip
 
 
 def test_feeding_stops_at_what_is_given(tmp_path: Path) -> None:

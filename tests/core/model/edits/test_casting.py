@@ -12,12 +12,8 @@ from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.model.edits.casting import (
     Unchangeable,
     changes_of,
-    plan_casts,
-    plan_rounding,
-    precisions_of,
 )
 from dld_tui.core.model.shapes.inference import infer_types, store_types
-from dld_tui.core.types import JSON
 from tests.support import models
 
 
@@ -56,14 +52,3 @@ def test_what_an_operator_takes_decides(node: str, precision: str, text: str) ->
     found = changes_of(Document(model).main.nodes[0], precision)
     told = found.text if isinstance(found, Unchangeable) else found.note
     assert told.startswith(text) if text else not told
-
-
-def test_a_plan_changes_nothing(tmp_path: Path) -> None:
-    document = typed(tmp_path, models.CHAIN)
-    nodes: list[JSON] = [[[], "second"]]
-    document.apply("set_precision", nodes=nodes, precision="fp16")
-    document.undo()
-    second = document.main.nodes[1]
-    assert precisions_of(document) == {}
-    assert len(plan_casts(document, {second: "fp16"}).casts) == 3
-    assert len(plan_rounding(document, {second: "fp16"}).casts) == 6

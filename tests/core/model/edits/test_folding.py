@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from contextlib import closing
 
-import ml_dtypes
-import numpy as np
 import onnx
 import pytest
 
@@ -59,21 +57,6 @@ def weights(document: Document) -> list[str]:
     return [tensor.name for tensor in document.main.initializers]
 
 
-def test_a_chain_becomes_what_others_use_of_it() -> None:
-    with closing(opened()) as document:
-        assert fold(document, "narrow", "sum", "square") == "fold 3 nodes to 's', 'c'"
-        assert document.main.find("sum") is document.main.find("narrow") is None
-        # `a` is still used, and so is `shared`; `b` by TopK.
-        assert weights(document) == ["a", "b", "shared", "s", "c"]
-        c = tensor_in(document, "c")
-        assert c.dtype == "bfloat16"
-        expected = np.array([5 * 7, 7 * 8, 9 * 9], ml_dtypes.bfloat16)
-        assert np.array_equal(c.read(), expected)
-        document.undo()
-        document.redo()
-        assert weights(document)[-1] == "c"
-
-
 def test_sources_that_nothing_else_uses_go_and_outputs_stay() -> None:
     with closing(opened()) as document:
         fold(document, "wide")
@@ -85,15 +68,6 @@ def test_sources_that_nothing_else_uses_go_and_outputs_stay() -> None:
         fold(document, "parts")
         assert weights(document) == ["a", "b", "shared", "d", "q"], "nothing uses the first output"
         assert document.main.find("one") is None
-
-
-def test_weights_that_nothing_else_uses_go() -> None:
-    text = """<ir_version: 8, opset_import: ["" : 17]>
-    net (float[1] x) => (float[1] y) <float[1] a = {1}, float[1] b = {2}> {
-      [sum] s = Add (a, b) y = Mul (x, s) }"""
-    with closing(Document(models.parse(text))) as document:
-        fold(document, "sum")
-        assert weights(document) == ["s"]
 
 
 def test_subgraphs_and_functions() -> None:

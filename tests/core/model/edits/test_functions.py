@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.local_functions import calls_itself, instances, key_of, recursive
-from dld_tui.core.model.edits.subgraphs import Names
+from dld_tui.core.model.document.local_functions import calls_itself, key_of, recursive
+from dld_tui.core.model.edits.functions import unused_key
 from dld_tui.core.types import JSON
 from tests.support import body_models, models
 from tests.support.sessions import bytes_of, node_in, opened, run
@@ -24,31 +24,10 @@ def model_of(document: Document) -> onnx.ModelProto:
     return onnx.ModelProto.FromString(bytes_of(document))
 
 
-def test_instances_are_found_in_functions_and_subgraphs_too(tmp_path: Path) -> None:
-    document = opened(tmp_path, body_models.SHAPES)
-    calls = instances(document)
-    names = {key: [node.name for node in nodes] for key, nodes in calls.items()}
-    assert names == {
-        ("local", "leaky", ""): ["first", "second", "inner"],
-        ("local", "outer", ""): ["third"],
-    }
-
-
 def test_recursive_functions_are_named(tmp_path: Path) -> None:
     assert recursive(opened(tmp_path, body_models.SHAPES)) == set()
     found = recursive(opened(tmp_path, body_models.RECURSIVE))
     assert found == {("local", "ping", ""), ("local", "pong", "")}
-
-
-def test_a_new_function_imports_what_the_model_does_not(tmp_path: Path) -> None:
-    """ONNX Runtime knows its own operators in a model that does not import their domain."""
-    document = opened(
-        tmp_path,
-        """<ir_version: 10, opset_import: ["" : 18]>
-        g (float[2] x) => (float[2] y) { [one] y = com.microsoft.QuickGelu (x) }""",
-    )
-    document.apply("make_function", scope=[], nodes=["one"], name="Part")
-    run(document, x=FEEDS["x"][:2])
 
 
 def test_nodes_of_a_function_name_the_operators_of_onnx_as_its_imports_do(tmp_path: Path) -> None:
@@ -106,18 +85,6 @@ def test_a_function_calls_itself_where_the_calls_of_all_lead_back(seed: int) -> 
     assert endless == recursive(document)
 
 
-def test_names_go_on_from_those_that_are_taken(tmp_path: Path) -> None:
-    home = opened(tmp_path, body_models.SHAPES).main
-    names = Names(home, {"t", "u"})
-    assert [names.take("t") for _ in range(70)] == [f"t_{number}" for number in range(1, 71)]
-    assert names.take("new") == "new"
-    # A name in between that is free may stay so; none is given twice.
-    names = Names(home, {"t", "t_1", "t_2", "t_4"})
-    given = [names.take("t") for _ in range(9)]
-    assert len(set(given)) == 9
-    assert not {"t", "t_1", "t_2", "t_4"} & {*given}
-
-
 def test_a_default_is_what_instances_without_a_value_use(tmp_path: Path) -> None:
     document = opened(tmp_path, body_models.SHAPES)
     before = run(document, **FEEDS)[0]
@@ -126,3 +93,9 @@ def test_a_default_is_what_instances_without_a_value_use(tmp_path: Path) -> None
     )
     assert not np.array_equal(run(document, **FEEDS)[0], before)
     onnx.checker.check_model(model_of(document))
+
+
+def test_a_free_name_for_a_function(tmp_path: Path) -> None:
+    document = opened(tmp_path, body_models.SHAPES)
+    assert unused_key(document, ("local", "leaky", "")) == ("local", "leaky_1", "")
+    assert unused_key(document, ("mine", "leaky", "")) == ("mine", "leaky", "")

@@ -24,16 +24,6 @@ def add(document: Document, name: str, scope: list[JSON] | None = None, **more: 
     document.apply("add_initializer", scope=scope or [], name=name, **arguments)
 
 
-def test_many_are_deleted_and_come_back_in_their_places(tmp_path: Path) -> None:
-    document = opened(tmp_path)
-    for number in range(40):
-        add(document, f"i{number}")
-    names = [tensor.name for tensor in document.main.initializers]
-    document.apply("delete_initializers", scope=[], names=[f"i{n}" for n in range(0, 40, 3)])
-    left = [tensor.name for tensor in document.main.initializers]
-    assert left == [n for n in names if n[1:] not in {str(k) for k in range(0, 40, 3)}]
-
-
 def test_an_initializer_in_a_data_file_that_is_there(tmp_path: Path) -> None:
     document = opened(tmp_path)
     (tmp_path / "w.bin").write_bytes(bytes(8) + np.array([1, 2], np.float32).tobytes())

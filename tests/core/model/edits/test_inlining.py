@@ -15,36 +15,12 @@ from dld_tui.core.types import JSON
 from tests.support import body_models, models
 from tests.support.sessions import bytes_of, opened, run, type_in
 
-FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.float32)}
 HEAD = '<ir_version: 10, opset_import: ["" : 18, "local" : 1]>'
 
 
 def same(first: list[np.ndarray], second: list[np.ndarray]) -> None:
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_a_call_inside_a_function_hands_references_on(tmp_path: Path) -> None:
-    document = opened(tmp_path, body_models.SHAPES)
-    expected = run(document, **FEEDS)
-    document.apply("inline_function", nodes=[[["function local:outer"], "inner"]])
-    attribute = document.scope_at(["function local:outer"]).find("act").attribute("alpha")  # type: ignore[union-attr]
-    assert attribute is not None
-    assert (attribute.reference, attribute.kind) == ("scale", "float")
-    same(run(document, **FEEDS), expected)
-
-
-def test_an_attribute_that_nobody_gives_is_left_out(tmp_path: Path) -> None:
-    text = (
-        HEAD
-        + """
-        g (float[2, 3] x) => (float y) { [call] y = local.sum(x) }
-        <domain: "local", opset_import: ["" : 18]>
-        sum <keep> (v) => (r) { [n] r = ReduceMax <keepdims: int = @keep> (v) }"""
-    )
-    document = opened(tmp_path, text)
-    document.apply("inline_function", nodes=[[[], "call"]])
-    assert document.main.nodes[0].attributes() == []
 
 
 def test_swapped_names_and_inputs_handed_through(tmp_path: Path) -> None:
@@ -62,21 +38,6 @@ def test_swapped_names_and_inputs_handed_through(tmp_path: Path) -> None:
     document.apply("inline_function", nodes=[[[], "call"]])
     document.apply("delete_function", scope=["function local:swap"])  # onnxruntime refuses (r, r)
     same(run(document, **feeds), [feeds["y"], feeds["y"] - feeds["x"], feeds["y"] - feeds["x"]])
-
-
-def test_an_optional_input_that_the_call_leaves_out(tmp_path: Path) -> None:
-    text = (
-        HEAD
-        + """
-        g (float[3] x) => (float[3] y) { [call] y = local.clip(x, , x2) [n] x2 = Abs(x) }
-        <domain: "local", opset_import: ["" : 18]>
-        clip (v, low, more) => (r) { [one] c = Clip(v, low) [two] r = Add(c, more) }"""
-    )
-    document = opened(tmp_path, text)
-    document.apply("inline_function", nodes=[[[], "call"]])
-    document.apply("sort_nodes", scope=[])
-    x = np.array([-1, 2, 3], np.float32)
-    same(run(document, x=x), [x + np.abs(x)])
 
 
 def test_names_inside_bodies_do_not_hide_what_the_call_passes(tmp_path: Path) -> None:

@@ -34,22 +34,6 @@ def test_an_output_gets_its_type_when_that_becomes_known(tmp_path: Path) -> None
     assert not untyped_terminals(document)
 
 
-def test_what_the_file_has_without_a_type_stays() -> None:
-    model = models.parse(models.CHAIN)
-    model.graph.output[0].ClearField("type")
-    document = Document(model)
-    infer(document)
-    assert untyped_terminals(document) == []
-    findings = [f for f in check(document) if f.rule == "missing-type"]
-    assert [(f.level, f.value) for f in findings] == [("warning", "y")]
-    fix = findings[0].fix
-    assert fix is not None
-    assert fix.name == "set_value_type"
-    assert (fix.arguments["dtype"], fix.arguments["dims"]) == ("float32", ["N", 4])
-    document.apply(fix)
-    onnx.checker.check_model(onnx.ModelProto.FromString(bytes_of(document)), full_check=True)
-
-
 def test_a_wrong_type_of_an_output_is_repaired_by_the_inferred_one(tmp_path: Path) -> None:
     document = Document.open(models.write(tmp_path, models.CHAIN))
     staleness = Staleness(document)

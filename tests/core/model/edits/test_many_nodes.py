@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from dld_tui.core.errors import EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.types import JSON
 from tests.support import models
@@ -32,16 +34,6 @@ def test_node_inside_a_deleted_one_goes_with_it(document: Document) -> None:
     assert [node.name for node in document.main.nodes] == ["pre"]
 
 
-def test_types_of_deleted_values_go_and_others_stay(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    for name in ("a", "b", "c"):
-        document.apply("set_value_type", scope=[], value=name, dtype="float32", dims=["N", 4])
-    document.apply("delete_many", nodes=[[[], "first"], [[], "third"]])
-    assert [record.name for record in document.main.records["value_info"]] == ["b"]
-    document.apply("delete_many", nodes=[[[], "second"]])
-    assert not document.main.records["value_info"]
-
-
 def test_attributes_of_nodes_in_several_scopes(document: Document) -> None:
     one: JSON = {"nodes": [[[], "pre"], [THEN, "inner"]],
                  "attributes": {"p": {"kind": "int", "value": 3}, "q": None}}  # fmt: skip
@@ -56,3 +48,14 @@ def test_attributes_of_nodes_in_several_scopes(document: Document) -> None:
     ]
     assert values == [3, 3, 4]
     document.apply("set_attributes", changes=[{"nodes": [[[], "pre"]], "attributes": {"p": None}}])
+
+
+def test_nodes_of_the_main_graph_by_name_alone(tmp_path: Path) -> None:
+    with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
+        document.apply("set_precision", nodes=["first", [[], "b"]], precision="fp16")
+        marked = [node.name for node in document.main.nodes if node.proto.metadata_props]
+        assert marked == ["first", "second"]
+        with pytest.raises(EditError, match="names or \\[scope, node\\]"):
+            document.apply("set_precision", nodes=[["first"]], precision="fp16")
+        with pytest.raises(EditError, match=r"Known: .*prepend_processing"):
+            document.apply("prepend", nodes=[])

@@ -12,7 +12,6 @@ import pytest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document, Scope
 from dld_tui.core.model.document.parts.fragment import Fragment, fragment_of
-from dld_tui.core.model.document.serialise import save
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import tensor_in
@@ -46,34 +45,6 @@ def paste(document: Document, fragment: Fragment, *path: str, **more: JSON) -> s
     scope = document.scope_at(path)
     data: JSON = json.loads(json.dumps(fragment.to_json(document, scope)))
     return document.apply("paste_nodes", scope=list(path), fragment=data, **more).title
-
-
-def test_other_model_gets_initializers_and_says_what_has_no_source(tmp_path: Path) -> None:
-    source = opened(tmp_path, models.CHAIN, "source.onnx")
-    target = opened(tmp_path, models.BRANCHES)
-    fragment = copied(source.main, "second", "third")
-    source.close()
-    assert paste(target, fragment, "choose:then_branch") == "paste 2 nodes"
-    bare = opened(tmp_path, models.FUNCTIONS, "bare.onnx")
-    assert paste(bare, fragment) == "paste 2 nodes, 1 input without a source"
-    assert bare.main.nodes[-2].inputs == ("a", "w")
-    assert list(tensor_in(bare, "w").read()) == [1, 2, 3, 4]
-
-
-def test_large_payloads_go_by_file_and_survive_the_source(tmp_path: Path) -> None:
-    weights = np.random.default_rng(0).standard_normal(40_000).astype(np.float32)
-    model = models.parse(models.CHAIN)
-    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
-    onnx.save(model, tmp_path / "large.onnx")
-    source = Document.open(tmp_path / "large.onnx")
-    fragment = copied(source.main, "second")
-    source.close()
-    target = opened(tmp_path, models.FUNCTIONS)
-    assert len(json.dumps(fragment.to_json(target, target.main))) < 5_000
-    paste(target, fragment)
-    save(target, tmp_path / "out.onnx")
-    saved = onnx.load(tmp_path / "out.onnx")
-    np.testing.assert_array_equal(onnx.numpy_helper.to_array(saved.graph.initializer[0]), weights)
 
 
 @pytest.mark.broad

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-import pytest
 
-from dld_tui.core.files.blobs import PatchedBlob
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.serialise import save
-from dld_tui.core.model.edits import tensors
 from dld_tui.core.model.tensors.payloads import reference
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
@@ -105,30 +102,3 @@ def test_replacing_by_reference_and_by_values(tmp_path: Path) -> None:
     save(document)
     loaded = onnx.load(tmp_path / "model.onnx")
     assert np.array_equal(onnx.numpy_helper.to_array(loaded.graph.initializer[2]), data)
-
-
-def test_many_cell_edits_stay_patches_until_they_are_many(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    document = opened(tmp_path)
-    document.on_change.append(lambda change: None)  # nobody looks at each of them
-    monkeypatch.setattr(tensors, "PATCH_LIMIT", limit := 40_000)
-    rows, columns = 300, 1000
-    document.apply(
-        "replace_tensor", scope=[], tensor=BIG, dtype="float32", dims=[rows, columns],
-        payload=reference(document, bytes(rows * columns * 4)),
-    )  # fmt: skip
-    for place in range(200):
-        document.apply("set_elements", scope=[], tensor=BIG, start=place * 997, values=[place])
-    tensor = tensor_in(document, "big")
-    payload = tensor.payload()
-    assert isinstance(payload, PatchedBlob)
-    assert 200 * 4 < payload.patch_size < limit
-    assert tensor.read(5 * 997, 1).tolist() == [5]
-    values: list[JSON] = [1.0] * (limit // 4 + 1)
-    document.apply("set_elements", scope=[], tensor=BIG, start=0, values=values)
-    flat = tensor_in(document, "big")
-    assert type(flat.payload()).__name__ == "Blob"
-    assert float(flat.read(0, 3).sum()) == 3
-    document.undo()
-    assert read(document, "big")[5 * 997] == 5

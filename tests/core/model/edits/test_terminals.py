@@ -78,43 +78,6 @@ def test_indices_take_the_wider_type_too(tmp_path: Path) -> None:
     assert gather.input[1] == "i"
 
 
-@pytest.mark.parametrize(
-    ("wanted", "more"),
-    [
-        ({"layouts": {"images": "nhwc"}, "side": "inputs"}, {}),  # one Transpose for another
-        ({"layouts": {"x": "nhwc", "y": "nchw"}}, {"Transpose": 1}),
-        ({"layouts": {"x": [0, 2, 3, 1]}, "types": {"x": "float16", "y": "half"}}, {}),
-        ({"layouts": {"x": "nhwc"}, "types": {"x": "uint8"}}, {"Cast": 1}),
-        ({"types": {"z": "int8"}, "layouts": {"z": "hwc"}}, {"Cast": 1, "Transpose": 1}),
-        ({"types": {"float32": "float16"}, "side": "outputs"}, {}),
-    ],
-)
-def test_images(tmp_path: Path, wanted: dict[str, Any], more: dict[str, int]) -> None:
-    image = np.random.default_rng(1).integers(0, 100, (2, 3, 4, 5)).astype(np.float32)
-    expected = run(models.parse(models.IMAGE), x=image)
-    result = converted(tmp_path, models.IMAGE, **wanted)
-    info = {one.name: one for one in (*result.graph.input, *result.graph.output)}
-    dtypes = {
-        name: onnx.helper.tensor_dtype_to_np_dtype(one.type.tensor_type.elem_type)
-        for name, one in info.items()
-    }
-    given = (
-        np.transpose(image, (0, 2, 3, 1))
-        if {"x", "images"} & {*wanted.get("layouts", {})}
-        else image
-    )
-    found = run(result, x=given.astype(dtypes["x"]))
-    axes = {"y": (0, 3, 1, 2), "z": (1, 2, 3, 0)}
-    for name, value in expected.items():
-        if name in wanted.get("layouts", {}):
-            value = np.transpose(value, axes[name])
-        np.testing.assert_array_equal(found[name], value.astype(dtypes[name]))
-        shape = [dim.dim_value for dim in info[name].type.tensor_type.shape.dim]
-        declared = [size for size in shape if size]
-        assert declared == [size for size in value.shape if size != 2]
-    assert added(result, models.IMAGE) == more
-
-
 @pytest.mark.parametrize("seed", range(5))  # negative numbers are no uint8 of any machine
 def test_drawn_models_of_other_types(tmp_path: Path, seed: int) -> None:
     dtype, side = ["float16", "float64", "uint8"][seed % 3], ["inputs", "both"][seed // 3]
@@ -147,14 +110,3 @@ def test_profiles_follow(tmp_path: Path) -> None:
         [profile] = profiles_of(document)
         assert [profile["x"].shape(kind)[0] for kind in shape] == [1, 2, 4]
         assert [*profile["x"].shape("max")] == [4, 4, 5, 3]
-
-
-def test_captures_follow(tmp_path: Path) -> None:
-    text = models.BRANCHES.replace(
-        "[shadow] x = Abs(a)\n            e = Mul(x, x)", "e = Mul(x, x)"
-    )
-    x, choice = np.arange(4, dtype=np.float32).reshape(1, 4), np.array(False)
-    expected = run(models.parse(text), x=x, choice=choice)["y"]
-    result = converted(tmp_path, text, types={"x": "int64", "choice": "uint8"})
-    found = run(result, x=x.astype(np.int64), choice=choice.astype(np.uint8))["y"]
-    np.testing.assert_array_equal(found, expected)

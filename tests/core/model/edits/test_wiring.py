@@ -37,20 +37,6 @@ def test_the_first_input_that_takes_it_gets_the_source(tmp_path: Path) -> None:
     assert wiring(tmp_path, "Constant").inputs == []
 
 
-def test_it_becomes_one_edit(tmp_path: Path) -> None:
-    add = wiring(tmp_path, "Add")
-    add.connect(1, "w")
-    add.inserts = True
-    add.name = "sum"
-    assert add.missing() == []
-    assert add.edit().arguments == {
-        "scope": [], "op_type": "Add", "name": "sum", "inputs": ["a", "w"], "behind": "a"
-    }  # fmt: skip
-    document = document_of(add.scope)
-    document.apply(add.edit())
-    assert document.main.nodes[1].name == "sum"
-
-
 def test_types_are_compared_with_the_other_inputs(tmp_path: Path) -> None:
     add = wiring(tmp_path, "Add")
     assert add.why_not(1, "w") is None

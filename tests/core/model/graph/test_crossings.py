@@ -8,9 +8,8 @@ from math import comb
 
 import pytest
 
-from dld_tui.core.model.graph import crossings
 from dld_tui.core.model.graph.crossings import Ordering, order_lines, pass_lines
-from dld_tui.core.model.graph.edge_routes import Wire, assign_tracks, join_edges, split_edges
+from dld_tui.core.model.graph.edge_routes import Wire, assign_tracks
 from dld_tui.core.model.graph.graph import Graph
 from dld_tui.core.model.graph.placement import Layers, linked_targets, make_layers, ranks_of
 from dld_tui.core.model.graph.rails import demand_order
@@ -63,15 +62,6 @@ def experts(count: int) -> Graph:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_it_returns_the_crossings_that_are_left(seed: int) -> None:
-    layers = layers_of(single_graph(seed))
-    ordered, numbers, found = order_lines(layers_of(single_graph(seed)))
-    assert found == counted(ordered)
-    vertices = [number for number in numbers if number >= 0 and layers.net[number] < 0]
-    assert sorted(vertices) == [item for item, net in enumerate(layers.net) if net < 0]
-
-
-@pytest.mark.parametrize("seed", range(12))
 def test_there_is_no_better_order_of_a_small_graph(seed: int) -> None:
     layers = layers_of(single_graph(seed, 9))
     if max(map(len, layers.ranks)) > 4 or len(layers.ranks) > 5:
@@ -90,16 +80,6 @@ def test_a_tree_whose_leaves_are_mixed_up_is_drawn_without_crossings() -> None:
     links = [(f"n{at // 2:02}", f"n{at:02}") for at in range(2, 64)]
     mixed = sorted(links, key=lambda link: int(link[1][1:]) * 37 % 61)
     assert order_lines(layers_of(graph_of_links(mixed)))[2] == 0
-
-
-@pytest.mark.parametrize(("seed", "left"), [(56, 1), (197, 2), (188, 4)])
-def test_lines_pass_each_other_where_sweeps_leave_them(
-    seed: int, left: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    graph = random_graph(seed, 14, cycles=False)
-    assert order_lines(layers_of(graph))[2] <= left
-    monkeypatch.setattr(crossings, "_PASSING", 0)
-    assert order_lines(layers_of(graph))[2] > left
 
 
 @pytest.mark.parametrize(("count", "left"), [(2, 2), (3, 5), (4, 8)])
@@ -164,40 +144,6 @@ def test_what_has_changed_is_counted_again(seed: int) -> None:
         ]
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_an_order_with_more_crossings_is_not_taken(seed: int) -> None:
-    work, chance = ordering(seed), random.Random(seed)
-    work.crossings()
-    taken = []
-    for _ in range(60):
-        before, kept, places = sum(work.crossed), work.kept(), list(work.place)
-        first = chance.randrange(4)
-        orders = {
-            rank: chance.sample(work.ranks[rank], len(work.ranks[rank]))
-            for rank in range(first, min(4, first + 2))
-        }
-        taken.append(work.attempt(orders))
-        if taken[-1]:
-            assert [work.ranks[rank] for rank in orders] == list(orders.values())
-            assert sum(work.crossed) <= before
-        else:
-            assert (work.ranks, work.place, sum(work.crossed)) == (kept, places, before)
-        assert sum(work.crossed) == pairs(work)
-    assert set(taken) == {True, False}
-
-
-def test_the_orders_come_back() -> None:
-    work = ordering(3)
-    kept, crossings = work.kept(), work.crossings()
-    work.sweep(down=True)
-    work.sweep(down=False)
-    assert work.ranks != kept
-    work.restore(kept)
-    assert work.ranks == kept
-    assert work.crossings() == crossings
-    assert all(work.place[item] == at for items in kept for at, item in enumerate(items))
-
-
 def two_lines(length: int) -> Ordering:
     """Return two lines that cross, with a third one beside them; each rank is fine by itself."""
     ranks = [[3 * rank, 3 * rank + 1, 3 * rank + 2] for rank in range(length)]
@@ -256,42 +202,3 @@ def ends(layers: Layers) -> list[tuple[int, int, int]]:
                     assert layers.net[other] == net
                     waiting += zip(layers.nets_below[other], layers.below[other], strict=True)
     return sorted(found)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_each_link_has_a_chain_of_its_own(seed: int) -> None:
-    before = layers_of(random_graph(seed))
-    apart = split_edges(before)
-    assert ends(apart) == ends(before)
-    for item, net in enumerate(apart.net):
-        if net >= 0:
-            assert len(apart.below[item]) <= 1
-    for items in apart.ranks:
-        assert all(apart.rank[item] == apart.rank[items[0]] for item in items)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_lines_side_by_side_become_one(seed: int) -> None:
-    before = layers_of(random_graph(seed))
-    joined, numbers = join_edges(split_edges(before), len(before.rank))
-    known = [(net, numbers[one], numbers[other]) for net, one, other in ends(joined)]
-    assert sorted(known) == ends(before)
-    assert len(joined.rank) <= len(before.rank), "in the order they came in they are side by side"
-
-
-def test_lines_with_something_in_between_stay_apart() -> None:
-    links = [("a", "p"), ("p", "q"), ("q", "r"), ("a", "b"), ("b", "c"), ("c", "d")]
-    before = layers_of(graph_of_links([*links, ("a", "r"), ("a", "d")]))
-    apart = split_edges(before)
-    copies = [item for item, net in enumerate(apart.net) if net >= 0 and apart.rank[item] == 1]
-    copies = [item for item in copies if item in apart.ranks[1]]
-    assert len(copies) == 2
-    vertices = [item for item in apart.ranks[1] if item not in copies]
-    for rank in (1, 2):
-        lines = [item for item in apart.ranks[rank] if apart.net[item] >= 0]
-        boxes = [item for item in apart.ranks[rank] if apart.net[item] < 0]
-        apart.ranks[rank] = [lines[0], *boxes, lines[1]]
-    joined, numbers = join_edges(apart, len(before.rank))
-    assert [len(items) for items in joined.ranks] == [1, 4, 4, 2]
-    assert numbers.count(-1) == 4
-    assert len(vertices) == 2

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from dld_tui.core.model.graph.folding import (
@@ -16,7 +14,7 @@ from dld_tui.core.model.graph.folding import (
     name_scopes,
     neighbourhood,
 )
-from dld_tui.core.model.graph.graph import Graph, Kind
+from dld_tui.core.model.graph.graph import Graph
 from dld_tui.core.model.graph.rails import Rails, demand_order, lay_rails
 from tests.support.graphs import graph_of_links, random_graph
 
@@ -88,22 +86,6 @@ def test_folds_are_opened_while_all_rows_fit(rows: int) -> None:
         assert vertices_seen(overview) == list(overview.rails.order)
 
 
-def test_a_deep_network_opens_folded_and_a_repeat_opens_into_its_times() -> None:
-    overview = Overview(residual_network(30, "layer."))
-    repeat = next(row for row in overview.rows if row.fold is not None)
-    assert repeat.fold is not None
-    assert repeat.fold.count == 30
-    assert len(overview.rows) < 12
-    overview.set_open(repeat.fold)
-    times = [row for row in overview.rows if row.time]
-    assert [row.time for row in times] == list(range(1, 31))
-    assert all(row.depth == 1 for row in times)
-    seen, _ = overview.seen()
-    assert seen.kinds.count(Kind.GROUP) == 31
-    overview.set_open(repeat.fold, False)
-    assert not [row for row in overview.rows if row.time]
-
-
 def test_an_empty_graph() -> None:
     overview = Overview(Graph())
     assert overview.rows == []
@@ -169,32 +151,6 @@ def test_rows_without_a_scope_belong_to_what_is_around_them() -> None:
     assert filled_gaps([(), inner, (), inner, (), outer, ()]) == [
         (), inner, inner, inner, outer, outer, (),
     ]  # fmt: skip
-
-
-def test_a_chain_repeats_in_long_cycles() -> None:
-    names = [f"Op{at % 50}x{at}" for at in range(500)]
-    graph = graph_of_links([*itertools.pairwise(["Input", *names])])
-    graph.labels = [name.partition("x")[0] for name in graph.names]
-    _rails, [repeat] = folded(graph)
-    assert repeat.count == 10
-    assert len(repeat.children[0]) == 50
-
-
-def two_streams(layers: int) -> Graph:
-    """Return layers that hand on a residual and its norm, as SkipLayerNormalization gives both."""
-    links = [("Input", "Norm")]
-    last = ("Norm", "Input")
-    for at in range(layers):
-        normed, residual = last
-        p = f"/layers.{at}/"
-        q, k, a, s = (f"{p}{name}" for name in ("Query", "Key", "Attend", "SkipNorm"))
-        links += [(normed, q), (normed, k), (q, a), (k, a), (a, s), (residual, s)]
-        links += [(s, f"{p}Up"), (f"{p}Up", f"{p}SkipNorm2"), (s, f"{p}SkipNorm2")]
-        last = (f"{p}SkipNorm2", s)
-    links += [(last[0], "Head"), (last[1], "Head")]
-    graph = graph_of_links(links)
-    graph.labels = [name.rpartition("/")[2] for name in graph.names]
-    return graph
 
 
 def diffusion_transformer(blocks: int) -> Graph:

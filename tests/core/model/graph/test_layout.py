@@ -26,7 +26,6 @@ from dld_tui.core.model.graph.layout import (
 from dld_tui.core.model.graph.moving import corners
 from dld_tui.core.model.graph.placement import (
     MOST_LINES,
-    STUB_RANKS,
     Layers,
 )
 from tests.support.graphs import graph_of_links, random_graph
@@ -74,18 +73,6 @@ def test_nothing_is_drawn_on_top_of_anything(seed: int) -> None:
         for column, _ in layout.passing[rank]:
             assert not any(box.x <= column < box.x + box.width for box in boxes)
     assert sorted(box.vertex for boxes in layout.ranks for box in boxes) == list(range(len(graph)))
-
-
-def test_a_tensor_over_many_ranks_is_named_at_its_far_users() -> None:
-    links = [(f"n{at:03}", f"n{at + 1:03}") for at in range(80)]
-    links += [("mask", f"n{at:03}") for at in range(5, 80, 10)]
-    graph = graph_of_links(links)
-    layout = boxed(graph)
-    net = next(number for number, net in enumerate(graph.nets) if net.name == "mask:0")
-    stubbed = {graph.names[vertex] for vertex, nets in layout.stubs.items() if net in nets}
-    assert "n075" in stubbed
-    assert "n005" not in stubbed
-    assert layout.width < 4 * STUB_RANKS
 
 
 def test_a_vertex_with_2000_inputs() -> None:
@@ -202,18 +189,6 @@ def chain_of_blocks(count: int) -> Graph:
     return graph_of_links(links)
 
 
-def test_equal_blocks_are_drawn_alike_and_do_not_drift() -> None:
-    graph = chain_of_blocks(12)
-    layout = boxed(graph)
-    columns: dict[str, set[int]] = {}
-    for number in range(1, 11):
-        for name in ("q", "k", "v", "mul", "add"):
-            box = layout.boxes[graph.names.index(f"{name}{number}")]
-            assert box is not None
-            columns.setdefault(name, set()).add(box.x)
-    assert {name: len(found) for name, found in columns.items()} == dict.fromkeys(columns, 1)
-
-
 def test_a_kind_of_block_is_arranged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     arranged = []
 
@@ -290,19 +265,6 @@ def test_whatever_is_moved(seed: int) -> None:
         for vertex in range(1, len(graph), 2)
     }
     check_moved(graph, lay_out(graph, size, moves=moves), lay_out(graph, size), moves)
-
-
-def test_a_box_above_what_it_takes_from_is_reached_from_above() -> None:
-    graph = graph_of_links([("a", "b")])
-    layout = lay_out(graph, lambda vertex, stubs: (5, 3), moves={1: (12, -4)})
-    expected = """\
-      ╭───────╮
-      │       ▼
-┌───┐ │     ┌───┐
-│ a │ │     │ b │
-└───┘ │     └───┘
-  ╰───╯"""
-    assert "\n".join(text_of(layout, ["a", "b"])).rstrip() == expected
 
 
 @pytest.mark.parametrize("down", [0, 1, 3])

@@ -69,18 +69,6 @@ def test_a_tensor_that_has_the_name_of_an_input_is_that_input(tmp_path: Path) ->
     assert np.array_equal(only.values["x"], ONES)
 
 
-@pytest.mark.parametrize("names", [("x.npy", "gpu_0_y_0.npy"), ("input_0.npy", "input_1.npy")])
-def test_npy_files_by_name_or_number(tmp_path: Path, names: tuple[str, str]) -> None:
-    np.save(tmp_path / names[0], np.asfortranarray(ONES))
-    np.save(tmp_path / names[1], np.int64(7))
-
-    (only,) = load_input_sets(tmp_path, [X, Y])
-    array = only.values["x"]
-    assert isinstance(array, np.ndarray)
-    assert array.flags.c_contiguous
-    assert only.values["gpu_0/y:0"] == 7
-
-
 def test_several_sets_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     for number in (10, 2, 1):
         folder = tmp_path / f"test_data_set_{number}"

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import closing
 
-import pytest
-
-from dld_tui.core.compare.diff.compare import diff_documents
-from dld_tui.core.errors import EditError
-from dld_tui.core.model.document import Document
 from dld_tui.core.model.operators import attribute_words
 from dld_tui.core.model.operators.attribute_words import (
     Coded,
@@ -25,10 +19,6 @@ from dld_tui.core.model.operators.registry import (
     schema_for,
     versions_of,
 )
-from dld_tui.core.model.rewrite.matcher import pattern_of
-from dld_tui.core.model.rewrite.query import parse_query
-from dld_tui.core.types import JSON
-from tests.support import models
 
 
 def test_each_text_is_of_an_attribute_that_holds_texts() -> None:
@@ -149,40 +139,3 @@ def test_a_number_equals_its_words() -> None:
     assert coded == 10
     assert (coded.word, coded.means("fp16"), coded.means("float32")) == ("float16", True, False)
     assert type(Coded.of("axis", 1, schema_for("Softmax", "", 13))) is int
-
-
-CASTS = """
-<ir_version: 8, opset_import: ["" : 17]>
-casts (float[2] x) => (float[2] y) { [down] h = Cast <to = 10> (x) [up] y = Cast <to = 1> (h) }
-"""
-
-
-def found(document: Document, query: str) -> list[str]:
-    return [node.name for node in parse_query(query).nodes(document)]
-
-
-def test_words_are_read_and_shown_wherever_an_attribute_is() -> None:
-    old, document = Document(models.parse(CASTS)), Document(models.parse(CASTS))
-    with closing(old), closing(document):
-        assert found(document, "Cast where to == 'fp16'") == ["down"]
-        assert found(document, "Cast where to = float32") == ["up"]
-        assert found(document, "Cast where to = 1") == ["up"]
-        assert found(document, "Cast where to in ['bfloat16', 'half']") == ["down"]
-        assert "to = 'float16'" in pattern_of([document.main.nodes[0]])
-        rule = "Cast<to='fp32'>(Cast<to='float16'>(x)) => Cast<to='float'>(Neg(x))"
-        assert document.apply("rewrite", rules=rule).primitives
-        document.undo()
-        at_up: dict[str, JSON] = {"scope": [], "node": "up", "attribute": "to", "kind": "int"}
-        document.apply("set_attribute", **at_up, value="f64")
-        about: JSON = {"to": {"kind": "int", "value": "int64"}}
-        document.apply("add_node", scope=[], op_type="Cast", inputs=["x"], attributes=about)
-        numbers = [node.integer("to", 0) for node in document.main.nodes]
-        assert sorted(numbers) == [7, 10, 11]
-        with pytest.raises(EditError, match="'no type' is not a value of kind int"):
-            document.apply("set_attribute", **at_up, value="no type")
-        told = {
-            (field.old, field.new)
-            for _, change in diff_documents(old, document).all_changes()
-            for field in change.fields
-        }
-        assert ("float32", "float64") in told

@@ -12,9 +12,7 @@ import pytest
 from dld_tui.core.model.operators import registry
 from dld_tui.core.model.operators.registry import (
     DEFAULT_OPSET,
-    history_of,
     importable_version,
-    known_domains,
     known_versions,
     least_ir_version,
     newest_opset,
@@ -78,64 +76,12 @@ def test_schemas_are_those_of_the_onnx_package() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    ("op_type", "version", "changes"),
-    [
-        ("Softmax", 1, ["first"]),
-        ("Softmax", 11, ["the same signature, other words or behaviour"]),
-        ("Softmax", 13, ["attribute axis has another default", "takes bfloat16"]),
-        ("Clip", 11, ["new input min", "new input max", "no attribute max any more",
-                      "no attribute min any more"]),
-        ("Cast", 6, ["attribute to is int, was string"]),
-        ("Gemm", 11, ["input C is optional, was single"]),
-        ("Concat", 4, ["attribute axis is required", "takes bool, complex128, complex64, int16,"
-                       " int32, int64, int8, string, uint16, uint32, uint64, uint8"]),
-        ("Constant", 11, ["new attribute sparse_value", "attribute value is optional"]),
-        ("Upsample", 10, ["deprecated"]),
-        ("GRU", 3, ["output Y_h is optional, was single", "new attribute linear_before_reset",
-                    "attribute direction has another default"]),
-    ],
-)  # fmt: skip
-def test_what_a_version_changed_in_an_operator(
-    op_type: str, version: int, changes: list[str]
-) -> None:
-    versions = [number for number, _ in history_of(op_type)]
-    assert versions == sorted(versions, reverse=True)
-    assert dict(history_of(op_type))[version] == changes
-    assert history_of("Gelu", "com.microsoft") == [(1, ["first"])]
-    assert history_of("Nobody") == []
-
-
 def test_both_spellings_of_the_standard_domain_are_the_same() -> None:
     assert known("Conv", "ai.onnx", 17) is known("Conv", "", 17)
 
 
-@pytest.mark.parametrize(
-    ("op_type", "domain", "version"),
-    [
-        ("LayerNormalization", "", 16),
-        ("Convolve", "", 17),
-        ("Conv", "my.plugins", 1),
-        ("Conv", "", 0),
-        ("Conv", "", -(2**40)),
-        ("FusedConv", "", 17),
-    ],
-)
-def test_an_unknown_operator_has_no_schema(op_type: str, domain: str, version: int) -> None:
-    assert schema_for(op_type, domain, version) is None
-
-
 def test_an_opset_from_the_future_means_the_newest_known() -> None:
     assert known("Conv", version=2**40) == known("Conv")
-
-
-def test_a_variadic_formal_repeats() -> None:
-    concat = known("Concat", version=17)
-    assert [concat.input(at) for at in (0, 9)] == [concat.inputs[0]] * 2
-    assert [concat.output(at) for at in (0, 1)] == [concat.outputs[0], None]
-    clip = known("Clip", version=17)
-    assert [item.option for item in clip.inputs] == ["single", "optional", "optional"]
-    assert clip.input(3) is None
 
 
 def test_operators_of_onnx_runtime_are_known_without_it(recorded: Recorded) -> None:
@@ -196,27 +142,6 @@ def test_contrib_types_are_in_onnx_notation() -> None:
         for formal in (*schema.inputs, *schema.outputs):
             assert formal.types, (schema.name, formal.name)
             assert all("(" in name for name in formal.types)
-
-
-def test_all_operators_of_the_imports_are_listed() -> None:
-    found = operators({"": 17, "ai.onnx.ml": 3, "unknown.domain": 1})
-    names = [(schema.domain, schema.name) for schema in found]
-    assert names == sorted(names)
-    assert ("", "LayerNormalization") in names
-    assert ("", "Gelu") not in names
-    assert ("ai.onnx.ml", "TreeEnsembleClassifier") in names
-    assert len(names) == len(set(names))
-    assert operators({"ai.onnx": 17, "": 17}) == operators({"": 17})
-
-
-def test_the_newest_opsets_are_known() -> None:
-    newest = newest_opset()
-    assert newest is not None
-    assert newest >= 22
-    assert newest_opset("ai.onnx") == newest
-    assert newest_opset("com.microsoft") == 1
-    assert newest_opset("unknown.domain") is None
-    assert {"", "ai.onnx.ml", "com.microsoft"} <= set(known_domains())
 
 
 def test_importing_the_registry_imports_no_onnx() -> None:

@@ -609,9 +609,6 @@ def test_pairs_that_are_turned_are_fused_and_come_apart(name: str, opset: int, r
         np.testing.assert_allclose(new, [old, old], rtol=2e-6, atol=2e-6)
 
 
-HEADS_23 = f"{SPLIT} s = MatMul(qt, kt) d = Mul(s, c) p = Softmax <axis = -1> (d)"
-
-
 @pytest.mark.parametrize(
     ("kind", "mask"),
     [("float16", "e = Add(d, m) f = Cast <to = 1> (e)"), ("float16", "f = Cast <to = 1> (d)"),
@@ -631,16 +628,6 @@ def test_attention_of_opset_23_takes_masks_and_halves_that_are_cast(kind: str, m
     (fused,) = [node for node in after.graph.node if node.op_type == "Attention"]
     assert any(a.name == "softmax_precision" for a in fused.attribute) == is_half
     assert fused.input[0] == "q"
-
-
-def test_channels_grow_to_a_multiple_of_eight_but_at_the_ends() -> None:
-    opset, body, _ = CASES["channels"]
-    after = rewritten(parse(HEAD % opset + body), text_of_rules(rules_of(["channels"])))
-    sizes = {tensor.name: tensor.dims for tensor in after.graph.initializer}
-    weights = [
-        tuple(sizes[node.input[1]])[:2] for node in after.graph.node if node.op_type == "Conv"
-    ]
-    assert weights == [(8, 2), (8, 8), (3, 8)]
 
 
 @pytest.mark.parametrize(("least", "stays"), [(-65504, True), (-10000, False)])

@@ -18,7 +18,7 @@ from dld_tui.core.model.rewrite.expression import MOST_DEPTH
 from dld_tui.core.model.rewrite.matcher import Matcher, disjoint, find_hits, pattern_of
 from dld_tui.core.model.rewrite.pattern import parse_pattern
 from tests.support.drawn_models import drawn_model
-from tests.support.models import PLAIN_BRANCHES, layered, parse
+from tests.support.models import PLAIN_BRANCHES, parse
 
 
 def model(lines: str, given: str = "float[2, 3] x", out: str = "y", stored: str = "") -> str:
@@ -178,15 +178,6 @@ def _has_same_values(document: Document, names: frozenset[str], text: str) -> bo
         if frozenset(node.name for node in hit.nodes) == names:
             return len(set(hit.values.values())) < len(hit.values)
     return False
-
-
-def test_repeated_blocks_are_found_by_one_of_them() -> None:
-    document = Document(parse(layered(6)))
-    layer = document.main.nodes[1:6]
-    hits = find_hits(document, parse_pattern(pattern_of(layer)))
-    assert len(hits) == 6
-    assert set(hits[0].nodes) == set(layer)
-    assert not any(hit.problem for hit in hits)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -6,9 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.rewrite.expression import Reader
 from dld_tui.core.model.rewrite.rule import own_rules, parse_rules, rules_of, text_of_rules
 from dld_tui.core.model.rewrite.why import why_nothing
 from tests.support import models
@@ -36,42 +34,6 @@ def test_file_has_rules_below_their_names() -> None:
     ]  # fmt: skip
     assert not second.rewrites[0].removes
     assert second.needs_types
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "no rule"),
-        ("Relu(x)", "=> and what takes"),
-        ("Relu(x) =>", "expected"),
-        ("Relu(x) => Neg(y)", "no value 'y'"),
-        ("Neg(r: Relu(x)) => Neg(r)", "inside"),
-        ("(x) => (n) { r = Relu(x) n = Neg(r) } => Neg(r)", "inside the pattern"),
-        ("Relu(x) => Neg|Abs(x)", "one operator"),
-        ("Add(x, y) => Add(y, x)", "never ends"),
-        ("Relu(x) => Clip(x, {q + 1})", "no 'q'"),
-        ("Relu?(Neg(x)) => Neg(x)", "never ends"),
-        ("(x) => (y, z) { y = Relu(x) z = Neg(y) } => Abs(x)", "2 outputs"),
-        ("Relu(x) => cast(fp99)", "no precision"),
-        ("Relu(x) => set(q.a = 1)", "called 'q'"),
-        ("_(x) => x", "matches everything"),
-        ("junk\nrule one: x\nRelu(x) => x", "begins with a line"),
-        ("rule one: x\nRelu(x) => x\nrule one: y\nNeg(x) => x", "two rules"),
-    ],
-)
-def test_unfit_rule_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason):
-        parse_rules(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "is_there"),
-    [("where", True), (" where x", True), ("where(", True), ("wherever", False),
-     ("where_", False), ("where9", False), ("wher", False)],
-)  # fmt: skip
-def test_a_word_is_taken_whole(text: str, is_there: bool) -> None:
-    assert Reader(text).take("where") is is_there
-    assert Reader("=>x").take("=>")
 
 
 NORM = """

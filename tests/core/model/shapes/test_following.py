@@ -9,23 +9,10 @@ from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.shapes.following import Following
-from dld_tui.core.model.shapes.size import UNKNOWN, symbol, value_at
+from dld_tui.core.model.shapes.size import symbol, value_at
 from tests.support.models import parse
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>'
-
-
-@pytest.mark.parametrize(("divisor", "wanted"), [(2.0, (3, 4)), (0.5, (12, 16)), (0.0, None)])
-def test_a_quotient_of_floats_is_a_size(divisor: float, wanted: tuple[int, int] | None) -> None:
-    text = f"""{HEAD}
-    g (float[6, 8] x) => (float[K, L] y) <float by = {{{divisor}}}>
-    {{
-        s = Shape (x)  f = Cast <to = 1> (s)  q = Div (f, by)  r = Floor (q)
-        i = Cast <to = 7> (r)  t = ConstantOfShape (i)  y = Relu (t)
-    }}
-    """
-    value = Following().value(Document(parse(text)).main, "t")
-    assert value.dims == (wanted or (UNKNOWN, UNKNOWN))
 
 
 def test_a_size_of_a_size_without_a_number() -> None:
@@ -48,19 +35,6 @@ def test_a_size_of_a_size_without_a_number() -> None:
         assert value_at(length, {"N": count}.__getitem__) == len(made)
 
 
-def test_what_no_type_says_has_a_name_of_its_own() -> None:
-    text = f"""{HEAD}
-    g (float[N, 8] x, bool[K] keep) => (float[L, 8] y)
-    {{ t = Compress <axis = 0> (x, keep)  u = Relu (t)  y = Transpose <perm = [1, 0]> (u) }}
-    """
-    scope = Document(parse(text)).main
-    del scope.records["output"][:]
-    following = Following(unnamed=lambda name, axis: symbol(f"{name}[{axis}]"))
-    assert following.value(scope, "y").dims == (8, symbol("t[0]"))
-    assert Following().value(scope, "y").dims == (8, UNKNOWN)
-    assert {"y", "u", "t"} <= following.asked
-
-
 @pytest.mark.parametrize("size", ["?", "unk__7", "M"])
 def test_an_open_size_is_looked_for_in_what_makes_it(size: str) -> None:
     text = f"{HEAD} g (float[N, 4] x) => (y) <float[{size}, 4] a> {{ a = Relu (x) y = Neg (a) }}"
@@ -79,17 +53,3 @@ def test_a_chain_without_types_ends_and_a_cycle_does() -> None:
         parse(f"{HEAD} g (float[N] x) => (y) {{ a = Add (b, b) b = Neg (a) y = Neg (a) }}")
     )
     assert Following().value(cycle.main, "y").dims is None
-
-
-def test_a_local_function_is_not_the_operator_of_its_name() -> None:
-    text = """
-    <ir_version: 10, opset_import: ["" : 18, "com.microsoft" : 1]>
-    g (float[N, 8] x) => (float[A, B] y, float[C, D] z)
-    { y = com.microsoft.Gelu (x)  z = com.microsoft.QuickGelu (x) }
-    <domain: "com.microsoft", opset_import: ["" : 18]>
-    Gelu (x) => (y) { y = Transpose <perm = [1, 0]> (x) }
-    """
-    scope = Document(parse(text)).main
-    del scope.records["output"][:]
-    assert Following().value(scope, "y").dims in (None, (8, symbol("N")))
-    assert Following().value(scope, "z").dims == (symbol("N"), 8)

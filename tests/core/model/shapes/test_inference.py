@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from dld_tui.core.model.cost.nodes import ModelCosts
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.parts.extraction import extract_body, extract_nodes
+from dld_tui.core.model.document.parts.extraction import extract_nodes
 from dld_tui.core.model.inputs.guess import guess_inputs, input_specs
 from dld_tui.core.model.shapes.inference import (
     infer,
@@ -22,25 +21,9 @@ from dld_tui.core.model.shapes.inference import (
     sort_nodes,
     store_types,
 )
-from dld_tui.core.model.tensors.value_types import ValueType, value_type_of
+from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import models
 from tests.support.sessions import bytes_of, type_in
-
-NESTED = """
-<ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-calls (float[N, 4] x, int64[3, 2] k) => (float[N, 4] y, int64[3, 2] z, int64[2, 3] t)
-{
-    [first] y = local.outer (x)
-    [second] z = local.outer (k)
-    [third] t = local.turned (k)
-}
-<domain: "local", opset_import: ["" : 18, "local" : 1]>
-outer (a) => (r) { [inner] r = local.same (a) }
-<domain: "local", opset_import: ["" : 18]>
-same (v) => (w) { [copy] w = Identity(v) }
-<domain: "local", opset_import: ["" : 18]>
-turned (v) => (w) { [turn] w = Transpose(v) }
-"""
 
 
 def inferred(folder: Path, text: str) -> Document:
@@ -76,16 +59,6 @@ def test_what_one_of_many_calls_does_not_share_is_not_told(count: int, tmp_path:
         assert value in (None, ValueType("float32", (None, 4)))
     same_everywhere = inferred(tmp_path, calls(min(count, 32), "3")).functions[0]
     assert same_everywhere.value_type("r") == ValueType("float32", (3, 4))
-
-
-def test_an_extracted_function_is_one_that_the_checker_takes(tmp_path: Path) -> None:
-    document = inferred(tmp_path, NESTED.replace("[second] z = local.outer (k)", "z = Neg(k)"))
-    for function in document.functions:
-        found = extract_body(document, function)
-        assert found.untyped == []
-        model = onnx.ModelProto.FromString(bytes_of(found.document))
-        onnx.checker.check_model(model, full_check=True)
-        found.document.close()
 
 
 def chain() -> list[onnx.NodeProto]:
@@ -129,12 +102,6 @@ NEGATIVE = """
 g (float[-1, 4] x, float[2, 4] z) => (float[-1, 4] y)
 <float[-1, 4] m> { m = Relu (x) y = Concat <axis = 0> (m, z) }
 """
-OF_ITS_SIZE = """
-<ir_version: 8, opset_import: ["" : 13]>
-g (float[-1, 3] x) => (float[a, 3] y)
-<int64 i = {0}>
-{ s = Shape (x) b = Gather (s, i) f = Cast <to = 1> (b) y = Mul (x, f) }
-"""
 
 
 def opened(folder: Path, text: str) -> Document:
@@ -143,29 +110,11 @@ def opened(folder: Path, text: str) -> Document:
     return document
 
 
-@pytest.mark.parametrize("size", [-1, -2, -(2**63)])
-def test_it_is_read_as_not_known(size: int) -> None:
-    kind = onnx.helper.make_tensor_type_proto(1, [None, 0])
-    kind.tensor_type.shape.dim[0].dim_value = size
-    assert value_type_of(kind) == ValueType("float32", (None, 0))
-    sequence = onnx.helper.make_sequence_type_proto(kind)
-    assert value_type_of(sequence) == ValueType("float32", (None, 0), "sequence")
-
-
 def test_what_is_made_with_it_can_become_an_output(tmp_path: Path) -> None:
     with closing(opened(tmp_path, NEGATIVE)) as document:
         document.apply("add_output", scope=[], name="m")
         assert type_in(document, "m").dims == (None, 4)
         assert extract_nodes(document, document.main.nodes[:1]).document.main.outputs == ("m",)
-
-
-def test_sizes_that_follow_from_it_are_not_folded(tmp_path: Path) -> None:
-    with closing(opened(tmp_path, OF_ITS_SIZE)) as document:
-        known = type_in(document, "y")
-        assert known.dims is not None
-        assert not isinstance(known.dims[0], int)
-        macs = next(iter(ModelCosts(document).nodes.values()))
-        assert "-" not in str(macs)
 
 
 def test_an_input_with_it_gets_a_size(tmp_path: Path) -> None:

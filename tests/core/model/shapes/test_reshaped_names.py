@@ -32,37 +32,6 @@ def dims_behind(source: list[str | int], *targets: list[int]) -> list[str | int]
     return [dim.dim_param or dim.dim_value for dim in dims]
 
 
-@pytest.mark.parametrize(
-    ("source", "targets", "expected"),
-    [
-        (["batch", "seq", 64], [[0, -1, 4, 16]], ["batch", "seq", 4, 16]),
-        (["batch", "seq", 64], [[0, -1, 4, 16], [0, -1, 64]], ["batch", "seq", 64]),
-        (["batch", "seq", 64], [[0, 0, 4, -1]], ["batch", "seq", 4, 16]),
-        ([1, "seq", 64], [[-1, 64]], ["seq", 64]),
-        (["batch", 4, "seq", 16], [[-1, 4, 0, 16]], ["batch", 4, "seq", 16]),
-    ],
-)
-def test_names_are_kept(
-    source: list[str | int], targets: list[list[int]], expected: list[str | int]
-) -> None:
-    assert dims_behind(source, *targets) == expected
-
-
-@pytest.mark.parametrize(
-    ("source", "target"),
-    [
-        (["batch", "seq", 64], [-1, 64]),  # batch x seq
-        (["batch", "seq", 64], [0, -1, 32]),  # 2 x seq
-        (["seq", "seq", 64], [-1, 64]),
-        (["batch", None, 64], [0, -1, 64]),
-        (["batch", "?", 64], [0, -1, 64]),  # two of that name need not be equal
-    ],
-)
-def test_what_has_no_name_gets_none(source: list[str | int], target: list[int]) -> None:
-    made = dims_behind(source, target)
-    assert str(made[target.index(-1)]).startswith("unk__")
-
-
 DIMS = st.lists(st.sampled_from([*SIZES, 1, 2, 4, 6]), min_size=1, max_size=4)
 
 
@@ -138,50 +107,6 @@ def test_shapes_that_are_not_constant_say_nothing() -> None:
     graph = onnx.parser.parse_graph("g (float[b, s, 8] x, int64[3] t) => (y) { y = Reshape(x, t) }")
     found = infer(helper.make_model(graph)).model
     assert found.graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
-
-
-COMPUTED = """g (float[batch, seq, 64] x, float[batch, seq, 64] u) => (y) {
-    %s
-    y = Relu(r)
-}"""
-
-
-@pytest.mark.parametrize(
-    ("nodes", "expected"),
-    [
-        # A shape that is put together at run time, as exporters write it.
-        ("d = Shape(x) b = Gather <axis = 0> (d, zero) s = Concat <axis = 0> (b, minus, four, six)"
-         " r = Reshape(x, s)", ["batch", "seq", 4, 16]),
-        ("d = Shape(x) s = Slice(d, zero, two) e = Expand(one, s) r = Cast <to = 1> (e)",
-         ["batch", "seq"]),
-        ("r = Einsum <equation = '...ij,...kj->...ik'> (x, u)", ["batch", "seq", "seq"]),
-        ("a, c = Split <axis = 1> (x, halves) r = Concat <axis = 1> (c, a)", ["batch", 6, 64]),
-        ("f = Flatten(x) d = Shape(x) r = Reshape(f, d)", ["batch", "seq", 64]),
-        # What is computed of a name is no name: onnx's own stays.
-        ("t = Transpose <perm = [0, 2, 1]> (x) r = MaxPool <kernel_shape = [2], strides = [2]> (t)",
-         ["batch", 64, None]),
-    ],
-)  # fmt: skip
-def test_names_follow_what_rules_know(nodes: str, expected: list[str | int]) -> None:
-    graph = onnx.parser.parse_graph(COMPUTED % nodes.replace("'", '"'))
-    numbers = {"zero": [0], "minus": [-1], "four": [4], "six": [16], "two": [2], "one": [1],
-               "halves": [2, 4]}  # fmt: skip
-    graph.initializer.extend(
-        helper.make_tensor(name, TensorProto.INT64, [1 if len(n) == 1 else len(n)], n)
-        for name, n in numbers.items()
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)])
-    dims = infer(onnx.ModelProto.FromString(model.SerializeToString())).model.graph.output[0]
-    found = [dim.dim_param or dim.dim_value for dim in dims.type.tensor_type.shape.dim]
-    kept = [None if str(size).startswith("unk__") else size for size in found]
-    assert kept == expected
-    for batch, seq in ((2, 6), (3, 6)):
-        x = np.ones((batch, seq, 64), np.float32)
-        model.graph.output[0].type.CopyFrom(dims.type)
-        (made,) = ReferenceEvaluator(model).run(None, {"x": x, "u": x})
-        names: dict[str | int, int] = {"batch": batch, "seq": seq}
-        pairs = zip(np.shape(made), kept, strict=True)
-        assert all(size is None or names.get(size, size) == real for real, size in pairs)
 
 
 @pytest.mark.parametrize("version", [10, 11, 13])

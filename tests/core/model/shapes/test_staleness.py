@@ -53,17 +53,6 @@ def stale(document: Document) -> dict[str, set[str]]:
     return {scope.title: scope.stale for scope in document.scopes() if scope.stale}
 
 
-def test_what_is_computed_from_a_changed_node_is_stale_and_nothing_else() -> None:
-    with marked(TYPED) as (document, staleness):
-        change(document, "second")
-        assert document.main.is_stale("b")  # at once, before anything spreads
-        spread(staleness)
-
-        assert stale(document) == {"main": {"b", "y"}}
-        assert not document.main.is_stale("a")
-        assert not document.main.is_stale("other")
-
-
 @pytest.mark.parametrize(
     ("edit", "arguments"),
     [
@@ -113,18 +102,6 @@ def test_an_edit_while_marks_spread_loses_none() -> None:
         spread(staleness)
 
         assert stale(document) == {"main": {"a", "b", "other", "y"}}
-
-
-def test_undo_and_redo_mark_too_and_inference_takes_the_marks_away() -> None:
-    with marked(TYPED) as (document, staleness):
-        change(document, "aside")
-        staleness.clear()
-        assert stale(document) == {}
-        for step in (document.undo, document.redo):
-            step()
-            spread(staleness)
-            assert stale(document) == {"main": {"other", "y"}}
-            staleness.clear()
 
 
 def test_into_subgraphs_that_capture_a_value_and_out_of_them() -> None:

@@ -47,15 +47,6 @@ def bytes_of(payload: bytes | Blob) -> bytes:
     return payload if isinstance(payload, bytes) else payload.read()
 
 
-def test_small_payloads_are_in_the_arguments(tmp_path: Path) -> None:
-    document = opened(tmp_path)
-    described = reference(document, b"abc")
-    assert described == {"raw": "YWJj"}
-    assert resolve(document, described) == b"abc"
-    assert payload_blob(document, described).read() == b"abc"
-    assert files() == []
-
-
 def test_large_payloads_are_written_once_and_go_with_the_document(tmp_path: Path) -> None:
     document = opened(tmp_path)
     described = reference(document, LARGE)

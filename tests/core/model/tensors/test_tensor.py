@@ -107,23 +107,6 @@ def test_typed_field_of_the_wrong_length(tmp_path: Path) -> None:
         tensor_in(document, "t").read()
 
 
-def test_external_data(tmp_path: Path) -> None:
-    values = np.arange(6, dtype=np.float32)
-    (tmp_path / "w.bin").write_bytes(b"\0" * 8 + values.tobytes())
-    proto = TensorProto(
-        name="t", data_type=TensorProto.FLOAT, dims=[6], data_location=TensorProto.EXTERNAL
-    )
-    for key, value in (("location", "w.bin"), ("offset", "8"), ("length", "24")):
-        proto.external_data.add(key=key, value=value)
-    tensor = tensor_in(opened(tmp_path, proto), "t")
-    np.testing.assert_array_equal(tensor.read(), values)
-    assert tensor.location == "external"
-    (tmp_path / "w.bin").unlink()
-    missing = tensor_in(opened(tmp_path, proto), "t").problem
-    assert missing is not None
-    assert "w.bin" in missing
-
-
 def test_statistics_leave_out_what_is_not_finite_and_merge_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

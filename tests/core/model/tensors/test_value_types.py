@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dld_tui.core.errors import UsageError
-from dld_tui.core.model.document import Document, DocumentChange
+from dld_tui.core.model.document import Document
 from dld_tui.core.model.tensors.elements import element_type
 from dld_tui.core.model.tensors.literals import parse_literal
 from dld_tui.core.model.tensors.numpy_types import numpy_type
@@ -159,21 +159,6 @@ def document(tmp_path: Path) -> Iterator[Document]:
     opened.close()
 
 
-def test_a_type_is_read_once_and_anew_after_each_edit(document: Document) -> None:
-    shown, main = document.shown_types, document.main
-    assert shown.of(main, "x") == (ValueType("float32", ("N", 4)), False)
-    assert shown.of(main, "a") == (None, False)
-    main.inferred = {"a": ValueType("float32", (2, 4))}
-    assert shown.of(main, "a") == (None, False)
-    shown.clear()
-    assert shown.of(main, "a") == (ValueType("float32", (2, 4)), False)
-    main.stale.add("a")
-    document.apply("rename_node", scope=[], node="first", name="stem")
-    assert shown.of(main, "a") == (ValueType("float32", (2, 4)), True)
-    main.stale.clear()
-    assert shown.of(main, "a") == (ValueType("float32", (2, 4)), True)
-
-
 def test_while_edits_are_held_nothing_is_read(
     document: Document, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,15 +174,3 @@ def test_while_edits_are_held_nothing_is_read(
     document.tell_changes()
     assert shown.of(main, "y") == (ValueType("float16", (1,)), False)
     assert shown.of(main, "w") == (ValueType("float32", (4,)), False)
-
-
-def test_held_edits_are_told_as_one_reset_when_that_is_wanted(document: Document) -> None:
-    told: list[DocumentChange] = []
-    document.on_change.append(told.append)
-    document.hold_changes()
-    held = [document.is_locked]
-    document.apply("rename_node", scope=[], node="first", name="stem")
-    document.tell_changes(as_reset=True)
-    held.append(document.is_locked)
-    assert held == [True, False]
-    assert [change.kind for change in told] == ["reset"]

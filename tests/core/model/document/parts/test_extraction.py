@@ -11,7 +11,6 @@ import pytest
 
 from dld_tui.core.checks import check
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.opset_imports import imports_of
 from dld_tui.core.model.document.parts.extraction import (
     Extraction,
     body_at,
@@ -24,7 +23,6 @@ from dld_tui.core.model.document.parts.extraction import (
 from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import models
-from tests.support.sessions import bytes_of
 
 NETWORK = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1, "unused" : 3]>
@@ -96,31 +94,6 @@ def same_as_the_whole(model: onnx.ModelProto, choice: bool = True) -> None:
         np.testing.assert_array_equal(value, known[name])
 
 
-def test_nodes_with_cut_links(document: Document, tmp_path: Path) -> None:
-    found = extract_nodes(document, nodes_at(document.main, ["third", "second"]))
-    model = saved(found, tmp_path)
-    assert [node.name for node in model.graph.node] == ["shape", "second", "third"]
-    assert [(i.name, i.type.tensor_type.elem_type) for i in model.graph.input] == [("p", 1)]
-    assert [info.name for info in model.graph.output] == ["r"]
-    assert [dim.dim_value for dim in model.graph.output[0].type.tensor_type.shape.dim] == [2, 4]
-    assert [function.name for function in model.functions] == ["scaled"]
-    assert {entry.domain for entry in model.opset_import} == {"", "local"}
-    assert not model.graph.initializer
-    same_as_the_whole(model)
-
-
-def test_between_values_that_are_named(document: Document, tmp_path: Path) -> None:
-    document.main.inferred |= {
-        "left": ValueType("float32", (2, 2)), "right": ValueType("float32", (2, 2)),
-        "j": ValueType("float32", (2, 4)),
-    }  # fmt: skip
-    found = extract_between(document, document.main, ["q"], ["j"])
-    assert not found.untyped
-    model = saved(found, tmp_path)
-    assert [info.name for info in model.graph.input] == ["q"]
-    same_as_the_whole(model)
-
-
 def test_types_that_are_inferred_later_are_declared(document: Document) -> None:
     found = extract_between(document, document.main, ["left", "right", "q"], ["j", "r"])
     assert found.untyped == ["left", "right", "j"]
@@ -156,16 +129,6 @@ def test_initializer_that_is_cut_becomes_an_input(document: Document, tmp_path: 
     assert [dim.dim_value for dim in model.graph.input[0].type.tensor_type.shape.dim] == [4]
 
 
-def test_body_with_captured_values(document: Document, tmp_path: Path) -> None:
-    document.main.inferred["j"] = ValueType("float32", (2, 4))
-    body = body_at(document, ["choose:then_branch"])
-    model = saved(extract_body(document, body), tmp_path)
-    assert [info.name for info in model.graph.input] == ["j"]
-    assert {tensor.name for tensor in model.graph.initializer} == {"w", "big"}
-    known = values_of_the_whole(["j", "y"])
-    np.testing.assert_array_equal(run(model, known, ["t"])[0], known["y"])
-
-
 def test_function_with_its_default_and_with_what_a_call_gives(
     document: Document, tmp_path: Path
 ) -> None:
@@ -185,37 +148,6 @@ def test_a_body_keeps_its_inputs_in_their_order_used_or_not(tmp_path: Path) -> N
     { y = Sub(b, a) }"""
     document = Document.open(models.write(tmp_path, text))
     assert extract_body(document, document.main).document.main.inputs == ("a", "idle", "b")
-
-
-def test_payloads_are_streamed_and_the_first_document_is_untouched(tmp_path: Path) -> None:
-    weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
-    model = models.parse(models.CHAIN)
-    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
-    path = tmp_path / "model.onnx"
-    onnx.save(model, path)
-    document = Document.open(path)
-    before = bytes_of(document)
-    found = extract_nodes(document, nodes_at(document.main, ["second"]))
-    save(found.document, tmp_path / "part.onnx", overwrite=True)
-    found.document.close()
-    part = onnx.load(tmp_path / "part.onnx")
-    np.testing.assert_array_equal(onnx.numpy_helper.to_array(part.graph.initializer[0]), weights)
-    assert bytes_of(document) == before
-    assert not document.dirty
-
-
-def test_external_data_comes_along_to_another_folder(tmp_path: Path) -> None:
-    weights = np.arange(4096, dtype=np.float32)
-    model = models.parse(models.CHAIN)
-    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
-    (tmp_path / "from").mkdir()
-    (tmp_path / "to").mkdir()
-    onnx.save(model, tmp_path / "from/m.onnx", save_as_external_data=True, location="m.data")
-    document = Document.open(tmp_path / "from/m.onnx")
-    found = extract_nodes(document, nodes_at(document.main, ["second"]))
-    save(found.document, tmp_path / "to/part.onnx")
-    part = onnx.load(tmp_path / "to/part.onnx")
-    np.testing.assert_array_equal(onnx.numpy_helper.to_array(part.graph.initializer[0]), weights)
 
 
 def test_old_model_lists_its_initializers_as_inputs() -> None:
@@ -248,20 +180,3 @@ def test_a_model_from_before_imports_uses_the_first_operators() -> None:
     assert not [finding for finding in check(document) if finding.level == "error"]
     found = extract_nodes(document, list(document.main.nodes))
     assert found.document.opset_imports == {"": 1}
-
-
-def test_versions_of_operator_sets_are_those_of_the_function_around() -> None:
-    model = models.parse("""
-        <ir_version: 10, opset_import: ["" : 18, "local" : 1, "other" : 2]>
-        g (bool c, float[2] x) => (y) { y = local.f (c, x) }
-        <domain: "local", opset_import: ["ai.onnx" : 11, "third" : 3]> f (c, x) => (y) {
-            y = If (c) <then_branch = t () => (a) { a = Relu (x) },
-                        else_branch = e () => (b) { b = Neg (x) }>
-        }""")
-    document = Document(model)
-    own = {"": 18, "local": 1, "other": 2}
-    assert imports_of(document.main) == own
-    function = document.functions[0]
-    for scope in function.walk():
-        assert imports_of(scope) == own | {"": 11, "third": 3}
-    assert len([*function.walk()]) == 3

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +13,8 @@ from dld_tui.core.errors import DldError, EditError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.edit_registry import known_edits
 from dld_tui.core.model.document.scripting.arguments import MOST_DEPTH, check_arguments
-from dld_tui.core.model.document.scripting.scripts import replay
 from dld_tui.core.model.edits.restore import inverse_arguments
 from tests.core.model.edits.properties import PROPERTIES
-from tests.support import models
 from tests.support.drawn_models import drawn_model
 from tests.support.sessions import bytes_of
 
@@ -135,17 +132,3 @@ def test_many_wrong_arguments(seed: int) -> None:
 def test_what_is_said_of_a_wrong_argument(edit: str, arguments: Any, reason: str) -> None:
     with pytest.raises(EditError, match=reason):
         check_arguments(edit, known_edits()[edit], arguments)
-
-
-def test_the_lines_after_a_wrong_one_are_applied(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    lines: list[dict[str, Any]] = [
-        {"edit": "add_input", "scope": [], "name": "q", "dims": 3},
-        {"edit": "repair", "steps": [["rename_node", {"scope": [], "node": 1, "name": "n"}]]},
-        {"edit": "rename_node", "scope": [], "node": "first", "name": "stem"},
-    ]
-    result = replay(document, lines)
-    assert result.applied == 1
-    assert [number for number, _ in result.refused] == [1, 2]
-    assert document.main.nodes[0].name == "stem"
-    document.close()

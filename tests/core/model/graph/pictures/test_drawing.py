@@ -359,25 +359,6 @@ def test_the_format_of_a_name() -> None:
             kind_of(Path(name))
 
 
-def test_a_text_of_other_scripts_takes_the_first_font_that_is_there(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    asked: list[str] = []
-    found = drawing.font_for(8, "plain")
-
-    def truetype(name: str, size: float) -> object:
-        asked.append(name)
-        if len(asked) < 3:
-            raise OSError(name)
-        return found
-
-    monkeypatch.setattr("PIL.ImageFont.truetype", truetype)
-    drawing._font.cache_clear()
-    assert drawing.font_for(9, "Ж") is found
-    assert len(set(asked)) == len(asked) == 3
-    drawing._font.cache_clear()
-
-
 _SEARCH = """<script>
 const names = ["layer.0/MatMul", "layer.1999/MatMul", "there is none"];
 document.documentElement.setAttribute("data-found", names.map((n) => window.find(n)).join(" "));
