@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dld_tui.core.model.operators.categories import (
     CATEGORIES,
     COLOUR_CLASSES,
@@ -13,33 +11,26 @@ from dld_tui.core.model.operators.categories import (
     main_rank,
 )
 from dld_tui.core.model.operators.registry import newest_opset, operators
+from tests.support.recorded import Recorded
 
 
-@pytest.mark.parametrize(
-    ("op_type", "domain", "category"),
-    [
-        ("Conv", "", "layer"),
-        ("Conv", "ai.onnx", "layer"),
-        ("Relu", "", "activation"),
-        ("Add", "", "math"),
-        ("If", "", "control"),
-        ("Attention", "com.microsoft", "attention"),
-        ("SkipLayerNormalization", "com.microsoft", "normalization"),
-        ("QLinearConv", "com.microsoft", "quantization"),
-        ("MatMulNBits", "com.microsoft", "quantization"),
-        ("DequantizeWithOrder", "com.microsoft", "quantization"),
-        ("Conv", "com.ms.internal.nhwc", "layer"),
-        ("TreeEnsemble", "ai.onnx.ml", "ml"),
-        ("Adam", "ai.onnx.preview.training", "training"),
-        ("Conv", "my.plugins", "custom"),
-        ("Convolve", "", "custom"),
-        ("", "", "custom"),
-    ],
-)
-def test_the_name_and_the_domain_tell_the_category(
-    op_type: str, domain: str, category: str
-) -> None:
-    assert category_of(op_type, domain) == category
+NAMES = """
+Conv ai.onnx.Conv Relu Add MatMul Gemm If Loop Cast Softmax LSTM Resize Concat ReduceSum Identity
+Constant Dropout QuantizeLinear DynamicQuantizeLinear MulInteger QLinearConv DynamicQuantizeMatMul
+MatMulIntegerToFloat QMoE SequenceAt StringConcat Where Convolve com.microsoft.Attention
+com.microsoft.SkipLayerNormalization com.microsoft.QLinearConv com.microsoft.MatMulNBits
+com.microsoft.DequantizeWithOrder com.microsoft.FusedGemm com.ms.internal.nhwc.Conv
+ai.onnx.ml.TreeEnsemble ai.onnx.preview.training.Adam my.plugins.Conv my.domain.Mine .
+"""
+
+
+def test_the_name_and_the_domain_tell_category_class_and_rank(recorded: Recorded) -> None:
+    told = []
+    for name in NAMES.split():
+        domain, _, op_type = name.rpartition(".")
+        about = category_of(op_type, domain), colour_class(op_type, domain), main_rank(op_type)
+        told.append(f"{name}: {', '.join(map(str, about))}")
+    recorded("categories", {"category, class and rank": "\n".join(told)})
 
 
 def test_every_operator_of_onnx_has_a_category() -> None:
@@ -57,37 +48,5 @@ def test_every_category_is_used_and_listed() -> None:
     assert {schema.category for schema in operators(imports)} == set(CATEGORIES)
 
 
-@pytest.mark.parametrize(
-    ("operator", "domain", "expected"),
-    [
-        ("Conv", "", "conv"),
-        ("MatMul", "", "matmul"),
-        ("Add", "", "elem"),
-        ("If", "", "control"),
-        ("FusedGemm", "com.microsoft", "matmul"),
-        ("Mine", "my.domain", "other"),
-    ],
-)
-def test_the_class_of_operators(operator: str, domain: str, expected: str) -> None:
-    assert colour_class(operator, domain) == expected
-
-
 def test_every_category_has_a_class() -> None:
     assert {colour_class_of(category, "X") for category in CATEGORIES} == set(COLOUR_CLASSES)
-
-
-@pytest.mark.parametrize(
-    ("operator", "rank"),
-    [
-        ("Conv", 3),
-        ("QLinearConv", 3),
-        ("DynamicQuantizeMatMul", 3),
-        ("MatMulIntegerToFloat", 3),
-        ("QMoE", 3),
-        ("MulInteger", 1),
-        ("DynamicQuantizeLinear", 0),
-        ("Cast", 0),
-    ],
-)
-def test_a_fused_layer_is_of_its_product(operator: str, rank: int) -> None:
-    assert main_rank(operator) == rank
