@@ -153,6 +153,23 @@ def test_rows_without_a_scope_belong_to_what_is_around_them() -> None:
     ]  # fmt: skip
 
 
+def two_streams(layers: int) -> Graph:
+    """Return layers that hand on a residual and its norm, as SkipLayerNormalization gives both."""
+    links = [("Input", "Norm")]
+    last = ("Norm", "Input")
+    for at in range(layers):
+        normed, residual = last
+        p = f"/layers.{at}/"
+        q, k, a, s = (f"{p}{name}" for name in ("Query", "Key", "Attend", "SkipNorm"))
+        links += [(normed, q), (normed, k), (q, a), (k, a), (a, s), (residual, s)]
+        links += [(s, f"{p}Up"), (f"{p}Up", f"{p}SkipNorm2"), (s, f"{p}SkipNorm2")]
+        last = (f"{p}SkipNorm2", s)
+    links += [(last[0], "Head"), (last[1], "Head")]
+    graph = graph_of_links(links)
+    graph.labels = [name.rpartition("/")[2] for name in graph.names]
+    return graph
+
+
 def diffusion_transformer(blocks: int) -> Graph:
     """Return blocks that hand on an image and a text, both scaled by what the time gives."""
     links = [("Time", "Embed"), ("Image", "Patch"), ("Text", "Project")]

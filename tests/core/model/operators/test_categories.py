@@ -13,7 +13,6 @@ from dld_tui.core.model.operators.categories import (
 from dld_tui.core.model.operators.registry import newest_opset, operators
 from tests.support.recorded import Recorded
 
-
 NAMES = """
 Conv ai.onnx.Conv Relu Add MatMul Gemm If Loop Cast Softmax LSTM Resize Concat ReduceSum Identity
 Constant Dropout QuantizeLinear DynamicQuantizeLinear MulInteger QLinearConv DynamicQuantizeMatMul
