@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import resource
 import time
-from pathlib import Path
 
 import onnx
 import pytest
@@ -118,32 +117,6 @@ def test_nothing_is_inlined_that_has_no_end() -> None:
     assert counts["f", "F0", ""] == 2**60
     few = native.inline_local_functions(parser.parse_model(HEAD + nested(3)))
     assert len(few.graph.node) == 1 + 2**3
-
-
-def test_functions_that_call_themselves_have_a_size() -> None:
-    text = (
-        'g (float[1] x) => (float[1] y) { y = f.A (x) }\n<domain: "f", opset_import: ["f": 1]>\n'
-        'A (a) => (b) { b = f.B (a) }\n<domain: "f", opset_import: ["f": 1]>\n'
-        "B (a) => (b) { b = f.A (a) }"
-    )
-    assert native.expansion(parser.parse_model(HEAD + text)) == {
-        ("f", "A", ""): 1,
-        ("f", "B", ""): 1,
-    }
-
-
-def test_the_limits_grow_with_the_model_and_the_setting(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.undo()
-    monkeypatch.setattr(native, "free_memory", lambda: 64 << 30)
-    small, large = native.limits_for(1000), native.limits_for(10_000_000)
-    assert small.seconds < 3.1
-    assert large.seconds == 23
-    assert small.memory < large.memory < 4 << 30
-    monkeypatch.setattr(native, "_factor", lambda: 20.0)
-    assert native.limits_for(10_000_000).seconds == 460
-    assert native.limits_for(10_000_000).memory == 32 << 30  # half of what is free
 
 
 def test_conversions_are_told_of_the_node_and_inline_nothing() -> None:

@@ -60,9 +60,9 @@ def _limits(seconds: float, memory: int, needed: int = 0) -> Limits:
     factor = _factor()
     most = int(factor * memory)
     free = free_memory()
-    if free is not None:
-        most = min(min(most, free // 2) + needed, free * 9 // 10)
-    return Limits(factor * seconds, most)
+    if free is None:
+        return Limits(factor * seconds, most + needed)
+    return Limits(factor * seconds, min(min(most, free // 2) + needed, free * 9 // 10))
 
 
 @cache
