@@ -22,6 +22,7 @@ from dld_tui.core.files import permission
 from dld_tui.core.process import interpreter, plugins
 from dld_tui.core.report import latency
 from tests.support import fork_server, quick_forks, quick_textual
+from tests.support.recorded import answered as answered
 from tests.support.recorded import recorded as recorded
 
 # Else each process that a test starts would compile all that it imports.

@@ -20,6 +20,8 @@ _FIGURE = re.compile(r"-?\d+\.\d{6,}(?:e[+-]\d+)?")
 CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00")
 Recorded = Callable[[str, Mapping[str, str]], None]
 """Takes the name of the file and the texts by their titles."""
+Answered = Callable[[str, Callable[[str], str]], None]
+"""Takes the name of the file and what answers a question in it."""
 
 
 def settled(text: str, folder: Path | None = None) -> str:
@@ -58,6 +60,23 @@ def recorded(request: pytest.FixtureRequest) -> Recorded:
         )
         made = "\n".join(line.rstrip() for line in made.split("\n"))
         hold(path, made, request.config)
+
+    return compare
+
+
+@pytest.fixture
+def answered(request: pytest.FixtureRequest) -> Answered:
+    """Return the comparison of answers with those in a file: below each question, behind ``> ``."""
+
+    def compare(name: str, answer: Callable[[str], str]) -> None:
+        path = Path(request.path).with_name(f"{name}.txt")
+        made: list[str] = []
+        for line in path.read_text("utf-8").splitlines():
+            if line.startswith("> "):
+                made += [line, *(f"  {one}" for one in answer(line[2:]).split("\n"))]
+            elif line.startswith("## "):
+                made += ["", line, ""]
+        hold(path, "\n".join(made).strip() + "\n", request.config)
 
     return compare
 

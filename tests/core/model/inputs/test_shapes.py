@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dld_tui.core.errors import ActivityError, UsageError
@@ -12,6 +14,7 @@ from dld_tui.core.model.inputs.shapes import (
     parse_shapes,
 )
 from dld_tui.core.model.tensors.value_types import ValueType
+from tests.support.recorded import Answered
 
 NAMES = ["x", "a", "b", "input:0", "gpu_0/data_0", "odd,name", "c"]
 
@@ -20,49 +23,15 @@ def spec(name: str, *dims: int | str | None) -> InputSpec:
     return InputSpec(name, "float32", dims)
 
 
-@pytest.mark.parametrize(
-    ("text", "shapes"),
-    [
-        ("x:1x3x224x224", {"x": (1, 3, 224, 224)}),
-        ("x:1X3", {"x": (1, 3)}),
-        ("x:7", {"x": (7,)}),
-        ("a:1x3,b:1x2", {"a": (1, 3), "b": (1, 2)}),
-        ("x:[1,3,224,224]", {"x": (1, 3, 224, 224)}),
-        ("a:[1, 3],b:[ 2 ]", {"a": (1, 3), "b": (2,)}),
-        ("a:(1, 3),b:[1x3],c:(1 3)", {"a": (1, 3), "b": (1, 3), "c": (1, 3)}),
-        ("a:[],b:,c:scalar", {"a": (), "b": (), "c": ()}),
-        ("input:0:1x2", {"input:0": (1, 2)}),
-        ("'input:0':1x2", {"input:0": (1, 2)}),
-        ("gpu_0/data_0:1x2,input:0:[3]", {"gpu_0/data_0": (1, 2), "input:0": (3,)}),
-        ("odd,name:1x2", {"odd,name": (1, 2)}),
-        ("x:0x3", {"x": (0, 3)}),
-        ("", {}),
-    ],
-)
-def test_shapes_are_read_in_all_their_spellings(text: str, shapes: object) -> None:
-    assert parse_shapes([text], NAMES) == shapes
+def test_shapes_are_read_and_refused_as_the_record_says(answered: Answered) -> None:
+    answered("shapes", _told)
 
 
-def test_several_options_add_up() -> None:
-    assert parse_shapes(["a:1", "b:2x3"], NAMES) == {"a": (1,), "b": (2, 3)}
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("y:1x3", "'y', which is not an input of the model. Its inputs: x, a, b, input:0"),
-        ("x", "'x' is not a shape"),
-        ("x:1x-3", "is not a shape"),
-        ("x:1xN", "is not a shape"),
-        ("x:[1,N]", "'x:[1,N]' is not a shape. Write NAME:1x3"),
-        ("x:1,x:2", "gives input 'x' twice"),
-        ("\x1b[2J:1", "'\\x1b[2J', which"),
-    ],
-)
-def test_what_is_wrong_with_a_shape_is_said(text: str, says: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        parse_shapes([text], NAMES)
-    assert says in str(caught.value)
+def _told(question: str) -> str:
+    try:
+        return str(parse_shapes(json.loads(question), NAMES))
+    except UsageError as error:
+        return f"! {error.message}. {error.hint}"
 
 
 @pytest.mark.parametrize("shape", [(1,), (1, 4, 1), (1, 3, 1, 1)])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import struct
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -28,25 +27,19 @@ from dld_tui.core.model.tensors.literals import (
     split_list,
 )
 from dld_tui.core.text import visible
-from tests.support.recorded import hold
+from tests.support.recorded import Answered
 
 FLOAT32 = st.floats(width=32)
 
 
-def test_literals_are_read_and_shown_as_the_record_says(pytestconfig: pytest.Config) -> None:
-    path = Path(__file__).with_name("literals.txt")
-    made: list[str] = []
-    for line in path.read_text("utf-8").splitlines():
-        if line.startswith("> "):
-            word, _, text = line.removeprefix("> ").partition(" ")
-            made += [line, f"  {_told(word, json.loads(text))}"]
-        elif line.startswith("## "):
-            made += ["", line, ""]
-    hold(path, "\n".join(made).strip() + "\n", pytestconfig)
+def test_literals_are_read_and_shown_as_the_record_says(answered: Answered) -> None:
+    answered("literals", _told)
 
 
-def _told(word: str, text: str) -> str:
+def _told(question: str) -> str:
     """Return what a text is as a kind of literal, and how it is shown, or why it is none."""
+    word, _, quoted = question.partition(" ")
+    text = json.loads(quoted)
     kind, _, more = word.partition(":")
     try:
         if kind == "look":

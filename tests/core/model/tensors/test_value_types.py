@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,44 +28,26 @@ from dld_tui.core.model.tensors.value_types import (
 )
 from dld_tui.core.types import PRECISION_DTYPES, SHORT_WORDS, is_array
 from tests.support import models
+from tests.support.recorded import Answered
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("float32[N, 3, 224, ?]", ValueType("float32", ("N", 3, 224, None))),
-        (" int64 [ 1,batch size ] ", ValueType("int64", (1, "batch size"))),
-        ("f16[2]", ValueType("float16", (2,))),
-        ("FLOAT16[-1]", ValueType("float16", (None,))),
-        ("float8e4m3fn[1]", ValueType("float8e4m3fn", (1,))),
-        ("bool", ValueType("bool", ())),
-        ("bool[]", ValueType("bool", ())),
-        ("string[...]", ValueType("string", None)),
-        ("  ", None),
-    ],
-)
-def test_types_that_are_understood(text: str, expected: ValueType | None) -> None:
-    assert parse_type(text) == expected
-    again = format_type(expected)
-    assert parse_type(again) == expected
+def test_types_are_read_and_refused_as_the_record_says(answered: Answered) -> None:
+    answered("types", _told)
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("float33[1]", "no element type 'float33'"),
-        ("undefined[1]", "no element type"),
-        ("[1, 2]", "not a type"),
-        ("float32[1, 2", "not a type"),
-        ("float32[1,,2]", "missing between two commas"),
-        ("float32[1x]", "'1x' is not a dimension"),
-        ("float32[-2]", "'-2' is not a dimension"),
-        ("float32[9223372036854775808]", "out of range"),
-    ],
-)
-def test_what_is_no_type_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(UsageError, match=reason):
-        parse_type(text)
+def _told(question: str) -> str:
+    """Return the type that a text is and its text, or why it is none."""
+    word, _, quoted = question.partition(" ")
+    text = json.loads(quoted)
+    if word == "name":
+        return f"{dtype_of(text)}, shown as {shown(text)!r}"
+    try:
+        found = parse_type(text)
+    except UsageError as error:
+        return f"! {error.message}"
+    again = format_type(found)
+    assert parse_type(again) == found
+    return f"{found} as {again!r}"
 
 
 def test_what_is_no_tensor_has_no_text() -> None:
@@ -110,20 +93,6 @@ def test_a_map_is_known_as_declared_only() -> None:
     assert type_of_value(value_type_of(_MAP)) is None
     assert type_of_value(ValueType("x", None, "opaque")) is None
     assert type_of_value(None) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "dtype", "short"),
-    [
-        ("tensor(float)", "float32", "float32"),
-        ("tensor(int8)", "int8", "int8"),
-        ("seq(tensor(double))", None, "seq(float64)"),
-        ("T", None, "T"),
-    ],
-)
-def test_type_names(text: str, dtype: str | None, short: str) -> None:
-    assert dtype_of(text) == dtype
-    assert shown(text) == short
 
 
 def test_accepted_types_as_text() -> None:
