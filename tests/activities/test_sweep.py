@@ -298,6 +298,7 @@ def test_a_decoder_is_measured_by_prompt_and_context(
     assert len(measured.rounds_ms) == len(measured.first_rounds_ms) == TURNS
     assert found.throughput(measured) == pytest.approx(1000 / (measured.ms or 0))
     assert (found.tokens, found.unit) == (3, "tokens/s")
+    assert found.fixed == "prompt 1x4 after 16, 3 tokens"
 
     found, _ = sweep(decoders.folder(tmp_path / "genai"), decode=2, batch="1,2")
     assert [(point.at, point.problem) for point in found.points] == [((1, 128), ""), ((2, 128), "")]

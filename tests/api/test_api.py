@@ -433,9 +433,11 @@ def test_types_are_inferred_where_some_are_missing(
         with api.open_model(network) as model:
             inference.infer_missing(model, network)
             assert bool(model.main.inferred) is inferred
-    monkeypatch.setattr(inference, "LIMIT_S", 0)
     with api.open_model(network) as model:
+        assert inference.infer(model, network)
+        monkeypatch.setattr(inference, "LIMIT_S", 0)
         (finding,) = inference.inference_findings(model, network)
+        assert not model.main.inferred, "those of before are forgotten"
     assert finding.message == "shapes are not known: inference was stopped after 0 s"
 
 

@@ -14,7 +14,7 @@ from dld_tui.activities import gate as activity
 from dld_tui.cli.jobs.gate import command
 from dld_tui.core.compare import gate as comparison
 from dld_tui.core.compare.gate import RunFigures
-from dld_tui.core.errors import UsageError
+from dld_tui.core.errors import CancelledError, UsageError
 from dld_tui.core.process.confinement import confined_to
 from tests.support.models import write
 
@@ -57,11 +57,19 @@ def test_what_is_measured_is_judged(model: Path, tmp_path: Path) -> None:
     assert (tmp_path / "j.xml").read_text().count("<failure") == 2
 
 
+def cancel() -> RunFigures:
+    raise KeyboardInterrupt
+
+
 def test_commands_are_compared_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
     times = {"true": 3.0, "sleep 0.03": 33.0}
     monkeypatch.setattr(comparison, "time_command", lambda line, _: RunFigures(times[line]))
     status, found = gate("true", "sleep 0.03", "--commands", "--runs", "8")
     assert (status, found["verdict"], found["ratio"] > 1) == (1, "slower", True)
+    runs = iter([RunFigures(1.0)] * 5)
+    monkeypatch.setattr(comparison, "time_command", lambda *_: next(runs, None) or cancel())
+    with pytest.raises(CancelledError, match=r"gate after 2 pairs of runs, .*s; no verdict"):
+        gate("true", "true", "--commands", "--runs", "8")
 
 
 def test_runs_go_on_until_all_is_decided(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:

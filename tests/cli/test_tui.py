@@ -12,6 +12,7 @@ import pytest
 from dld_tui.cli import tui
 from tests.support import models
 from tests.support.cli import Dld
+from tests.support.report_files import make_report
 from tests.support.tuned_results import found
 
 
@@ -50,7 +51,9 @@ def test_without_a_terminal_models_are_printed(
     assert opened == []
 
 
-def test_without_a_terminal_the_result_of_a_tuning_is_printed(dld: Dld, tmp_path: Path) -> None:
+def test_without_a_terminal_results_are_printed(dld: Dld, tmp_path: Path) -> None:
+    report = make_report(tmp_path / "net.dldprof")
+    assert dld(report).out == dld("report", report).out
     result = found(tmp_path)
     outcome = dld(result.report)
     assert outcome.status == 0

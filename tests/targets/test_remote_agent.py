@@ -26,7 +26,7 @@ from tests.support.recorded import Recorded
 Serve = Callable[..., str]
 NOW = 2_000_000_000.0
 DAY = 86_400
-IDS = [f"20260101-000000-0000000{number}" for number in range(8)]
+IDS = [f"20260101-000000-0000000{number}" for number in range(10)]
 
 
 @pytest.fixture
@@ -185,6 +185,9 @@ def test_jobs_that_are_there(serve: Serve, tmp_path: Path, recorded: Recorded) -
         job = {"activity": "fake", "started": 5.5} if number % 2 else {}
         (folder / "job.json").write_text(json.dumps(job) if number != 3 else "{")
     (tmp_path / "jobs" / "another").mkdir()
+    for number in (8, 9):  # they left no record
+        (tmp_path / "jobs" / IDS[number]).mkdir()
+        os.utime(tmp_path / "jobs" / IDS[number], (NOW - DAY + number - 8,) * 2)
     (folder / "out" / "link").symlink_to("/etc/passwd")
     running = tmp_path / "jobs" / IDS[6]
     (running / "lock").unlink()
@@ -350,20 +353,29 @@ def test_supervised_jobs(
     recorded("remote_supervisor", texts)
 
 
+def failing(name: str, where: str | None = None) -> Callable[..., None]:
+    """Return what raises an error of the system."""
+
+    def fail(*unused: object) -> None:
+        raise OSError(getattr(errno, name), "text of the system", where)
+
+    return fail
+
+
 def test_refusals(
     serve: Serve, recorded: Recorded, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lines = []
     for name in ("ENOSPC", "EDQUOT", "EFBIG", "EACCES", "EPERM", "EROFS", "ENOTDIR", "EIO"):
-        error = OSError(getattr(errno, name), "text of the system", "/x" if name != "EIO" else None)
-
-        def fail(*unused: object, error: OSError = error) -> None:
-            raise error
-
+        fail = failing(name, "/x" if name != "EIO" else None)
         monkeypatch.setitem(agent._COMMANDS, "look", fail)
         lines.append(serve("look"))
     monkeypatch.setitem(agent._COMMANDS, "look", lambda root: (_ for _ in ()).throw(OSError("odd")))
     lines.append(serve("look"))
+    for name in ("EINVAL", "ENOTSUP", "ENOSYS", "EIO"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", failing(name))
+            lines.append(f"fsync: {name}; " + serve("receive_many", b"[1]\nx"))
     monkeypatch.setattr(sys, "executable", "/bin/false")
     wanted = {"python": str(tmp_path / "venv" / "bin" / "python")}
     lines += [

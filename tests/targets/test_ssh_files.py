@@ -5,12 +5,13 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 
-from dld_tui.activities.convert import opset
+from dld_tui.activities.convert import merge, opset
 from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.errors import InputError, SaveError
@@ -22,9 +23,11 @@ from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.process import LocalTarget
+from dld_tui.targets.ssh import job as ssh_job
 from dld_tui.targets.ssh.job import external_files, plan_inputs
 from dld_tui.targets.ssh.results import End, Listener, Records
 from tests.support import decoders, models
+from tests.support.recorded import Recorded, fields_of, settled
 from tests.support.ssh_jobs import REAL, files_in, script, target_of
 
 HOSTILE = "a b'$(touch owned)`x`;\n-\x1b[31m.onnx"
@@ -51,6 +54,11 @@ def external_model(folder: Path, name: str = "model.onnx") -> Path:
 def test_a_location_that_needs_a_folder_of_here_is_not_sent(tmp_path: Path) -> None:
     path = external_model(tmp_path)
     model = onnx.load(path, load_external_data=False)
+    missing = model.graph.initializer.add(raw_data=b"12345678")
+    onnx.external_data_helper.set_external_data(missing, "a missing file")
+    path.write_bytes(model.SerializeToString())
+    assert external_files(path) == [("weights/w.bin", tmp_path / "weights" / "w.bin")]
+    del model.graph.initializer[-1]
     [location] = [one for one in model.graph.initializer[-1].external_data if one.key == "location"]
     location.value = "weights/../weights/w.bin"
     path.write_bytes(model.SerializeToString())
@@ -147,25 +155,53 @@ def test_a_report_is_of_the_form_of_a_local_one(
     assert str(connection.directory) not in json.dumps([remote.properties, remote.settings])
 
 
-def test_a_plan_names_places_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def planned(activity: str, request: Any, *replaces: Path) -> str:
+    """Return all of a plan: what is sent, asked for, fetched and renamed."""
+    data = to_json(request, map(str, replaces))
+    plan = plan_inputs(activity, data, "/job")
+    lines = [f"{place} is {file.path}" for place, file in plan.files]
+    lines += [fields_of(output) for output in plan.outputs]
+    lines += [f"{there} is {here}" for there, here in plan.renames.items()]
+    asked = {name: value for name, value in plan.request.items() if value != data[name]}
+    return "\n".join([*lines, f"folders {plan.folders}", f"settings {asked}"])
+
+
+def test_what_is_sent_and_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: Recorded
+) -> None:
     monkeypatch.chdir(tmp_path)
-    model = external_model(tmp_path)
-    data = tmp_path / "data" / "test_data_set_0"
-    data.mkdir(parents=True)
-    (data / "input_0.pb").write_bytes(b"x")
-    request = profile_onnxruntime.Request(Path("model.onnx"), inputs=Path("data"))
-    plan = plan_inputs("profile_onnxruntime", to_json(request), "/job")
-    assert [place for place, _ in plan.files] == [
-        "in/model/model.onnx", "in/model/weights/w.bin",
-        "in/inputs/data/test_data_set_0/input_0.pb",
-    ]  # fmt: skip
-    assert plan.request["model"] == "/job/in/model/model.onnx"
-    assert plan.request["inputs"] == "/job/in/inputs/data"
-    assert plan.request["output"] == "/job/out/output/model.dldprof"
-    assert [output.path for output in plan.outputs] == [tmp_path / "model.dldprof"]
-    text = "cannot read /job/in/model/model.onnx"
-    assert plan.here(text) == "cannot read model.onnx"
-    assert model.exists()
+    external_model(tmp_path)
+    models.write(tmp_path, models.CHAIN, "small.onnx")
+    decoders.folder(tmp_path / "genai")
+    for name in (
+        "data/test_data_set_0/input_0.pb",
+        "data/b.npy",
+        "data/a.npy",
+        "r.prefill.dldprof",
+    ):
+        Path(name).parent.mkdir(parents=True, exist_ok=True)
+        Path(name).write_bytes(b"12345")
+    os.mkfifo("data/pipe")
+    model, report = Path("model.onnx"), tmp_path / "r.dldprof"
+    of_llm = profile_llm.Request(Path("genai"), Path("r.dldprof"))
+    with_inputs = profile_onnxruntime.Request(model, inputs=Path("data"))
+    texts = {
+        "inputs": planned("profile_onnxruntime", with_inputs),
+        "a decoder": planned("profile_llm", of_llm),
+        "a file may be replaced": planned("profile_llm", of_llm, report),
+        "files beside it, too": planned(
+            "profile_llm", of_llm, Path("r.prefill.dldprof").absolute()
+        ),
+        "several models": planned(
+            "convert_merge",
+            merge.Request(model, Path("out.onnx"), others=(Path("small.onnx"), model)),
+        ),
+    }
+    recorded("ssh_plans", {title: settled(text, tmp_path) for title, text in texts.items()})
+    monkeypatch.setattr(ssh_job, "_MOST_FILES", 4)
+    assert len(plan_inputs("profile_llm", to_json(of_llm), "/job").files) == 2
+    with pytest.raises(InputError, match="more than 4 files"):
+        plan_inputs("profile_onnxruntime", to_json(with_inputs), "/job")
 
 
 @pytest.mark.parametrize(

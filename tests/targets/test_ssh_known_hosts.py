@@ -6,7 +6,13 @@ from pathlib import Path
 import asyncssh
 import pytest
 
-from dld_tui.targets.ssh.known_hosts import host_name, known_keys, public_half, remember
+from dld_tui.targets.ssh.known_hosts import (
+    host_name,
+    known_keys,
+    locked_keys,
+    public_half,
+    remember,
+)
 
 KEY = asyncssh.generate_private_key("ssh-ed25519")
 OTHER = asyncssh.generate_private_key("ssh-ed25519")
@@ -103,3 +109,16 @@ def test_the_public_half_of_a_key_is_in_its_file_or_beside_it(kind: str, tmp_pat
     beside = public_half(path)
     assert beside is not None
     assert beside.public_data == key.public_data
+
+
+def test_a_locked_key_goes_with_its_certificate_and_without(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no certificate")
+    paths = [tmp_path / name for name in ("missing", "text", "other", "own")]
+    for path, key in zip(paths[2:], (OTHER, KEY), strict=True):
+        OTHER.generate_user_certificate(key, "me").write_certificate(path)
+
+    async def unlock() -> asyncssh.SSHKey:
+        return KEY
+
+    pairs = locked_keys(KEY.convert_to_public(), paths, unlock)
+    assert [pair.has_cert for pair in pairs] == [True, False]

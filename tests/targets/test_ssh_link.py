@@ -58,6 +58,10 @@ def test_a_passphrase_is_asked_for_once(
     key = make_key(server.folder / "closed", "open sesame")
     server.allow(key)
     there = at(server, connection, key=key)
+    person = Answers()
+    with pytest.raises(CancelledError, match="no answer was given"):
+        loop.call(link(there, person).open(), 60)
+    assert len(person.questions) == 1
     secrets = Secrets()
     person = Answers(["wrong", "open sesame"])
     first = link(there, person, secrets=secrets)

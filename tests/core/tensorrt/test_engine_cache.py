@@ -102,15 +102,17 @@ def test_damaged_profiles_say_nothing(tmp_path: Path) -> None:
 def test_inspect_tells_of_an_engine_and_of_its_shapes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / f"{STEM}_fp16_sm86.engine"
+    path = tmp_path / f"{STEM}_fp16_sm86.stripped.engine"
     path.write_bytes(HEAD)
-    path.with_suffix(".profile").write_bytes(profile({"x": [0, 1, 8, 4]}))
+    (tmp_path / f"{STEM}_fp16_sm86.profile").write_bytes(profile({"x": [0, 1, 8, 4]}))
     dld = Dld(capsys)
     lines = dld("inspect", path).out.splitlines()
     assert lines[1:] == [
         "engine     TensorRT 10.16.1.11", "size       128 B",
         "partition  1 of graph torch-jit-export", "precision  fp16",
-        "made for   compute capability 8.6", "shapes     x axis 0: 1 to 8, best 4",
+        "made for   compute capability 8.6",
+        "weights    stripped: ONNX Runtime refits them from the model",
+        "shapes     x axis 0: 1 to 8, best 4",
     ]  # fmt: skip
     data = dld("inspect", path, "--json").json
     assert data["ranges"] == [

@@ -202,7 +202,9 @@ def test_drawn_outputs_as_numpy_processes_them(tmp_path: Path, seed: int) -> Non
         np.testing.assert_allclose(found[name], value, rtol=1e-5)
 
 
-@pytest.mark.parametrize("form", ["columns", "rows", "apart", "named", "objectness", "corners"])
+@pytest.mark.parametrize(
+    "form", ["columns", "rows", "apart", "named", "classes first", "objectness", "corners"]
+)
 def test_boxes_of_a_detector(tmp_path: Path, form: str) -> None:
     rng = np.random.default_rng(2)
     rows = np.concatenate([rng.random((2, 40, 2)) * 4, 1 + rng.random((2, 40, 2)),
@@ -218,12 +220,14 @@ def test_boxes_of_a_detector(tmp_path: Path, form: str) -> None:
     text = DETECTOR.replace("2, 6, 40", ", ".join(map(str, shape)))
     feed = {"x": given if form == "rows" else np.transpose(given, (0, 2, 1))}
     wanted: dict[str, Any] = {"output": "y"}
-    if form in ("apart", "named"):
+    if form in ("apart", "named", "classes first"):
         text = DETECTOR.replace("(float[2, 6, 40] x)", "(float[2, 40, 4] b, float[2, 40, 2] s)")
         text = text.replace("(float[2, 6, 40] y)", "(float[2, 40, 4] boxes_out, float[2, 40, 2] z)")
         text = text.replace("y = Identity(x)", "boxes_out = Identity(b)\n z = Identity(s)")
         feed = {"b": rows[..., :4], "s": rows[..., 4:]}
         wanted = {"output": "boxes_out", "scores": "z"}
+    if form == "classes first":
+        text, feed["s"] = text.replace("[2, 40, 2]", "[2, 2, 40]"), np.swapaxes(feed["s"], 1, 2)
     if form == "named":  # as the outputs of the step
         text = text.replace("boxes_out", "boxes").replace(" z", " scores")
         wanted = {"output": "boxes", "scores": "scores"}
