@@ -24,7 +24,7 @@ from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import job as ssh_job
-from dld_tui.targets.ssh.job import external_files, plan_inputs
+from dld_tui.targets.ssh.job import external_files, placed, plan_inputs
 from dld_tui.targets.ssh.results import End, Listener, Records
 from tests.support import decoders, models
 from tests.support.recorded import Recorded, fields_of, settled
@@ -162,7 +162,9 @@ def planned(activity: str, request: Any, *replaces: Path) -> str:
     lines = [f"{place} is {file.path}" for place, file in plan.files]
     lines += [fields_of(output) for output in plan.outputs]
     lines += [f"{there} is {here}" for there, here in plan.renames.items()]
-    asked = {name: value for name, value in plan.request.items() if value != data[name]}
+    request = placed(plan.request, "/job", "/there")
+    assert isinstance(request, dict)
+    asked = {name: value for name, value in request.items() if value != data[name]}
     return "\n".join([*lines, f"folders {plan.folders}", f"settings {asked}"])
 
 

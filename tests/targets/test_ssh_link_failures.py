@@ -5,6 +5,7 @@ import errno
 import socket
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import asyncssh
@@ -143,6 +144,31 @@ def test_a_line_that_breaks_again_while_it_is_made_is_waited_for(stage: str) -> 
     done, told = outcome(ConnectionLostError("box"), broken, late, reset)
     assert done == "done"
     assert len(told) == 4
+
+
+@pytest.mark.parametrize(
+    ("total", "waits"), [(0.5, []), (6.9, [1, 2]), (7.0, [1, 2, 4]), (11.0, [1, 2, 4, 4])]
+)
+def test_each_wait_is_longer_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch, total: float, waits: list[float]
+) -> None:
+    """A connection that was steady for long begins anew."""
+    clock, waited, works = [0.0], list[float](), iter([1000.0])
+    monkeypatch.setattr(link_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        clock[0] += seconds
+
+    async def work() -> None:
+        if len(waited) == 2:
+            clock[0] += next(works, 0.0)
+        raise ConnectionLostError("box")
+
+    monkeypatch.setattr(link_module.asyncio, "sleep", sleep)
+    with pytest.raises(ConnectionLostError):
+        asyncio.run(with_retries(work, RetryPolicy(1.0, 4.0, total), lambda *_: None))
+    assert waited == (waits[:2] + waits if len(waits) > 1 else waits)
 
 
 def test_a_refusal_ends_the_waiting() -> None:
