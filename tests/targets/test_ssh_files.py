@@ -17,7 +17,6 @@ from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.errors import InputError, SaveError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.files.external import ExternalDataError
-from dld_tui.core.llm.folder import find_decoder
 from dld_tui.core.params import to_json
 from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.report import open_report
@@ -174,13 +173,13 @@ def test_what_is_sent_and_fetched(
     monkeypatch.chdir(tmp_path)
     external_model(tmp_path)
     models.write(tmp_path, models.CHAIN, "small.onnx")
-    decoders.folder(tmp_path / "genai")
+    decoder = decoders.folder(tmp_path / "genai") / "model.onnx"
+    whole = onnx.load(decoder)
+    onnx.save(whole, decoder, save_as_external_data=True, location="w.data", size_threshold=0)
     for name in (
-        "data/test_data_set_0/input_0.pb",
-        "data/b.npy",
-        "data/a.npy",
-        "r.prefill.dldprof",
-    ):
+        "data/test_data_set_0/input_0.pb", "data/b.npy", "data/a.npy", "r.prefill.dldprof",
+        "genai/tokenizer.json", "genai/model_fp16.onnx", "genai/w_fp16.data", "genai/notes.pdf",
+    ):  # fmt: skip
         Path(name).parent.mkdir(parents=True, exist_ok=True)
         Path(name).write_bytes(b"12345")
     os.mkfifo("data/pipe")
@@ -190,6 +189,8 @@ def test_what_is_sent_and_fetched(
     texts = {
         "inputs": planned("profile_onnxruntime", with_inputs),
         "a decoder": planned("profile_llm", of_llm),
+        "its model": planned("profile_llm", replace(of_llm, model=Path("genai/model.onnx"))),
+        "no decoder": planned("profile_llm", replace(of_llm, model=Path("data"))),
         "a file may be replaced": planned("profile_llm", of_llm, report),
         "files beside it, too": planned(
             "profile_llm", of_llm, Path("r.prefill.dldprof").absolute()
@@ -201,7 +202,7 @@ def test_what_is_sent_and_fetched(
     }
     recorded("ssh_plans", {title: settled(text, tmp_path) for title, text in texts.items()})
     monkeypatch.setattr(ssh_job, "_MOST_FILES", 4)
-    assert len(plan_inputs("profile_llm", to_json(of_llm), "/job").files) == 2
+    assert len(plan_inputs("profile_llm", to_json(of_llm), "/job").files) == 4
     with pytest.raises(InputError, match="more than 4 files"):
         plan_inputs("profile_onnxruntime", to_json(with_inputs), "/job")
 
@@ -244,45 +245,6 @@ def test_records_are_counted_by_what_is_whole() -> None:
     assert list(records.feed(b"etail\nx{}\n")) == [("e", b"tail"), ("x", b"{}")]
 
 
-def sent_to(there: Path, request: profile_llm.Request) -> Path:
-    """Put what a request sends into a folder; return the model's place in it."""
-    found = plan_inputs("profile_llm", to_json(request), str(there))
-    assert len({place for place, _ in found.files}) == len(found.files)
-    for place, file in found.files:
-        target = there / place
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(file.path.read_bytes())
-    return Path(str(found.request["model"]))
-
-
-def test_the_folder_of_a_decoder_goes_without_its_other_models(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "here")
-    model, told = find_decoder(folder)
-    assert told is not None
-    onnx.save(
-        onnx.load(model), model, save_as_external_data=True, location="w.data", size_threshold=0
-    )
-    (folder / "tokenizer.json").write_text("{}")
-    for other in ("model_fp16.onnx", "model_fp16.onnx.data", "notes.pdf"):
-        (folder / other).write_bytes(b"large")
-    sent = sent_to(tmp_path / "there", profile_llm.Request(folder, tmp_path / "out.dldprof"))
-    assert sent.name == "here"
-    assert sorted(path.name for path in sent.iterdir()) == [
-        "genai_config.json", "model.onnx", "tokenizer.json", "w.data",
-    ]  # fmt: skip
-    there, config = find_decoder(sent)
-    assert there.read_bytes() == model.read_bytes()
-    assert config == replace(told, model=there, path=sent / told.path.name)
-
-
-def test_a_folder_that_is_no_model_goes_whole(tmp_path: Path) -> None:
-    folder = tmp_path / "here"
-    (folder / "sub").mkdir(parents=True)
-    (folder / "sub" / "a.txt").write_text("a")
-    sent = sent_to(tmp_path / "there", profile_llm.Request(folder, tmp_path / "out.dldprof"))
-    assert (sent / "sub" / "a.txt").read_text() == "a"
-
-
 @pytest.mark.broad
 @needs_onnxruntime
 def test_a_folder_is_measured_on_a_target(connection: Connection, tmp_path: Path) -> None:
@@ -297,14 +259,6 @@ def test_a_folder_is_measured_on_a_target(connection: Connection, tmp_path: Path
     [figures] = generation_of(open_report(report))
     assert (figures.prompt, figures.tokens) == (4, 3)
     assert report.with_name("r.prefill.dldprof").exists()
-
-
-def test_a_decoder_goes_with_what_says_how_it_is_used(tmp_path: Path) -> None:
-    model, told = find_decoder(decoders.folder(tmp_path / "here"))
-    assert told is not None
-    sent = sent_to(tmp_path / "there", profile_llm.Request(model, tmp_path / "out.dldprof"))
-    there = replace(told, model=sent, path=sent.with_name(told.path.name))
-    assert find_decoder(sent) == (sent, there)
 
 
 @pytest.mark.broad
