@@ -10,7 +10,6 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.core.conversion import opset
 from dld_tui.core.conversion.opset import ConversionError
 from dld_tui.core.errors import ActivityError, DldError, InputError, SaveError, TimeLimitError
 from tests.support import conversions, models
@@ -68,32 +67,6 @@ def test_a_comparison_that_reaches_a_limit_leaves_the_result(
         "skipped": "the comparison was stopped: node >y (If): Failed to allocate memory"
     }
     assert (tmp_path / "out.onnx").is_file()
-
-
-@pytest.mark.usefixtures("replaces_all")
-def test_the_result_is_run_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A converter that changes what is computed is found out; what cannot be run is not written."""
-    path, out = models.write(tmp_path, models.CHAIN), tmp_path / "out.onnx"
-    values = convert(path, out, 19)["values"]
-    assert (values["is_good"], values["skipped"]) == (True, "")
-    real = opset.convert_opset
-
-    def changed(op_type: str) -> None:
-        def wrong(model: onnx.ModelProto, version: int) -> opset.OpsetChanges:
-            report = real(model, version)
-            model.graph.node[0].op_type = op_type
-            return report
-
-        monkeypatch.setattr(opset, "convert_opset", wrong)
-
-    changed("Neg")
-    values = convert(path, out, 20)["values"]
-    assert (values["is_good"], values["first"]["op_type"]) == (False, "Relu")
-    out.unlink()
-    changed("Nonexistent")
-    with pytest.raises(ActivityError, match="cannot be used"):
-        convert(path, out, 20)
-    assert not out.exists()
 
 
 def test_types_that_a_version_has_not_are_refused_though_onnxruntime_takes_them(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from dld_tui.activities import gate
-from dld_tui.activities.gate import Request, Result, run
+from dld_tui.activities.gate import Request, run
 from dld_tui.activities.registry import decode_result
 from dld_tui.cli.jobs import gate as command
 from dld_tui.core.codec import encode
@@ -28,11 +27,7 @@ from dld_tui.core.compare.requirements import (
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.params import command_line, from_json, to_json
-from dld_tui.screens.results.table import TableResult, of_gate
-from dld_tui.widgets.forms.command_rows import CommandRows
-from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models
-from tests.support.workspace import NARROW, opened
 
 
 def pairs(*ratios: float) -> list[Pair]:
@@ -114,46 +109,3 @@ def test_bars_are_the_changes_and_the_shares_of_limits() -> None:
     assert bars[0] == pytest.approx((75.0, 75.0, 75.0))
     assert bars[1] == pytest.approx((150.0, 150.0, 150.0))
     assert bars[2] is None
-
-
-@pytest.mark.broad
-async def test_the_gate_is_a_form_and_its_page_says_the_verdict(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    async with opened(path, NARROW) as session:
-        await session.press("ctrl+p")
-        await session.type("gate")
-        await session.until(lambda: "Stop a slower model" in session.text)
-        await session.press("enter")
-        await session.until(lambda: bool(session.app.screen.query(ParamForm)))
-        commands = session.app.screen.query_one(CommandRows)
-
-        def below() -> str:
-            return " ".join(text.strip() for row in commands.content(60) for text, _ in row)
-
-        await session.until(lambda: "nothing is required of it" in below())
-        await session.press("down", "down")
-        await session.type("'size <= 1 MB'")
-        await session.until(lambda: "--require 'size <= 1 MB'" in below())
-        await session.press("f5")
-        await session.until(lambda: isinstance(session.app.page, TableResult))
-        await session.settle()
-        assert "PASS: the limit is 100 %" in session.text
-        await session.press("f5")
-        await session.until(lambda: bool(session.app.screen.query(ParamForm)))
-        await session.until(lambda: "'size <= 1 MB'" in session.text)
-        await session.press("escape")
-        await session.until(lambda: not session.app.screen.query(ParamForm))
-
-        def is_shown(page: object) -> bool:
-            return session.app.page is page
-
-        for title, ratios in (
-            ("FAIL: slower", [1.25] * 8), ("PASS: no difference", [1.0] * 8), ("undecided", [1.1])
-        ):  # fmt: skip
-            found = gate_result("a.onnx", "b.onnx", pairs(*ratios))
-            page = of_gate(Result(versions=found), {})
-            session.app.add_page(page)
-            await session.until(partial(is_shown, page))
-            await session.settle()
-            assert title in session.text
-            assert page.shown_csv()[2].startswith("node,base_ms,new_ms,change,verdict")

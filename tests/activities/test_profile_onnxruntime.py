@@ -13,13 +13,9 @@ import pytest
 
 from dld_tui.activities.profile.onnxruntime import Request, _stop_condition, require_memory, run
 from dld_tui.backends.onnxruntime import profiling
-from dld_tui.core.codec import encode
 from dld_tui.core.errors import (
     ActivityError,
     DldError,
-    InputError,
-    SaveError,
-    UnavailableError,
     UsageError,
 )
 from dld_tui.core.events import Event, Log, Metric, Progress
@@ -72,52 +68,6 @@ def refused(kind: type[DldError], model: Path, **more: Any) -> DldError:
 
 def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-@pytest.mark.broad
-@pytest.mark.usefixtures("replaces_all")
-def test_a_report_with_latencies_and_layers(folder: Path, model: Path) -> None:
-    report, events = profile(model, shape=("x:3x4",), layer_passes=4, percentile="50, 99.9")
-    with report:
-        assert report.status == "complete"
-        assert len(report.latencies) == 5
-        assert [one.state for one in report.passes] == ["warm-up"] + ["measured"] * 4
-        assert {link.name for layer in report.layers for link in layer.nodes} == {
-            "first", "second", "third", "last"
-        }  # fmt: skip
-        assert report.layers[0].input_dims[0] == (3, 4)
-        assert report.network == "model.onnx"
-        assert report.backend.startswith("ONNX Runtime 1.")
-        assert report.execution_provider == "CPU"
-        assert report.device == report.environment["cpu"]
-        assert report.model["path"] == str(model)
-        assert report.model_problem() is None
-        assert report.settings["input_shapes"] == {"x": [3, 4]}
-        assert report.settings["threads"] == 1
-        assert "onnxruntime" in report.environment
-        facts: Any = report.properties
-        assert facts["load_ms"] > 0
-        assert 10**7 < facts["peak_memory_bytes"] < 10**11
-        assert "gpu_memory_bytes" not in facts
-    summary: Any = encode(finished(events).summary)
-    assert summary["passes"] == 5
-    assert list(summary["percentiles_ms"]) == ["50", "99.9"]
-    assert summary["percentiles_ms"]["50"] == summary["latency_ms"]["median"]
-    assert summary["latency_ms"]["min"] <= summary["percentiles_ms"]["99.9"]
-    stages = dict.fromkeys(event.stage for event in events if isinstance(event, Progress))
-    assert list(stages) == [
-        "Reading the model", "Loading the model", "Warming up", "Measuring latency",
-        "Measuring layers", "Writing the report",
-    ]  # fmt: skip
-    assert {event.name for event in events if isinstance(event, Metric)} == {"load", "latency"}
-    assert files(folder) == ["model.dldprof", "model.onnx"]
-    # The next has a name of its own, and replaces one that is named.
-    profile(model, layer_passes=0)
-    report, _ = profile(model, layer_passes=0, iterations=7, output=folder / "model.dldprof")
-    with report:
-        assert report.layers == ()
-        assert len(report.latencies) == 7
-    assert files(folder) == ["model-2.dldprof", "model.dldprof", "model.onnx"]
 
 
 @pytest.mark.broad
@@ -212,36 +162,6 @@ def test_a_model_that_no_guess_can_run_says_what_was_tried(folder: Path) -> None
     assert len(error.hint) < 400
     assert "Give the shapes, as --shape x:1x128" in error.hint
     assert list(folder.iterdir()) == [model]
-
-
-@pytest.mark.parametrize(
-    ("more", "kind", "says"),
-    [
-        ({"shape": ("z:1x4",)}, UsageError,
-         "'z', which is not an input of the model. Its inputs: x"),
-        ({"shape": ("w:1x4",)}, UsageError, "Its inputs: x"),  # an initializer
-        ({"shape": ("x:1x5",)}, UsageError, "does not fit input x float32[N, 4]"),
-        ({"dim": ("M=6",)}, UsageError, "Dynamic dimensions: N"),
-        ({"percentile": "90,high"}, UsageError, "--percentile is '90,high'"),
-        ({"percentile": "101"}, UsageError, "--percentile is '101'"),
-        ({"shape": ("x:1x4",), "inputs": Path("data")}, UsageError,
-         "--shape cannot be used with --inputs"),
-        ({"provider": "Teapot"}, UnavailableError, "Teapot"),
-        ({"model": Path("absent.onnx")}, InputError, "absent.onnx"),
-        ({"model": Path("page.html")}, InputError, "HTML"),
-        ({"inputs": Path("none")}, InputError, "none"),
-        ({"output": Path("absent/r.dldprof")}, SaveError, "absent"),
-    ],
-)  # fmt: skip
-def test_what_does_not_fit_is_refused_and_leaves_nothing(
-    folder: Path, model: Path, more: dict[str, Any], kind: type[DldError], says: str
-) -> None:
-    model = models.write(folder, WITH_A_DEFAULT)
-    (folder / "page.html").write_text("<html>")
-    error = refused(kind, **{"model": model, **more})
-    assert says in f"{error} {error.hint}"
-    assert error.status == kind.status
-    assert files(folder) == ["model.onnx", "page.html"]
 
 
 def test_large_models_are_profiled_in_as_many_passes_as_there_is_room_for(

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
 import pytest
 
 from dld_tui.activities import memory
@@ -19,9 +17,7 @@ from dld_tui.activities.sweep.targets import JOINING
 from dld_tui.backends.onnxruntime import limits
 from dld_tui.backends.onnxruntime.contest import Contestant
 from dld_tui.backends.onnxruntime.generation import Generator
-from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.process.paths import cache_dir
 from dld_tui.core.report.sweep import Sweep, load_sweep
 from tests.support import decoders
 from tests.support.activities import finished
@@ -63,35 +59,6 @@ def sweep(path: Path, **asked: Any) -> tuple[Sweep, list[str]]:
 
 def problems(found: Sweep, axis: str) -> dict[Any, str]:
     return {found.value(point, axis): point.problem for point in found.points}
-
-
-@pytest.mark.broad
-def test_each_point_runs_with_its_sizes_and_settings_share_a_session(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    timed: list[tuple[int, tuple[int, ...]]] = []
-    made: list[int] = []
-    time, start = Contestant.time, Session.__init__
-
-    def noted(self: Contestant, seconds: float, *, wait_for_idle_threads: bool = True) -> float:
-        (values,) = self._sets
-        timed.append((self._settings.threads, np.shape(values["x"])))
-        return time(self, seconds, wait_for_idle_threads=wait_for_idle_threads)
-
-    def started(self: Session, model: Path, settings: Any) -> None:
-        made.append(settings.threads)
-        start(self, model, settings)
-
-    monkeypatch.setattr(Contestant, "time", noted)
-    monkeypatch.setattr(Session, "__init__", started)
-    found, _ = sweep(write(tmp_path, PICKY), batch="1,3", dim=("K=1,4",), threads="1,2")
-    assert [axis.name for axis in found.axes] == ["threads", "batch", "K"]
-    wanted = [(t, (n, k)) for t in (1, 2) for n in (1, 3) for k in (1, 4)]
-    assert made == [1, 2]
-    assert sorted(timed) == sorted(wanted * TURNS)
-    for number in range(TURNS):  # every point has its turn before the next turn begins
-        assert sorted(timed[8 * number : 8 * number + 8]) == wanted
-    assert all(len(point.rounds_ms) == TURNS and not point.problem for point in found.points)
 
 
 def test_a_point_that_fails_is_a_cell_with_its_reason(
@@ -199,37 +166,6 @@ def test_the_memory_of_a_point_is_that_of_its_pass(
         plan = finished(memory.run(memory.Request(path, shape=(f"x:{rows}x8",), threads=1)))
         assert known[threads, rows] == plan.measured.peak
     assert [point.memory_bytes for point in sweep(path, **asked)[0].points] == [None] * 4
-
-
-@pytest.mark.broad
-def test_each_precision_is_converted_once_and_verified(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[str] = []
-    types: list[list[int]] = []
-    run_fp16, start = fp16.run, Session.__init__
-
-    def converted(request: Any) -> Any:
-        made.append(request.values)
-        yield from run_fp16(request)
-
-    def started(self: Session, model: Any, settings: Any, *more: Any) -> None:
-        if settings.quiet and settings.threads:
-            types.append([one.data_type for one in onnx.load(model).graph.initializer])
-        start(self, model, settings, *more)
-
-    monkeypatch.setattr(fp16, "run", converted)
-    monkeypatch.setattr(Session, "__init__", started)
-    path, output = write(tmp_path, WEIGHTS), tmp_path / "m.sweep.json"
-    found, _ = sweep(path, precision="fp32,fp16,int8", batch="1,2", threads="1,2", output=output)
-    assert made == ["always"]
-    assert types == [[1], [1], [10], [10]]
-    told = problems(found, "precision")
-    assert "--calibration" in told.pop("int8")
-    assert told == {"fp32": "", "fp16": ""}
-    assert load_sweep(output) == found
-    assert found.settings["precision"] == "fp32,fp16,int8"
-    assert not [*cache_dir().rglob("*.onnx")]
 
 
 def test_a_precision_that_does_not_hold_the_values_is_a_cell(

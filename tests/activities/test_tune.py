@@ -30,9 +30,7 @@ from dld_tui.activities.tune import (
 )
 from dld_tui.activities.tune.budget import BOTH, PROFILE_S, PROOF, Budget
 from dld_tui.activities.tune.conversions import Conversions
-from dld_tui.activities.tune.found import Found
 from dld_tui.backends.onnxruntime import contest, limits, runtime
-from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.codec import encode
 from dld_tui.core.compare.gate import Outcome, Pair, RunFigures
@@ -378,38 +376,6 @@ def test_what_a_stopped_conversion_left_is_replaced_and_rules_that_failed_are_tr
         for _ in range(2):
             list(work.conversions.converted([KNOWN["fused-gelu"]]))
             assert not work.journal.is_made("fused-gelu")
-
-
-def test_a_race_does_not_depend_on_the_luck_of_its_sessions(
-    deep: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sessions are drawn that are up to 10 % faster or slower for as long as they last."""
-    lucks, truly = dict[contest.Contestant, float](), {0: 1.0, 1: 0.96}
-    drawn, session = np.random.default_rng(0), Session(deep, SessionSettings())
-
-    def opened(one: contest.Contestant) -> None:
-        if not one.is_open or one not in lucks:
-            lucks[one] = drawn.uniform(0.9, 1.1)
-            one.use(session, 0.001)
-
-    monkeypatch.setattr(contest.Contestant, "open", opened)
-    turns_of(monkeypatch, lambda one: truly[one._settings.threads] * lucks[one])
-
-    def errors_of(work: course.Tuning, share: float) -> Iterator[float]:
-        monkeypatch.setattr(racing, "_RENEWING", share)
-        monkeypatch.setattr(racing, "OVERHEAD", share)
-        setups = [work.subject.base, setup_of(work)]
-        for number in range(20):
-            found = Found({})
-            race = racing.Racing(work.subject, work.budget, work.journal, found, work.agreement)
-            list(race.raced(f"settings {share} {number}", setups, 1.0))
-            ratio = found.races[0].ratio(setups[1].key, setups[0].key)
-            assert ratio is not None
-            yield abs(ratio / truly[1] - 1)
-
-    with tuning(deep, budget=1e6) as work:
-        kept, renewed = ([*errors_of(work, share)] for share in (1e-12, 1e12))
-    assert np.mean(renewed) < np.mean(kept) / 1.5
 
 
 def test_a_race_compares_what_the_confirmation_compares(

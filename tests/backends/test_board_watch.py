@@ -16,7 +16,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from dld_tui.activities.profile.onnxruntime import Request, run
 from dld_tui.backends.machine.board_watch import (
     BoardWatch,
     NoValueError,
@@ -27,12 +26,12 @@ from dld_tui.backends.machine.board_watch import (
 from dld_tui.backends.machine.jetson import Jetson
 from dld_tui.backends.machine.meters import Energy
 from dld_tui.core.compare.comparison import subject_of
-from dld_tui.core.compare.conditions import doubts, fairness_warnings
-from dld_tui.core.errors import ActivityError, UnavailableError
+from dld_tui.core.compare.conditions import doubts
+from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Metric
 from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.report import Report
-from tests.support import jetson_sysfs, models
+from tests.support import jetson_sysfs
 from tests.support.jetson_boards import answers, put
 from tests.support.jetson_sysfs import Files
 from tests.support.profiles import start_report
@@ -223,70 +222,6 @@ def test_a_sensor_that_does_not_answer_is_given_up(board: Boards) -> None:
         if thread.name == "board-watch":
             os.close(os.open(blocked, os.O_RDWR | os.O_NONBLOCK))
             thread.join(5)
-
-
-@pytest.mark.broad
-def test_a_run_on_the_cpu_of_a_board_and_two_power_modes(
-    board: Boards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("onnxruntime")
-    reports: list[Report] = []
-    for mode in ("15W\n0", "MAXN_SUPER\n2"):
-        jetson = board(jetson_sysfs.ORIN_NANO, mode)
-        monkeypatch.setattr(
-            "dld_tui.backends.machine.board_watch.Jetson", lambda jetson=jetson: jetson
-        )
-        output = tmp_path / f"{len(reports)}.dldprof"
-        events = list(
-            run(Request(models.write(tmp_path, models.CHAIN), iterations=20, output=output))
-        )
-        assert any(isinstance(event, Metric) and event.name == "power" for event in events)
-        reports.append(Report.open(output))
-    with reports[0], reports[1]:
-        for report in reports:
-            energy_j, watts = (
-                float(str(report.properties[name]))
-                for name in ("energy_per_inference_j", "board_power_w")
-            )
-            assert watts == pytest.approx(7.0)
-            mean_s = sum(report.latencies) / len(report.latencies) / 1000
-            assert energy_j == pytest.approx(7.0 * mean_s)
-            assert "VDD_IN" in {one.title for one in report.counters}
-        lines = fairness_warnings([subject_of(report) for report in reports])
-        assert "Different power modes: 15W / MAXN_SUPER. Differences are of the mode, too." in lines
-
-
-@pytest.mark.broad
-def test_the_clocks_of_a_board_are_given_back_when_a_run_fails(
-    board: Boards, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("onnxruntime")
-    jetson = board(jetson_sysfs.ORIN_NANO)
-    for name in ("jetson", "board_watch"):
-        monkeypatch.setattr(f"dld_tui.backends.machine.{name}.Jetson", lambda: jetson)
-    done: list[str] = []
-
-    class Lock:
-        problem = "the clocks may still be locked"
-
-        def __init__(self, device: str) -> None:
-            done.append(device)
-
-        def release(self) -> None:
-            done.append("released")
-
-    monkeypatch.setattr("dld_tui.backends.machine.board_watch.ClockLock", Lock)
-    model = models.write(tmp_path, models.CHAIN.replace("Relu", "NoSuchOperator"))
-    with pytest.raises(ActivityError):
-        list(run(Request(model, lock_clocks=True)))
-    assert done == ["jetson", "released"]
-    model = models.write(tmp_path, models.CHAIN)
-    output = tmp_path / "r.dldprof"
-    list(run(Request(model, iterations=3, lock_clocks=True, output=output)))
-    assert done[2:] == ["jetson", "released"]
-    with Report.open(output) as report:
-        assert report.environment["jetson_clocks_locked"] is True
-        assert "The clocks: the clocks may still be locked." in {one.text for one in report.notes}
 
 
 def test_a_sensor_that_answers_while_the_meter_is_read(board: Boards) -> None:

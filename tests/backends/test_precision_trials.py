@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import itertools
 import re
 import time
@@ -14,7 +13,6 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import numpy_helper
-from onnxruntime.quantization import quantize_static
 
 from dld_tui.backends.accuracy import precision_trials
 from dld_tui.backends.accuracy.precision_trials import SwitchedModel, plan_of
@@ -293,29 +291,3 @@ def test_names_in_a_file_are_left_out_and_wrong_ones_are_refused(
     names.unlink()
     with pytest.raises(InputError, match="File not found"):
         Quantizer(net, settings)
-
-
-@pytest.mark.skipif(
-    "calibration_cache_path" not in inspect.signature(quantize_static).parameters,
-    reason="this ONNX Runtime cannot keep ranges",
-)
-def test_the_inputs_are_calibrated_once(net: Document, calibration: Path) -> None:
-    def scales(quantizer: Quantizer, method: str) -> dict[str, bytes]:
-        made = result_of(quantizer.quantize(method, ())).document.main
-        return {
-            tensor.name: tensor.read().tobytes()
-            for tensor in made.initializers
-            if tensor.name.endswith("_scale")
-        }
-
-    settings = QuantizationSettings(calibration=calibration)
-    with Quantizer(net, settings) as quantizer:
-        list(quantizer.check_calibration())
-        first = scales(quantizer, "minmax")
-        for folder in calibration.iterdir():  # what is read again would have other ranges
-            np.save(folder / "x.npy", 9 * np.load(folder / "x.npy"))
-        assert scales(quantizer, "minmax") == first
-        assert scales(quantizer, "percentile") != first
-    with Quantizer(net, settings) as other:
-        list(other.check_calibration())
-        assert scales(other, "minmax") != first

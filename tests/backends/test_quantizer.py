@@ -189,34 +189,6 @@ def test_what_is_done_to_the_files_of_the_library(
     assert [entry.key for entry in onnx.load(scales).metadata_props] == ["other"]
 
 
-def test_the_sets_of_a_calibration_are_read_in_parts(tmp_path: Path) -> None:
-    for number in range(3):
-        (tmp_path / f"test_data_set_{number}").mkdir()
-        np.save(tmp_path / f"test_data_set_{number}" / "x.npy", np.array([number], np.float32))
-
-    def sets(method: str, *, is_uniform: bool = True) -> Any:
-        asked = {"calibration": str(tmp_path), "inputs": [InputSpec("x", "float32", ("N",))]}
-        options: Any = SimpleNamespace(method=method, is_uniform=is_uniform, **asked)
-        return quantization._Sets(options, tmp_path / "out.onnx")
-
-    parts = [sets("minmax").part, sets("entropy").part, sets("entropy", is_uniform=False).part,
-             sets("minmax", is_uniform=False).part]  # fmt: skip
-    assert parts == [64, 8, 1, 64]
-    read = sets("entropy")
-    reader = quantization._reader(SimpleNamespace(CalibrationDataReader=object), read)
-    assert len(reader) == 8
-    seen = []
-    while (feed := reader.get_next()) is not None:
-        counted = (tmp_path / "out.onnx.progress").read_text()
-        seen.append((counted, read.present, *(value.tolist() for value in feed.values())))
-    assert seen == [(f"{at}", f"test_data_set_{at}", [float(at)]) for at in range(3)]
-    assert read.present is None
-    reader.set_range(1, 2)
-    assert [reader.get_next()["x"].item(), reader.get_next()] == [1.0, None]
-    reader.rewind()
-    assert reader.get_next()["x"].item() == 0
-
-
 @pytest.mark.parametrize(
     ("model", "data", "is_large"),
     [(60, 30, False), (60, 40, False), (60, 41, True), (10, 101, True), (110, 0, True)],

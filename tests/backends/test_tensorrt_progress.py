@@ -87,33 +87,6 @@ def test_the_monitor_of_the_library_stops_the_build() -> None:
     assert phases.progress() is None
 
 
-def test_the_durations_of_phases_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    monkeypatch.setattr("dld_tui.backends.tensorrt.log.monotonic", lambda: now[0])
-    phases = Phases()
-
-    def at(seconds: float) -> Phases:
-        now[0] = seconds
-        return phases
-
-    at(0).start("Building Engine", None, 2)
-    at(1).start("Timing", "Building Engine", 2)
-    at(2).start("Tactics", "Timing", 2)  # deeper ones are part of it
-    at(4).finish("Tactics")
-    at(5).finish("Timing")
-    at(6).start("Timing", "Building Engine", 2)
-    at(8).finish("Timing")
-    at(9).finish("Building Engine")
-    at(9).start("Writing", None, 1)
-    at(12).finish("Writing")
-    at(12).start("Not over", None, 1)
-    assert phases.durations() == [
-        ("Timing", 6.0),
-        ("Building Engine, other", 3.0),
-        ("Writing", 3.0),
-    ]
-
-
 def test_phases_that_overlap_are_not_divided(monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter([0.0, 1.0, 1.0, 5.0, 5.0, 6.0])
     monkeypatch.setattr("dld_tui.backends.tensorrt.log.monotonic", lambda: next(now))

@@ -1,13 +1,11 @@
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from tests.support import models, report_files
+from tests.support import models
 from tests.support.cli import Dld
 from tests.support.engine_files import write_engine
 
@@ -61,34 +59,6 @@ def test_schemes_are_those_that_there_are() -> None:
     from dld_tui.core.model.graph.pictures import style
 
     assert tuple(style.SCHEMES) == SCHEMES
-
-
-def test_a_page_to_send_has_the_times_of_a_report(dld: Dld, model: Path, tmp_path: Path) -> None:
-    names = [node.name for node in models.parse(models.CHAIN).graph.node]
-    made = report_files.writer(tmp_path / "r.dldprof", model=model)
-    for index, name in enumerate(names[:2]):
-        made.add_layer(report_files.layer(index, name))
-    made.add_pass(0, 0.0, 4000.0)
-    made.add_samples(0, [(0, 0.0, 3000.0, 3000.0, 1), (1, 3000.0, 1000.0, 1000.0, 1)])
-    made.finish()
-    page = tmp_path / "graph.html"
-    outcome = dld("draw", model, "-o", page, "--report", tmp_path / "r.dldprof")
-    assert (outcome.status, outcome.err) == (0, "")
-    text = page.read_text()
-    assert "http" not in text.replace("http://www.w3.org/2000/svg", "")  # nothing is loaded
-    (given,) = re.findall(r"const HEATS=(\{.*?\});", text)
-    heats = json.loads(given)
-    assert sorted(heats.values()) == [pytest.approx(1 / 3, abs=1e-4), 1.0]
-    picture = ElementTree.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
-    tips = {
-        box.get("id"): "".join(box[0].itertext())
-        for box in picture.iter("{http://www.w3.org/2000/svg}g")
-        if box.get("id")
-    }
-    hottest = next(box for box, share in heats.items() if share == 1.0)
-    assert names[0] in tips[hottest]
-    assert "3.000 ms, 75.0 %" in tips[hottest]
-    assert dld.fails(2, "draw", model, "-o", page, "--report", page, "--folded", "--force")
 
 
 def test_what_viewers_do_not_open_is_folded_and_said(dld: Dld, tmp_path: Path) -> None:

@@ -72,34 +72,6 @@ def test_a_test_says_each_step(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
     assert "✓ Python" in dld("target", "test", "box").out
 
 
-@pytest.mark.parametrize(
-    ("change", "step", "words"),
-    [
-        ({"launcher": ("false",)}, "launcher", "exit status 1"),
-        ({"python": "echo"}, "Python", "edit box --python"),
-        ({"directory": "/proc/no/such"}, "directory", "edit box --directory"),
-        ({"key": None, "auth": "agent"}, "authentication", "agent"),
-    ],
-)
-def test_what_fails_is_said_with_its_remedy(
-    dld: Dld,
-    sshd: Sshd,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    change: dict[str, object],
-    step: str,
-    words: str,
-) -> None:
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    saved(sshd, tmp_path, **change)
-    said = dld("target", "test", "box", "--json")
-    assert said.status == ExitStatus.UNAVAILABLE
-    last = said.json["steps"][-1]
-    assert (last["name"], last["state"]) == (step, "bad")
-    assert words in last["found"] + last["fix"]
-    assert said.err.startswith(f"dld: target box: {step}: ")
-
-
 def test_an_old_python_is_named(dld: Dld, sshd: Sshd, tmp_path: Path) -> None:
     old = tmp_path / "old python"
     answer = """{"python": [3, 6, 9], "program": "/usr/bin/old\\u001b[31m"}"""

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -86,34 +84,6 @@ def test_repeats_of_two_seconds_tell_how_sure_the_figure_is(
         passes += more
         watch.mark(passes)
     assert len(watch._repeats) == 3
-
-
-@pytest.mark.parametrize("phase", [0.0, 0.03, 0.06, 0.09])
-def test_a_counter_that_stands_still_for_a_tenth_of_a_second_does_not_spread_repeats(
-    tmp_path: Path, clock: list[float], phase: float
-) -> None:
-    """A GPU of 360 W, as a counter tells it that is refreshed ten times a second, somewhen."""
-    begin = clock[0]
-
-    def told() -> int:
-        return round(360_000 * 0.1 * math.floor((clock[0] - begin + phase) / 0.1))
-
-    watch, ends, passes = EnergyWatch(told, tmp_path), [told()], 0
-    for burst in range(1, 121):  # of 0.107 s, 40 passes each
-        clock[0] = begin + 0.107 * burst
-        passes += 40
-        count = len(watch._repeats)
-        watch.mark(passes)
-        if len(watch._repeats) > count:
-            ends.append(told())
-    found = watch.read(passes)
-    assert found is not None
-    true_j = 360 * 0.107 / 40
-    repeats = found.energy_repeats_j
-    assert len(repeats) == 6
-    assert repeats == pytest.approx([true_j] * 6, rel=0.015)
-    per_repeat = [(after - before) / 1000 / (19 * 40) for before, after in pairwise(ends)]
-    assert max(per_repeat) / min(per_repeat) > 1.03  # by their ends alone
 
 
 def test_the_platform_does_not_count_its_packages_again(tmp_path: Path, clock: list[float]) -> None:

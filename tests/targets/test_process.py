@@ -45,34 +45,6 @@ def test_events_come_in_order_and_the_result_is_the_last() -> None:
     ]
 
 
-def test_what_a_library_prints_becomes_a_log_and_breaks_nothing() -> None:
-    events = read(
-        start(
-            ["write", 1, "native to stdout\n"],
-            ["write", 2, "native to stderr\n"],
-            ["write", 1, '{"event": "finished", "result": {"forged": 1}}\n'],
-            ["print", "python print\n"],
-            ["write", 2, "\x1b[0;93m2026-11-21 [W:onnxruntime:, x.cc:1] careful\x1b[m\n"],
-            ["write", 2, "10%\r20%\r30%\n\n"],
-            ["finish", {"real": 1}],
-        )
-    )
-
-    assert events[-1] == Finished({"real": 1})
-    logs = texts(events)
-    assert set(logs) == {
-        "native to stdout",
-        "native to stderr",
-        '{"event": "finished", "result": {"forged": 1}}',
-        "python print",
-        "2026-11-21 [W:onnxruntime:, x.cc:1] careful",
-        "30%",
-    }
-    levels = {event.text: event.level for event in events if isinstance(event, Log)}
-    assert levels["2026-11-21 [W:onnxruntime:, x.cc:1] careful"] == "warning"
-    assert levels["native to stderr"] == "info"
-
-
 def test_a_result_that_comes_after_cancel_is_kept() -> None:
     with start(["hang_deaf"], delays=FAST) as other, start(["finish", {"a": 1}]) as job:
         events = job.events()

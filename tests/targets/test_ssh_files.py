@@ -21,7 +21,6 @@ from dld_tui.core.params import to_json
 from dld_tui.core.report.generation import generation_of
 from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection
-from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.ssh import job as ssh_job
 from dld_tui.targets.ssh.job import external_files, placed, plan_inputs
 from dld_tui.targets.ssh.results import End, Listener, Records
@@ -118,40 +117,6 @@ def test_hostile_names_are_only_names(
         assert job.result()["path"] == str(output)
     assert sorted(os.listdir(folder)) == sorted([model.name, output.name])
     assert "owned" not in files_in(Path(connection.directory))
-
-
-@pytest.mark.broad
-@needs_onnxruntime
-def test_a_report_is_of_the_form_of_a_local_one(
-    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    models.write(tmp_path, models.layered())
-    request = profile_onnxruntime.Request(
-        Path("model.onnx"), iterations=5, warm_up=1, shape=("x:2x4",),
-        optimized_model=tmp_path / "optimised.onnx",
-    )  # fmt: skip
-    with LocalTarget().start("profile_onnxruntime", to_json(request)) as job:
-        here = job.result()
-    (tmp_path / "optimised.onnx").unlink()
-    with target_of(connection, REAL).start("profile_onnxruntime", to_json(request)) as job:
-        there = job.result()
-    assert there["report"] == str(tmp_path / "model-2.dldprof")
-    assert there["optimized_model"] == str(tmp_path / "optimised.onnx")
-    assert (tmp_path / "optimised.onnx").exists()
-    local, remote = (open_report(str(found["report"])) for found in (here, there))
-    assert remote.model == local.model  # the path here, too
-    assert remote.model_problem() is None
-    words = [
-        "dld", "profile", "onnxruntime", str(tmp_path / "model.onnx"),
-        "--shape", "x:2x4", "--iterations", "5", "--warm-up", "1",
-    ]  # fmt: skip
-    assert local.properties["command"] == words  # no file that would be overwritten
-    assert remote.properties["command"] == [*words, "--target", connection.name]
-    assert list(remote.environment) == list(local.environment)
-    assert set(remote.settings) == set(local.settings)
-    assert [layer.name for layer in remote.layers] == [layer.name for layer in local.layers]
-    assert str(connection.directory) not in json.dumps([remote.properties, remote.settings])
 
 
 def planned(activity: str, request: Any, *replaces: Path) -> str:
