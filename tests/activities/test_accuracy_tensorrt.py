@@ -74,23 +74,6 @@ def names(found: Result) -> list[str]:
     return [row.name for row in found.rows]
 
 
-def test_outputs_of_a_built_engine(trt: Any, tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    result, found, _ = compare(path, against_backend="tensorrt", fp16=True, shape=SHAPE, sets=3)
-    assert result["is_good"]
-    assert names(found) == ["y"]
-    assert result["other"]["how"] == "TensorRT 10.13.0.35, fp16"
-    assert result["reference"]["how"].startswith("ONNX Runtime 1.")
-    ((_, config),) = trt.fake.builds
-    assert config.get_flag(trt.BuilderFlag.FP16)
-    assert trt.fake.cuda.live == 0
-
-    wrong_at(trt, "y")
-    result, found, _ = compare(path, against_backend="tensorrt", shape=SHAPE)
-    assert not result["is_good"]
-    assert found.rows[0].error.max_abs == pytest.approx(0.5)
-
-
 def test_profiles_are_made_of_the_inputs(trt: Any, tmp_path: Path) -> None:
     path, data = models.write(tmp_path, models.CHAIN), tmp_path / "data"
     for number, size in enumerate((3, 1, 8)):

@@ -5,7 +5,6 @@ import os
 from pathlib import Path
 from typing import Any
 
-import onnx
 import pytest
 
 from dld_tui.activities.check import full as check_full
@@ -14,13 +13,9 @@ from dld_tui.backends import model_checkers
 from dld_tui.backends.processes import ToolEnd
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import InputError
-from dld_tui.core.files.model_set import discard_view, external_view
-from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.process.installation import install_command
 from tests.support import models
 from tests.support.activities import finished
-from tests.support.conversions import NESTED, UNSORTED
 
 
 def check(path: Path, **settings: Any) -> list[dict[str, Any]]:
@@ -29,61 +24,6 @@ def check(path: Path, **settings: Any) -> list[dict[str, Any]]:
     return [
         {**one["remark"], "level": one["level"], "rule": one["rule"]} for one in result["findings"]
     ]
-
-
-@pytest.mark.broad
-def test_a_good_model_with_subgraphs_and_functions(tmp_path: Path) -> None:
-    for text in (models.CHAIN, NESTED.replace("u = com.example.Unknown(x)", ""), models.FUNCTIONS):
-        assert check(models.write(tmp_path, text)) == []
-    model = models.parse(models.CHAIN)
-    data = b"\0" * (4 << 20)  # is neither copied nor read
-    big = onnx.helper.make_tensor("big", onnx.TensorProto.FLOAT, [1 << 20], data, raw=True)
-    model.graph.initializer.append(big)
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    assert check(path) == []
-
-
-def test_what_the_checker_says_leads_to_nodes_of_subgraphs_too(tmp_path: Path) -> None:
-    (finding,) = check(models.write(tmp_path, UNSORTED))
-
-    assert finding["rule"] == "onnx:checker"
-    assert finding["level"] == "error"
-    assert (finding["place"], finding["index"]) == ([0, "then_branch", 0], 0)
-    assert "topologically sorted" in finding["message"]
-    assert "late" in finding["message"]
-
-
-def test_conflicts_of_types_and_shapes_one_for_each_node(tmp_path: Path) -> None:
-    text = """<ir_version: 8, opset_import: ["" : 17]>
-        g (float[2, 3] x, bool c) => (float[3] y, float[k] z)
-        <int64[2] s = {5, 7}>
-        {
-            y = Relu(x)
-            z = If (c) <
-                then_branch = yes () => (float[k] p) { p = Reshape(x, s) },
-                else_branch = no () => (float[k] q) { q = Identity(x) }
-            >
-        }"""
-    findings = check(models.write(tmp_path, text))
-    assert {finding["rule"] for finding in findings} == {"onnx:shape-inference"}
-    places = [(finding["place"], finding["index"]) for finding in findings]
-    assert ([], 0) in places
-    assert ([1, "then_branch", 0], 0) in places
-
-
-def test_a_view_of_an_edited_document(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    document.apply("set_input", scope=[], node="third", index=0, value="")
-    document.apply("set_input", scope=[], node="third", index=1, value="")
-    view = external_view(skeleton_bytes(document), document.blobs, values=False)
-    document.close()
-    try:
-        findings = check(view, view=True)
-        assert view.exists()
-    finally:
-        discard_view(view)
-    assert [(finding["place"], finding["index"]) for finding in findings] == [([], 2)]
 
 
 def test_polygraphy_runs_the_nodes_and_its_repeats_are_left_out(tmp_path: Path) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnx
 import pytest
-from onnx import numpy_helper
 
 from dld_tui.core.conversion.opset import ConversionError
 from dld_tui.core.errors import ActivityError, DldError, InputError, SaveError, TimeLimitError
@@ -18,24 +15,6 @@ from tests.support.conversions import OLD
 
 def convert(path: Path, output: Path, to: int) -> dict[str, Any]:
     return conversions.convert("opset", path, output, to=to)
-
-
-def test_weights_inside_and_in_data_files_come_along(tmp_path: Path) -> None:
-    model, values = models.parse(OLD), np.arange(5_000, dtype=np.float32)
-    model.graph.initializer.append(numpy_helper.from_array(values, "inside"))
-    outside = model.graph.initializer.add(name="outside", dims=[5_000], data_type=1)
-    outside.data_location = onnx.TensorProto.EXTERNAL
-    outside.external_data.add(key="location", value="w.bin")
-    (tmp_path / "w.bin").write_bytes((values * 2).tobytes())
-    path, out = tmp_path / "m.onnx", tmp_path / "out.onnx"
-    path.write_bytes(model.SerializeToString())
-    result = convert(path, out, 18)
-    assert (result["from"], result["to"], result["path"]) == (12, 18, str(out))
-    made = onnx.load(out)
-    assert made.opset_import[0].version == 18
-    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in made.graph.initializer}
-    assert (weights["inside"] == values).all()
-    assert (weights["outside"] == values * 2).all()
 
 
 def test_failures(tmp_path: Path) -> None:

@@ -519,19 +519,6 @@ def test_the_tensors_are_listed_without_calibration(tmp_path: Path) -> None:
         convert("quantize", path, None, calibration=folder)
 
 
-def cut_off_model(folder: Path) -> tuple[Path, Path]:
-    """Write a model whose sums of products are too large for 16 bits, and inputs of it."""
-    draw = np.random.default_rng(0)
-    text = f"{HEAD} (float[N, 64] x) => (float[N, 64] y) {{ y = MatMul(x, w) }}"
-    model = models.parse(text)
-    weights = np.abs(draw.standard_normal((64, 64))) + 2
-    weights[:, ::2] *= -1
-    model.graph.initializer.append(numpy_helper.from_array(weights.astype(np.float32), "w"))
-    onnx.save(model, folder / "sums.onnx")
-    x = (np.abs(draw.standard_normal((32, 64))) + 2).astype(np.float32)
-    return folder / "sums.onnx", sets(folder, {"x": x})
-
-
 def test_of_the_sets_that_seem_to_be_enough_those_that_hardly_grow_are_left_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -561,35 +548,6 @@ def test_of_the_sets_that_seem_to_be_enough_those_that_hardly_grow_are_left_out(
     found: Any = result_of(repair.with_fewest(wrong))
     assert sizes == [4, 6, 9]
     assert [*found.variant.kept] == nodes[:9]
-
-
-@pytest.mark.broad
-def test_sums_that_the_processor_cuts_off_are_kept_from_it(tmp_path: Path) -> None:
-    """ONNX Runtime adds two products in 16 bits on processors without VNNI."""
-    path, data = cut_off_model(tmp_path)
-    plain = convert("quantize", path, tmp_path / "7.onnx", calibration=data, reduce_range=True)
-    result = convert("quantize", path, tmp_path / "o.onnx", calibration=data)
-    seven, best = (float(one["values"]["outputs"]["y"]["snr_db"]) for one in (plain, result))
-    assert best > seven - 1
-    feed = {"x": np.load(data / "test_data_set_0" / "x.npy")}
-    snr = -20 * np.log10(noise(path, tmp_path / "o.onnx", feed))
-    assert snr == pytest.approx(best, abs=0.5), "what is told is what ONNX Runtime gives"
-
-
-@pytest.mark.usefixtures("replaces_all")
-def test_what_is_cut_off_all_the_same_is_said(tmp_path: Path) -> None:
-    path, data = cut_off_model(tmp_path)
-    how: dict[str, Any] = {"weights": "int8", "activations": "uint8", "repair": True}
-    told = []
-    for exact in ({}, quantize._EXACT_SUMS):
-        with patch.object(quantize, "_EXACT_SUMS", exact):
-            result = convert("quantize", path, tmp_path / "o.onnx", calibration=data, **how)
-        told.append([note for note in result["notes"] if "signal to noise" in note])
-    if not told[1]:  # of this processor, which has VNNI
-        assert not told[0]
-        return
-    assert "sums of products may be cut off here" in told[0][0]
-    assert "7 bits for weights (--reduce-range)" in told[1][0]
 
 
 @needs_onnxruntime(31)

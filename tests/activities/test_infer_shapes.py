@@ -14,14 +14,12 @@ import pytest
 from dld_tui.activities.infer_shapes import InferredPart, Request, run
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import InputError
-from dld_tui.core.events import Event, Part, Progress
+from dld_tui.core.events import Part, Progress
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.locations import scope_at
 from dld_tui.core.model.document.serialise import snapshot
-from dld_tui.targets.process import LocalTarget
 from tests.support import decoders, models
 from tests.support.activities import finished
-from tests.support.conversions import NESTED
 from tests.support.runtime import session_of
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]> g'
@@ -56,22 +54,6 @@ def infer(path: Path) -> dict[str, Any]:
     return scopes
 
 
-def test_the_main_graph_and_subgraphs_to_any_depth(tmp_path: Path) -> None:
-    types = {name: ["float32", ["N", 4]] for name in ("a", "b", "c", "y")}
-    assert infer(models.write(tmp_path, models.CHAIN)) == {"[]": types}
-    scopes = infer(models.write(tmp_path, NESTED))
-    then, deep, flat, other = (
-        '["choose:then_branch"]', '["choose:then_branch", "again:then_branch"]',
-        '["choose:then_branch", "again:else_branch"]', '["choose:else_branch"]',
-    )  # fmt: skip
-    assert set(scopes) == {"[]", then, deep, flat, other}
-    assert scopes["[]"]["z"] == ["float32", ["N", 4]]
-    assert scopes["[]"]["s"] == ["float32", ["N", 4], "sequence"]
-    assert "u" not in scopes["[]"]
-    assert scopes[deep]["q"] == ["float32", ["N", 4]]
-    assert scopes[other]["f"] == ["float32", [4, "b"]]
-
-
 @pytest.mark.parametrize(
     ("text", "types"),
     [
@@ -93,29 +75,6 @@ def test_types_are_as_operators_make_them(tmp_path: Path, text: str, types: dict
     assert {name: scopes["[]"].get(name) for name in types} == types
 
 
-def test_what_does_not_fit_together_is_told_of_its_node_and_the_rest_is_inferred(
-    tmp_path: Path,
-) -> None:
-    text = f"""{HEAD} (float[1, 3, 8, 8] x, float[4, 2, 3, 3] w) => (float[1, 3, 8, 8] y)
-    {{ a = Conv (x, w) y = Relu (x) }}"""
-    scopes, errors = inferred(Request(models.write(tmp_path, text)))
-    assert scopes["[]"]["a"] == ["float32", [1, 4, 6, 6]]
-    (error,) = errors
-    assert (error["place"], error["index"], error["rule"]) == ([], 0, "operand-shape")
-    assert scopes["[]"]["y"] == ["float32", [1, 3, 8, 8]]
-
-
-def test_payloads_are_not_needed(tmp_path: Path) -> None:
-    model = models.parse(models.CHAIN)
-    weight = model.graph.initializer[0]
-    weight.ClearField("float_data")
-    weight.data_location = onnx.TensorProto.EXTERNAL
-    weight.external_data.add(key="location", value="absent.bin")
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    assert infer(path)["[]"]["b"] == ["float32", ["N", 4]]
-
-
 def test_what_inference_refuses_is_said_in_a_short_line(tmp_path: Path) -> None:
     model = models.parse(f"{HEAD} (float[2] x) => (float[3] y) {{ y = Relu(x) }}")
     model.graph.node[0].name = "long " * 1000
@@ -135,15 +94,6 @@ def test_what_is_not_a_model_is_refused(tmp_path: Path) -> None:
     for request in (Request(path), Request(tmp_path / "absent", snapshot=True)):
         with pytest.raises(InputError):
             list(run(request))
-
-
-def test_as_a_job(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.BRANCHES)
-    events: list[Event] = []
-    with LocalTarget().start("infer_shapes", {"model": str(path)}) as job:
-        assert job.result(events.append) == {"errors": []}
-    parts = [event.data for event in events if isinstance(event, Part)]
-    assert [part["place"] for part in parts] == [[], [1, "else_branch", 0], [1, "then_branch", 0]]
 
 
 def test_a_large_result_comes_in_parts(tmp_path: Path) -> None:

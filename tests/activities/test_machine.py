@@ -14,9 +14,8 @@ import pytest
 
 from dld_tui.activities import registry
 from dld_tui.activities import separate_process as apart
-from dld_tui.activities.machine import doctor, selftest, tensorrt_libraries
+from dld_tui.activities.machine import selftest, tensorrt_libraries
 from dld_tui.activities.machine.selftest import Request, run
-from dld_tui.backends.machine import probe
 from dld_tui.cli.jobs.results import show_selftest
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.result import ComparedValues
@@ -24,11 +23,9 @@ from dld_tui.core.errors import ActivityError, DldError, UnavailableError, Usage
 from dld_tui.core.events import Progress, result_of
 from dld_tui.core.machine.health import (
     FAILED,
-    GOOD,
     PASSED,
     SKIPPED,
     UNAVAILABLE,
-    Check,
     SelfTest,
     selftest_lines,
 )
@@ -171,19 +168,6 @@ def test_an_activity_in_a_process_of_its_own(
     monkeypatch.setattr(apart, "__name__", "tests.support.crash")
     with pytest.raises(ActivityError, match="crashed: SIGABRT"):
         asked(tmp_path, "doctor")
-
-
-def test_every_look_of_the_doctor_is_told_before_and_its_checks_are_in_the_result(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    check = Check("GPU", "GPU 0", GOOD, "fast")
-    monkeypatch.setattr(probe, "steps", lambda: [("one", list), ("two", lambda: [check])])
-    events = list(doctor.run(doctor.Request()))
-    told = [(event.done, event.stage) for event in events if isinstance(event, Progress)]
-    assert told == [(0, "one"), (1, "two")]
-    checks = finished(events).checks
-    assert checks[-1] == check
-    assert {one.group for one in checks} == {"Python", "Folders", "GPU"}
 
 
 def test_all_libraries_of_tensorrt_are_told_with_reasons(tmp_path: Path) -> None:

@@ -20,11 +20,9 @@ from dld_tui.core.accuracy.tensor_errors import parse_tolerances
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.events import Progress
-from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.metadata import precision_of
 from dld_tui.core.model.document.scripting.scripts import parse_script, replay
-from dld_tui.core.model.document.serialise import skeleton_bytes
 from dld_tui.core.model.inputs.feeds import input_feeds
 from tests.support import models
 from tests.support.activities import finished
@@ -105,23 +103,6 @@ def test_a_search_that_was_cut_goes_on_where_it_was(path: Path) -> None:
     assert search(Request(path))[0]["kept"] == []
     journals = [*(path.parent / "cache" / "trials").glob("search-*.jsonl")]
     assert len(journals) == 3, "that of another seed, and of another model"
-
-
-def test_a_search_of_unsaved_edits_goes_on_where_it_was(path: Path) -> None:
-    with closing(Document.open(path)) as document:
-        first, second = (
-            external_view(skeleton_bytes(document), document.blobs, path.parent, values=True)
-            for _ in range(2)
-        )
-        try:
-            cut(Request(first), 5)
-            _, trials = search(Request(second))
-            _, all_trials = search(Request(second, again=True))
-        finally:
-            discard_view(first)
-            discard_view(second)
-    assert first != second
-    assert len(trials) == len(all_trials) - 4
 
 
 def test_a_result_that_is_not_minimal_says_so(path: Path) -> None:

@@ -18,7 +18,7 @@ from dld_tui.core.errors import (
     DldError,
     UsageError,
 )
-from dld_tui.core.events import Event, Log, Metric, Progress
+from dld_tui.core.events import Event, Progress
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.params import to_json
 from dld_tui.core.report.latency import StopCondition
@@ -100,17 +100,6 @@ def test_subgraphs_are_measured_and_joined(folder: Path) -> None:
 )
 def test_how_long(passes: int | None, seconds: float | None, stop: StopCondition) -> None:
     assert _stop_condition(passes, seconds) == stop
-
-
-@pytest.mark.broad
-def test_a_duration_is_kept(model: Path) -> None:
-    settings = {"iterations": None, "duration": 0.2, "warm_up_ms": 50.0, "layer_passes": 0}
-    report, events = profile(model, **settings)
-    with report:
-        assert sum(report.latencies) <= 400
-        assert len(report.latencies) > 10
-    measuring = [e for e in events if isinstance(e, Progress) and e.stage == "Measuring latency"]
-    assert measuring[-1].done == measuring[-1].total == 0.2
 
 
 @pytest.mark.broad
@@ -231,17 +220,6 @@ def test_as_a_job_killed_on_the_way_leaves_a_readable_report(folder: Path, model
     with Report.open(output) as report:
         assert report.status == "partial"
         assert report.latency is not None
-
-
-def test_as_a_job_it_cancels_at_once(model: Path) -> None:
-    with LocalTarget().start("profile_onnxruntime", to_json(quick(model, duration=600.0))) as job:
-        events = []
-        for event in job.events():
-            events.append(event)
-            if isinstance(event, Metric) and event.name == "latency":
-                job.cancel()
-    assert type(events[-1]).__name__ == "Cancelled"
-    assert not any("SIG" in event.text for event in events if isinstance(event, Log))
 
 
 def test_what_no_memory_can_hold_is_refused_before_anything_runs(tmp_path: Path) -> None:

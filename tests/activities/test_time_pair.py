@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,23 +11,18 @@ from typing import Any
 import pytest
 
 from dld_tui.activities import time_pair
-from dld_tui.activities.profile.onnxruntime import Request as Profile
-from dld_tui.activities.profile.onnxruntime import plan_of
 from dld_tui.activities.time_pair import Request, pairs_of
-from dld_tui.backends.onnxruntime.profiling import ProfilingRun, profile_in_turns
+from dld_tui.backends.onnxruntime.profiling import ProfilingRun
 from dld_tui.backends.onnxruntime.session_options import (
     SessionSettings,
     processor_times_compare,
     spins,
 )
 from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
-from dld_tui.core.errors import CancelledError, UsageError
+from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.machine import environment
-from dld_tui.core.model.document.document import Document
 from dld_tui.core.report import latency
-from dld_tui.core.report.latency import PROCESSOR_MS
-from dld_tui.core.report.report import open_report
 from tests.support.activities import finished
 from tests.support.models import write
 
@@ -107,18 +101,6 @@ def test_only_the_first_pairs_measure_layers_and_each_turn_is_told(
     assert turns
 
 
-@pytest.mark.broad
-def test_a_cancel_between_two_reports_is_no_fault(tmp_path: Path) -> None:
-    """The first one is finished by then, and stays as it is."""
-    model = chain(tmp_path, 4)
-    events = time_pair.run(pairs_of(model, model, SHORT, {}, {})(0))
-    written = (one for one in events if isinstance(one, Progress) and "Writing" in str(one.stage))
-    next(written), next(written)
-    with pytest.raises(CancelledError) as caught:
-        events.throw(CancelledError())  # type: ignore[attr-defined]
-    assert caught.value.hint is None  # its folder is gone
-
-
 @pytest.mark.parametrize(
     ("settings", "target", "words"),
     [
@@ -144,27 +126,6 @@ def test_an_error_names_the_version(tmp_path: Path, is_new: bool) -> None:
     with pytest.raises(UsageError) as caught:
         measured(pairs_of(base, new, SHORT, *settings)(0))
     assert caught.value.where == str(new if is_new else base)
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_profiles_in_turns_know_the_processor_time_of_a_pass(tmp_path: Path, at_once: int) -> None:
-    """Where operators run at once, the calling thread waits for others."""
-    model = chain(tmp_path, 4)
-    plans = [
-        plan_of(Profile(model=model, output=tmp_path / name, threads=1, inter_threads=at_once))
-        for name in ("a.dldprof", "b.dldprof")
-    ]
-    with closing(Document.open(model)) as document:
-        runs = [ProfilingRun(plan, document, {"cpu": "a processor"}) for plan in plans]
-        for _ in profile_in_turns(runs, 0.01):
-            pass
-    for run in runs:
-        with open_report(run.report_path) as report:
-            plain = report.properties.get(PROCESSOR_MS)
-            assert (plain is None) == (at_once > 1)
-            assert plain is None or (isinstance(plain, float) and plain > 0)
-            assert len(report.latencies) == len(report.counted_passes)
 
 
 SPINNING = "session.intra_op.allow_spinning"

@@ -40,7 +40,6 @@ from dld_tui.core.files import writer
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.params import to_json
 from dld_tui.core.reading.story import NextStep
-from dld_tui.core.report import latency
 from dld_tui.core.report.latency import TimeCalls
 from dld_tui.core.tune import result as tune_result
 from dld_tui.core.tune.changes import (
@@ -296,21 +295,6 @@ def test_what_was_found_outlives_a_result_that_cannot_be_written(
     full.clear()
     monkeypatch.setattr(Conversions, "_convert", lambda *asked: pytest.fail("it is made"))
     assert tuned(deep, only=("simplified",)).best == "simplified"
-
-
-def test_waiting_for_threads_is_no_measuring(
-    deep: Path, fast: Speeds, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def turn(one: contest.Contestant) -> float:
-        latency._SETTLED_S[0] += 1000.0  # as if it had been waited for
-        return 1.0
-
-    turns_of(monkeypatch, turn)
-    result = tuned(deep, only=("threads-1",))
-    assert result.seconds["waiting"] >= 1000
-    parts = sum(seconds for name, seconds in result.seconds.items() if name != "all")
-    assert parts <= result.seconds["all"]
-    assert "waiting for threads to sleep" in "\n".join(result_lines(result))
 
 
 def test_nothing_is_claimed_and_written_where_nothing_is_faster(deep: Path, fast: Speeds) -> None:

@@ -4,38 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 
 from dld_tui.activities import registry, worker
-from dld_tui.core.events import Failed, Finished, Log, event_from_line, event_to_line
+from dld_tui.core.events import Failed, Finished, Log, event_to_line
 from tests.support.fake_worker import BROKEN, FAKE
 from tests.support.jobs import start
 from tests.support.recorded import Recorded
-
-
-def serve(first_line: bytes) -> tuple[list[str], str, int]:
-    """Run ``python -m dld_tui.activities.worker``; return its lines, narration and status."""
-    done = subprocess.run(
-        [sys.executable, "-m", "dld_tui.activities.worker"],
-        input=first_line,
-        capture_output=True,
-        timeout=60,
-        check=False,
-    )
-    return done.stdout.decode().splitlines(), done.stderr.decode(), done.returncode
-
-
-@pytest.mark.real_workers
-@pytest.mark.parametrize(("line", "status"), [(b"\xff\n", 2), (b"", 130)])
-def test_a_process_ends_with_its_one_event(line: bytes, status: int) -> None:
-    lines, narration, ended = serve(line)
-    (event,) = map(event_from_line, lines)
-    assert (type(event).__name__, narration) == ("Failed" if line else "Cancelled", "")
-    assert ended == status
 
 
 @pytest.mark.real_workers

@@ -28,7 +28,6 @@ from dld_tui.backends.machine.meters import Energy
 from dld_tui.core.compare.comparison import subject_of
 from dld_tui.core.compare.conditions import doubts
 from dld_tui.core.errors import UnavailableError
-from dld_tui.core.events import Metric
 from dld_tui.core.report.measured_figures import measured_figures
 from dld_tui.core.report.report import Report
 from tests.support import jetson_sysfs
@@ -222,19 +221,6 @@ def test_a_sensor_that_does_not_answer_is_given_up(board: Boards) -> None:
         if thread.name == "board-watch":
             os.close(os.open(blocked, os.O_RDWR | os.O_NONBLOCK))
             thread.join(5)
-
-
-def test_a_sensor_that_answers_while_the_meter_is_read(board: Boards) -> None:
-    watch = BoardWatch(board(jetson_sysfs.ORIN_NANO), interval_s=60)
-    watch.start()
-    clock = next(one for one in watch._tracks if one.sensor.spec.title == "GPU clock")
-    later = [*clock.samples]
-    clock.samples.clear()
-    said = watch.metrics()
-    assert next(said) == Metric("GPU load", 45.6, "%")
-    clock.samples += later
-    assert Metric("GPU", 624.75, "MHz") in list(said)
-    watch.close()
 
 
 @pytest.mark.parametrize(

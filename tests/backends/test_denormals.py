@@ -6,9 +6,6 @@ import ctypes
 import itertools
 import platform
 import sys
-import threading
-from array import array
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,7 +15,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from dld_tui.backends.onnxruntime import session
-from dld_tui.backends.onnxruntime.session import DENORMALS_ENTRY, Session, denormals_of
+from dld_tui.backends.onnxruntime.session import DENORMALS_ENTRY, Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 
 pytestmark = pytest.mark.skipif(
@@ -62,57 +59,6 @@ def test_each_session_computes_as_it_asks_for_whatever_was_made_before(
 
     assert _shares_of_zeros(sessions) == [float(zero) for zero in order]
     assert float((_SMALL * _SMALL)[0]) > 0, "and what NumPy computes afterwards is as it was"
-
-
-def test_so_it_is_in_another_thread(tmp_path: Path) -> None:
-    model, shares = _squares(tmp_path / "squares.onnx"), list[float]()
-    sessions = [_session(model, 2, zero=zero) for zero in (False, True)]
-
-    thread = threading.Thread(target=lambda: shares.extend(_shares_of_zeros(sessions)))
-    thread.start()
-    thread.join()
-
-    assert shares == [0.0, 1.0]
-
-
-@pytest.mark.parametrize("kind", ["plain", "bound"])
-def test_timed_runs_compute_in_the_mode_of_their_session(
-    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    session = _session(_squares(tmp_path / "squares.onnx"), 1, zero=True)
-    seen: list[float] = []
-
-    def spied(call: Callable[..., object]) -> Callable[..., object]:
-        def run(*values: object) -> object:
-            seen.append(float((_SMALL[:1] * _SMALL[:1])[0]))
-            return call(*values)
-
-        return run
-
-    inner = session.inference
-    monkeypatch.setattr(inner, "run", spied(inner.run))
-    monkeypatch.setattr(inner, "run_with_iobinding", spied(inner.run_with_iobinding))
-    feeds = [session.feed({"x": _SMALL})]
-    timer = session.timer(feeds) if kind == "plain" else session.bound_timer(session.bind(feeds))
-
-    assert timer(0, array("q", [0] * 3), 3, 2**62) == 3
-    assert seen == [0.0] * 3
-    assert float((_SMALL[:1] * _SMALL[:1])[0]) > 0
-
-
-def test_the_mode_ends_with_an_error() -> None:
-    seen: list[float] = []
-
-    def fail() -> None:
-        with denormals_of({DENORMALS_ENTRY: "1"}):
-            seen.append(float((_SMALL * _SMALL)[0]))
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-
-    assert seen == [0.0]
-    assert float((_SMALL * _SMALL)[0]) > 0
 
 
 @pytest.mark.parametrize(

@@ -96,21 +96,6 @@ def test_a_session_that_took_long_is_used_again(
     assert np.allclose(found[0][3].astype(np.float64), np.tanh(1))  # type: ignore[union-attr]
 
 
-def test_equal_nodes_are_joined_only_where_they_are_few(tmp_path: Path) -> None:
-    path = models.write(tmp_path, EQUAL)
-    counts = []
-    for left_out in ((), ("CommonSubexpressionElimination",)):
-        target = tmp_path / f"{len(left_out)}.onnx"
-        settings = SessionSettings(
-            optimization_level="basic", optimized_path=target, optimized_weights="inside",
-            left_out=left_out, quiet=True,
-        )  # fmt: skip
-        Session(path, settings)
-        with closing(Document.open(target)) as made:
-            counts.append(len(made.main.nodes_of_type("Sigmoid")))
-    assert counts == [1, 2]
-
-
 def test_a_wait_for_a_session_says_so_and_for_how_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

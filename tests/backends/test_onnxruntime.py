@@ -34,7 +34,6 @@ from dld_tui.core.errors import (
 from dld_tui.core.files import writer
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.inputs.fills import random_inputs
-from dld_tui.core.model.inputs.shapes import InputSpec
 from tests.support import models
 from tests.support.models import ENDLESS
 
@@ -53,16 +52,6 @@ def session_of(folder: Path, text: str, settings: SessionSettings = QUIET) -> Se
 
 def one_node(node: str, x: str = "float[N, 2]", y: str = "float[N, 2]") -> str:
     return f'<ir_version: 10, opset_import: ["" : 21]> g ({x} x) => ({y} y) {{ {node} }}'
-
-
-def test_a_model_runs(tmp_path: Path) -> None:
-    session = session_of(tmp_path, models.CHAIN)
-
-    assert session.inputs == [InputSpec("x", "float32", ("N", 4))]
-    assert session.outputs == ["y"]
-    assert session.providers == ["CPU"]
-    (y,) = session.run(session.feed({"x": np.zeros((2, 4), np.float32)}))
-    assert y[0] == pytest.approx(1 / (1 + np.exp(-np.array([1.0, 4.0, 9.0, 16.0]))))
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -282,18 +271,6 @@ def test_what_a_provider_writes_to_the_working_folder_does_not_stay(
 def test_dims_without_a_size_or_a_name_are_unknown(tmp_path: Path) -> None:
     session = session_of(tmp_path, one_node("y = Relu(x)", "float[?, 3, M]", "float[?, 3, M]"))
     assert session.inputs[0].dims == (None, 3, "M")
-
-
-@pytest.mark.parametrize("level", ["disabled", "basic", "extended", "layout", "all"])
-def test_every_level_of_optimisation_runs_with_data_beside_the_model(
-    tmp_path: Path, level: str
-) -> None:
-    path = tmp_path / "m.onnx"
-    onnx.save(models.parse(WEIGHTS), path, save_as_external_data=True, location="w.bin",
-              size_threshold=0)  # fmt: skip
-    session = Session(path, SessionSettings(optimization_level=level, quiet=True))
-    (y,) = session.run(session.feed({"x": np.ones((1, 1000), np.float32)}))
-    assert y.tolist() == [[0.75] * 1000]
 
 
 @pytest.mark.parametrize(

@@ -33,21 +33,6 @@ g (float[N] x) => (float[N] y)
 """
 
 
-def test_inner_tensors_and_outputs(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    with TensorRunner(document, PLAIN) as runner:
-        found = runner.values(["a", "c", "y"], {"x": X})
-        assert runner.outputs == ["y"]
-        assert [spec.name for spec in runner.inputs] == ["x"]
-    a = np.maximum(X, 0)
-    c = np.square(a + np.array([1, 2, 3, 4]))
-    for name, expected in {"a": a, "c": c, "y": 1 / (1 + np.exp(-c))}.items():
-        value = found[name]
-        assert value is not None
-        assert np.allclose(value.astype(np.float64), expected, rtol=1e-5)
-    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"], "nothing is left"
-
-
 def test_types_without_a_numpy_type_and_sequences(tmp_path: Path) -> None:
     document = Document.open(models.write(tmp_path, BF16))
     with TensorRunner(document, PLAIN) as runner:

@@ -18,7 +18,7 @@ from dld_tui.backends.accuracy import precision_trials
 from dld_tui.backends.accuracy.precision_trials import SwitchedModel, plan_of
 from dld_tui.backends.conversion.quantizer import Quantizer
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.backends.onnxruntime.tensors import TensorRunner, TensorSession
+from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.accuracy.tensor_errors import Tolerance, Tolerances
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings
@@ -127,20 +127,6 @@ def document(tmp_path: Path) -> Generator[Document, None, None]:
         yield opened
 
 
-@pytest.fixture
-def sessions(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """The outputs of each session that is made."""
-    made: list[list[str]] = []
-    real = TensorRunner.session
-
-    def session(self: TensorRunner, names: Any, given: Any = None) -> TensorSession:
-        made.append([*names])
-        return real(self, names, given)
-
-    monkeypatch.setattr(TensorRunner, "session", session)
-    return made
-
-
 def switched(document: Document, precision: str) -> SwitchedModel:
     return SwitchedModel(switchable(document, precision), None, SETTINGS, ["y"], ["x"])
 
@@ -152,17 +138,6 @@ def check(document: Document, model: SwitchedModel) -> None:
         copy = in_lower_precision(document, "fp16", kept, rounded=True).document
         with contextlib.closing(copy), TensorRunner(copy, SETTINGS) as runner:
             np.testing.assert_array_equal(found["y"], runner.values(["y"], {"x": GRID})["y"])
-
-
-def test_trials_need_no_more_sessions(document: Document, sessions: list[list[str]]) -> None:
-    with contextlib.closing(switched(document, "fp16")) as model:
-        next(model.each((), [{"x": GRID}]))
-        first = len(sessions)
-        assert sessions[-1] == ["y"]
-        assert sum(map(len, sessions[:-1])) == 8, "each weight once, the scale for each block"
-        for kept in (model.nodes[::2], model.nodes[:5], model.nodes):
-            next(model.each(kept, [{"x": GRID}]))
-        assert len(sessions) == first
 
 
 def test_it_computes_what_copies_compute(document: Document) -> None:

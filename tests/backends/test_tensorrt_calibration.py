@@ -128,22 +128,3 @@ def test_what_is_no_cache_says_so(trt: Any, tmp_path: Path) -> None:
     cache.write_bytes(b"hello")
     with pytest.raises(InputError, match="is not a TensorRT calibration cache"):
         calibrate(trt, calibration_cache=cache)
-
-
-@pytest.mark.parametrize(
-    ("array", "message"),
-    [
-        (np.zeros((1, 3, 4, 4), np.float64), "has type float64"),
-        (np.zeros((1, 3, 5, 4), np.float32), r"has shape \[1, 3, 5, 4\]"),
-        (None, "there is no file for input image"),
-    ],
-)
-def test_inputs_of_another_kind_are_refused_by_name(
-    trt: Any, sets: Path, array: Any, message: str
-) -> None:
-    path = sets / "test_data_set_1" / "image.npy"
-    path.unlink() if array is None else np.save(path, array)
-    with pytest.raises(InputError, match=message) as raised:
-        calibrate(trt, calibration_inputs=sets)
-    assert "test_data_set_1" in str(raised.value)
-    assert "image" in str(raised.value)

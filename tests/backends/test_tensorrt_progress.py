@@ -31,17 +31,6 @@ def test_phases_are_a_tree() -> None:
     assert progress.done == 1.125
 
 
-def test_phases_end() -> None:
-    phases = Phases()
-    phases.start("build", None, 2)
-    phases.start("graph", "build", 2)
-    phases.finish("graph")
-    assert phases.progress() == Progress(0, 2, "steps", "build")
-    phases.finish("build")
-    phases.finish("never begun")
-    assert phases.progress() is None
-
-
 def test_a_second_root_and_a_lost_parent_are_shown() -> None:
     phases = Phases()
     phases.start("build", "", 2)

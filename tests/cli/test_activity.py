@@ -60,18 +60,6 @@ def test_request_runs_and_its_result_is_shown(calls: list[tuple[Any, ...]]) -> N
     assert calls == [("example", Request(Path("m.onnx"), count=3), "there"), ({"answer": 42}, True)]
 
 
-def test_existing_output_is_refused_before_anything_runs(
-    calls: list[tuple[Any, ...]], tmp_path: Path
-) -> None:
-    output = tmp_path / "out"
-    output.write_text("")
-    arguments = ["m.onnx", "--output", str(output)]
-    with pytest.raises(UsageError, match="--force"):
-        command(calls).main(arguments, standalone_mode=False)
-    assert calls == []
-    assert command(calls).main([*arguments, "--force"], standalone_mode=False) == 7
-
-
 @pytest.mark.parametrize(("name", "is_kept"), [("out.extra", True), ("out.log", False)])
 def test_files_beside_an_output_are_not_overwritten_either(
     name: str, is_kept: bool, calls: list[tuple[Any, ...]], tmp_path: Path

@@ -10,8 +10,6 @@ from pathlib import Path
 import onnx
 import pytest
 
-from dld_tui.core.model.document import serialise
-from dld_tui.core.process.paths import journal_dir
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.payloads import weights
@@ -69,23 +67,6 @@ def test_a_data_file_that_another_model_uses_stays(dld: Dld, tmp_path: Path) -> 
     assert dld("convert", "external", path, "-o", out, "--force").status == 0
     for model in ("o.onnx", "other.onnx"):
         onnx.checker.check_model(tmp_path / model)
-
-
-def test_an_edit_leaves_no_journal_of_its_source(
-    dld: Dld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[bool] = []
-    kept = serialise.plan_model  # type: ignore[attr-defined]
-
-    def looking(*arguments: object, **more: object) -> object:
-        seen.append(journal_dir().exists())
-        return kept(*arguments, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(serialise, "plan_model", looking)
-    path = models.write(tmp_path, models.CHAIN)
-    lines = script(tmp_path, {"edit": "rename_node", "scope": [], "node": "first", "name": "one"})
-    assert dld("edit", path, lines, "-o", tmp_path / "o.onnx").status == 0
-    assert seen == [False]
 
 
 @pytest.mark.parametrize(

@@ -20,17 +20,6 @@ def texts(path: Path) -> list[str]:
     return [element.text or "" for element in root.iter("{http://www.w3.org/2000/svg}text")]
 
 
-def test_svg_with_types_from_inference(dld: Dld, model: Path, tmp_path: Path) -> None:
-    output = tmp_path / "out.svg"
-    outcome = dld("draw", model, "-o", output)
-    assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out.startswith("6 boxes, ")
-    assert set(texts(output)) >= {"Relu", "first", "Sigmoid", "f32[N,4]"}
-    typed = texts(output).count("f32[N,4]")
-    assert dld("draw", model, "-o", output, "--force", "--no-types").status == 0
-    assert texts(output).count("f32[N,4]") < typed  # of the input, which the model says
-
-
 @pytest.mark.parametrize(
     ("name", "start"), [("a.png", b"\x89PNG"), ("a.jpg", b"\xff\xd8"), ("a.txt", b"")]
 )

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +11,7 @@ from dld_tui.core.params import settings_of
 from dld_tui.core.process import paths
 from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import Tool, ToolForm, form_values
-from tests.support.cli import Dld, listen_to_interrupts
+from tests.support.cli import Dld
 
 COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('\\x1b]0;copied')"
 
@@ -59,20 +57,6 @@ def test_failures_of_a_tool_and_of_its_file_are_one_line(dld: Dld, model: Path) 
     assert "exit status 7" in dld.fails(5, "tool", "run", "fails", model)
     paths.config_path().write_text("[tools.a]\nshell = true\n")
     assert "shell" in dld.fails(3, "tool", "list")
-
-
-@pytest.mark.broad
-def test_ctrl_c_ends_the_tool(model: Path) -> None:
-    program = "import time; print('up', flush=True); time.sleep(1000)"
-    custom_tools.save(Tool("hang", sys.executable, ("-S", "-c", program), limit=0))
-    command = [sys.executable, "-m", "dld_tui", "tool", "run", "hang", str(model)]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, text=True, preexec_fn=listen_to_interrupts
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "up\n", "what it prints comes while it runs"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 130
 
 
 def test_a_tool_may_do_without_asking_for_a_name(dld: Dld, model: Path) -> None:

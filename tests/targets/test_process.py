@@ -28,23 +28,6 @@ from tests.support.jobs import (
 pytestmark = pytest.mark.real_workers
 
 
-def test_events_come_in_order_and_the_result_is_the_last() -> None:
-    events = read(
-        start(
-            ["event", '{"event": "progress", "done": 1, "total": 2}'],
-            ["event", '{"event": "log", "text": "é \\u001b[0m"}'],
-            ["finish", {"answer": 42}],
-        )
-    )
-
-    assert events == [
-        Started("fake", "Fake"),
-        Progress(1, 2),
-        Log("é \x1b[0m"),
-        Finished({"answer": 42}),
-    ]
-
-
 def test_a_result_that_comes_after_cancel_is_kept() -> None:
     with start(["hang_deaf"], delays=FAST) as other, start(["finish", {"a": 1}]) as job:
         events = job.events()

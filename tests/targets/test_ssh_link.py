@@ -20,16 +20,6 @@ from tests.support.ssh_jobs import Links, Servers, at
 from tests.support.sshd import Sshd, make_key
 
 
-def test_a_key_opens_it_and_a_command_runs(link: Links, connection: Connection) -> None:
-    steps: list[tuple[str, str]] = []
-    made = link(connection, on_step=lambda *step: steps.append(step))
-    done = loop.call(made.run(["sh", "-c", "cat; echo no >&2; exit 3"], b"in"), 60)
-    assert (done.stdout, done.stderr, done.code) == (b"in", b"no\n", 3)
-    assert [stage for _, stage in steps] == ["resolve", "connect", "host key", "authentication"]
-    assert says(made) == "here"
-    assert len(steps) == 4, "the second command used the same connection"
-
-
 def test_every_argument_arrives_as_it_is(link: Links, connection: Connection) -> None:
     hostile = [
         "a b", "$(touch /tmp/no)", "`id`", "'", '"', "new\nline", "-rf", "\x1b[31m", "*", "~", "",
@@ -39,16 +29,6 @@ def test_every_argument_arrives_as_it_is(link: Links, connection: Connection) ->
     made = link(connection)
     done = loop.call(made.run(["/usr/bin/env", "python3", "-c", script, *hostile]), 60)
     assert done.text.split("\0") == hostile
-
-
-def test_launcher_and_environment_are_put_before_it(link: Links, connection: Connection) -> None:
-    wrapper = "env WRAPPED=yes"
-    made = link(
-        changed(connection, launcher=tuple(wrapper.split()), environment={"A": "x $(id) 'y'"})
-    )
-    done = loop.call(made.run(["sh", "-c", 'echo "$WRAPPED"; echo "$A"'], launched=True), 60)
-    assert done.text.splitlines() == ["yes", "x $(id) 'y'"]
-    assert says(made, "sh", "-c", 'echo "<$A>"') == "<>"
 
 
 def test_a_passphrase_is_asked_for_once(
@@ -139,30 +119,6 @@ def test_through_a_jump_host(
     assert len({address for address, _ in steps}) == 2
     nowhere = changed(over, port=1)
     assert "cannot reach it" in str(refused(link(nowhere)))
-
-
-def test_the_configuration_of_openssh_says_everything(
-    link: Links, sshd: Sshd, jump: Sshd, tmp_path: Path
-) -> None:
-    jump.allow(sshd.user_key)
-    known = tmp_path / "known both"
-    known.write_text(sshd.known_line + jump.known_line)
-    folder = write_config(
-        "Include conf.d/*.conf\n"
-        f"Host box\n  HostName {sshd.host}\n  Port {sshd.port}\n  User {sshd.user}\n"
-        "  ProxyJump gate\n"
-    )
-    (folder / "conf.d").mkdir()
-    (folder / "conf.d" / "a.conf").write_text(
-        f"Host gate\n  HostName {jump.host}\n  Port {jump.port}\n  User {jump.user}\n"
-        f'Host *\n  IdentityFile "{sshd.user_key}"\n  UserKnownHostsFile "{known}"\n'
-    )
-    steps: list[str] = []
-    made = link(Connection("t", "box"), on_step=lambda address, stage: steps.append(address))
-    assert says(made) == "here"
-    assert dict.fromkeys(steps) == dict.fromkeys(
-        [f"{jump.user}@{jump.host}:{jump.port}", f"{sshd.user}@{sshd.host}:{sshd.port}"]
-    )
 
 
 @pytest.mark.parametrize("where", ["connection", "configuration"])

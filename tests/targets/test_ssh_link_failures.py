@@ -79,16 +79,6 @@ def test_a_pulled_cable_is_noticed_within_seconds(
         assert says(made) == "here"
 
 
-def test_a_slow_line_carries_everything(
-    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path
-) -> None:
-    data = bytes(range(256)) * 800
-    with SlowLine(sshd.port, rate=2e6) as line:
-        made = link(behind(connection, line))
-        assert loop.call(made.run(["cat"], data), 60).stdout == data
-        assert line.carried > len(data)
-
-
 @pytest.mark.parametrize(
     ("error", "stage", "passes", "message"),
     [

@@ -10,7 +10,7 @@ from dld_tui.targets.ssh import loop
 from tests.support.asker import Answers
 from tests.support.links import refused, says, write_config
 from tests.support.ssh_jobs import Links, Servers, at
-from tests.support.sshd import Sshd, make_key
+from tests.support.sshd import Sshd
 
 
 def test_a_new_host_is_trusted_once_a_person_says_so(
@@ -70,19 +70,6 @@ def test_a_revoked_key_is_refused(
     known.write_text(f"{sshd.known_line}@revoked * {' '.join(sshd.known_line.split()[1:])}\n")
     error = refused(link(changed(connection, known_hosts=known), Answers(trusts=True)))
     assert "revoked" in str(error)
-
-
-def test_a_key_of_the_host_at_another_port_is_no_contradiction(
-    link: Links, connection: Connection, sshd: Sshd, tmp_path: Path
-) -> None:
-    known = tmp_path / "known"
-    other = make_key(tmp_path / "other").with_name("other.pub").read_text()
-    known.write_text(f"{sshd.host} {other}")
-    person = Answers(trusts=True)
-    assert says(link(changed(connection, known_hosts=known), person)) == "here"
-    assert len(person.questions) == 1
-    known.write_text(sshd.known_line.replace(f"[{sshd.host}]:{sshd.port}", sshd.host))
-    assert says(link(changed(connection, known_hosts=known))) == "here"
 
 
 def test_each_host_on_the_way_is_checked(
