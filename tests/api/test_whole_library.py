@@ -58,15 +58,27 @@ def model_lines(folder: Path) -> Iterator[str]:
             except DldError as error:
                 yield told("part", error)
         yield told("script", model.run_script(SCRIPT))
-        for script in ("none.jsonl", Path("none.jsonl")):
+        (folder / "one.jsonl").write_text(SCRIPT)
+        (folder / "bad.jsonl").write_text("no JSON")
+        files = [folder / "one.jsonl", str(folder / "one.jsonl"), folder / "bad.jsonl"]
+        for script in (
+            "none.jsonl",
+            Path("none.jsonl"),
+            *files,
+            "bad\n",
+            SCRIPT.partition("\n")[0],
+        ):
             try:
-                model.run_script(script)
+                yield told("script", model.run_script(script))
             except DldError as error:
                 yield told("script", error)
         yield told("saved", model.save(folder / "copy.onnx"))
+        model.edit.rename_node(node=model.main.nodes[1], name="other")
+        other = models.write(folder, models.CHAIN, "other.onnx")
         for force in (False, True):
             try:
                 yield told("again", model.save(path.with_name("copy.onnx"), force=force))
+                yield told("another", model.save(other, force=force))
             except DldError as error:
                 yield told("again", error)
         yield told("check", [finding.message for finding in model.check()])

@@ -65,6 +65,7 @@ def test_tokens_are_those_of_a_decoder(decoder: Document) -> None:
         assert token_shape(other, {"ids": ids}) is None, "it has no cache"
 
 
+ROUTER = Router("scores", 2)
 NEAR = np.tile(np.array([1, 1, 0.9999], np.float32), (2, 8, 1))
 
 
@@ -73,6 +74,33 @@ def moved(*places: tuple[int, int], to: float = 1.0001) -> np.ndarray[Any, Any]:
     for row, place in places:
         scores[row, place, 2] = to
     return scores
+
+
+@pytest.mark.parametrize(
+    ("result", "first"),
+    [
+        (NEAR, None),
+        (moved((1, 5)), [8, 5]),
+        (moved((1, 5), (1, 6)), [8, 5]),
+        (moved((0, 0), (1, 0)), None),  # there is nothing before them
+        (moved((0, 4), (1, 4)), [4, 4]),
+        (moved((0, 4), (1, 3)), None),  # seven tokens are too few
+        (moved((1, 5), to=50), None),  # no near tie
+        (moved((1, 5), to=np.nan), None),
+        (NEAR[..., :2], None),  # as many scores as are taken
+        (NEAR[:, :7], None),
+        (NEAR.reshape(1, 16, 3), None),
+    ],
+)
+def test_tokens_are_compared_before_the_first_that_goes_elsewhere(
+    decoder: Document, result: np.ndarray[Any, Any], first: list[int] | None
+) -> None:
+    unknown, other = Router("unknown", 1), Router("absent", 1)
+    original: dict[str, Any] = {"scores": NEAR, "unknown": None, "absent": NEAR}
+    made = comparable_routes(
+        decoder, [unknown, other, ROUTER], (2, 8), original, {"scores": result}, 20.0
+    )
+    assert made == (None if first is None else Routes(2, 8, first, {"present_key": 2}))
 
 
 def test_the_first_of_several_routers_counts_and_scores_may_be_in_rows(decoder: Document) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
+import itertools
+import json
 import os
 import random
 import signal
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,13 +25,15 @@ from dld_tui.core.machine.health import GOOD, MISSING
 from dld_tui.core.params import to_json
 from dld_tui.core.settings.saved_targets import Connection, changed
 from dld_tui.core.settings.secrets import BAD
-from dld_tui.targets.ssh import loop
+from dld_tui.core.settings.state import State
+from dld_tui.targets.ssh import loop, transfer
 from dld_tui.targets.ssh.channel import AgentError
 from dld_tui.targets.ssh.remote import objects
 from dld_tui.targets.ssh.target import examine
 from dld_tui.targets.ssh.transfer import Amount, KnownHashes, LocalFile, Upload, download
 from tests.support import models
 from tests.support.asker import Answers
+from tests.support.recorded import Recorded, settled
 from tests.support.slow_line import SlowLine
 from tests.support.ssh_jobs import (
     QUICK,
@@ -75,6 +80,112 @@ async def disturbed(
         await asyncio.sleep(0.01)
     await asyncio.to_thread(action)
     return (await task)[file]
+
+
+class There:
+    """The agent of a target that keeps what it gets, and says what it was asked.
+
+    Args:
+        parts: What is said to be there of each large file in turn.
+        refusals: Why the next large files are refused; nothing for those that are taken.
+    """
+
+    where = "box"
+
+    def __init__(self, parts: Iterable[dict[str, Any]] = (), refusals: Iterable[str] = ()) -> None:
+        self.kept, self.lines = dict[str, int](), list[str]()
+        self._parts, self._refusals = [*parts], [*refusals]
+        self._data, self._whole = bytearray(), asyncio.Event()
+
+    def _keep(self, data: bytes) -> str:
+        name = hashlib.sha256(data).hexdigest()
+        self.kept[name] = len(data)
+        return name
+
+    async def call(self, name: str, input: bytes = b"", **asked: Any) -> dict[str, Any]:
+        self.lines.append(f"{name} {asked} {input.decode('latin-1')!r}")
+        if name == "look":
+            sizes = [size for size in asked["sizes"] if size in self.kept.values()]
+            return {"there": [one for one in asked["names"] if one in self.kept], "sizes": sizes}
+        if name == "receive_many":
+            head, _, data = input.partition(b"\n")
+            ends = [0, *itertools.accumulate(json.loads(head))]
+            return {"sha256": [self._keep(data[a:b]) for a, b in itertools.pairwise(ends)]}
+        return self._parts.pop(0) if name == "part" else {}
+
+    @contextlib.asynccontextmanager
+    async def stream(self, name: str, **asked: Any) -> AsyncIterator[There]:
+        self.lines.append(f"{name} {asked}")
+        self._rest = asked["size"] - asked["offset"]
+        self._answers, self._data, self._whole = 0, bytearray(), asyncio.Event()
+        await self.write(memoryview(b""))
+        yield self
+        self.lines.append(f"got {len(self._data)}")
+
+    async def next_answer(self) -> dict[str, Any]:
+        self._answers += 1
+        if self._answers == 1:
+            if self._refusals and (kind := self._refusals.pop(0)):
+                raise AgentError("no", kind=kind, where=self.where, hint=None)
+            return {"ready": True}
+        await self._whole.wait()
+        name = hashlib.sha256(LARGE).hexdigest()
+        self.kept[name] = len(LARGE)
+        return {"sha256": name}
+
+    async def write(self, data: memoryview) -> None:
+        self._data += data
+        if len(self._data) >= self._rest:
+            self._whole.set()
+            await asyncio.sleep(0)
+
+
+LARGE = bytes(range(100))
+PART = {"size": 40, "sha256": hashlib.sha256(LARGE[:40]).hexdigest()}
+SENT: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "nothing is there": ({"size": 0, "sha256": ""}, []), "a part": (PART, []),
+    "all": ({"size": 100, "sha256": hashlib.sha256(LARGE).hexdigest()}, []),
+    "another part": (PART | {"sha256": "0" * 64}, []), "too much": (PART | {"size": 101}, []),
+    "less than nothing": (PART | {"size": -1}, []), "no number": (PART | {"size": "40"}, []),
+    "no answer": ({}, []), "busy": (PART, ["busy", "changed", ""]),
+    "always busy": (PART, ["busy"] * 3),
+    "full": (PART, ["space"]),
+}  # fmt: skip
+
+
+def test_what_is_asked_and_sent(
+    tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_SMALL", 10), ("_PACK", 20), ("_PIECE", 32), ("_SEND_CHUNK", 48),
+                        ("_BUSY_S", 0), ("_BUSY_TRIES", 3)):  # fmt: skip
+        monkeypatch.setattr(transfer, name, value)
+    (tmp_path / "large").write_bytes(LARGE)
+    os.utime(tmp_path / "large", (1, 1))
+    large, texts = LocalFile.at(tmp_path / "large"), {}
+
+    def send(there: There, files: list[LocalFile], state: str) -> str:
+        known = KnownHashes(State(tmp_path / state))
+        upload = Upload(there, QUICK, known)  # type: ignore[arg-type]
+        try:
+            names = asyncio.run(upload.send(files))
+            end = " ".join(f"{file.path.name}={name[:8]}" for file, name in names.items())
+        except AgentError as error:
+            end = f"{error.kind}: {error.message}"
+        asyncio.run(upload.drop())
+        return "\n".join([*there.lines, end, str(upload.amount)]).replace(large.key, "KEY")
+
+    for title, (part, refusals) in SENT.items():
+        texts[title] = send(There([part] * 3, refusals), [large], title)
+    small = [noise(tmp_path / f"{size}", size, size) for size in (0, 3, 10, 9, 1)]
+    there = There([PART])
+    texts["small files and a large one"] = send(there, [small[0], large, *small[1:]], "s")
+    there.lines.clear()
+    texts["again"] = send(there, [small[1], large], "s")
+    there.lines.clear()
+    (tmp_path / "copy").write_bytes(LARGE)
+    copies = [LocalFile.at(tmp_path / "copy"), noise(tmp_path / "odd", 9, 1)]
+    texts["one of the same size, and a copy"] = send(there, copies, "s")
+    recorded("ssh_uploads", {title: settled(text, tmp_path) for title, text in texts.items()})
 
 
 @pytest.mark.broad
@@ -147,18 +258,6 @@ def test_a_receiver_that_is_killed_is_started_again(
     with SlowLine(sshd.port, rate=6 * MB) as line:
         upload = Upload(agent(behind(connection, line)), QUICK)
         name = run(disturbed(upload, file, 3 * MB, kill))
-    assert contents(connection) == {name: file.path.read_bytes()}
-
-
-@pytest.mark.broad
-def test_a_part_that_is_another_ones_is_not_trusted(
-    agent: Agents, connection: Connection, tmp_path: Path
-) -> None:
-    there, file = agent(), noise(tmp_path / "a", 3 * MB)
-    part = Path(connection.directory, "objects", f"{file.key}.part")
-    part.parent.mkdir(parents=True)
-    part.write_bytes(b"x" * MB)
-    name = run(Upload(there, QUICK).send([file]))[file]
     assert contents(connection) == {name: file.path.read_bytes()}
 
 

@@ -250,8 +250,8 @@ class Upload:
         before = self.amount.done
 
         async def attempt() -> str:
-            self.amount.done = before
             for _ in range(_BUSY_TRIES):
+                self.amount.done = before
                 try:
                     return await self._send_file(file)
                 except AgentError as error:
