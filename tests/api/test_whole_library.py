@@ -60,14 +60,11 @@ def model_lines(folder: Path) -> Iterator[str]:
         yield told("script", model.run_script(SCRIPT))
         (folder / "one.jsonl").write_text(SCRIPT)
         (folder / "bad.jsonl").write_text("no JSON")
-        files = [folder / "one.jsonl", str(folder / "one.jsonl"), folder / "bad.jsonl"]
-        for script in (
-            "none.jsonl",
-            Path("none.jsonl"),
-            *files,
-            "bad\n",
-            SCRIPT.partition("\n")[0],
-        ):
+        one, bad = folder / "one.jsonl", folder / "bad.jsonl"
+        scripts: list[str | Path] = [
+            "none.jsonl", Path("none.jsonl"), one, str(one), bad, "bad\n", SCRIPT.partition("\n")[0]
+        ]  # fmt: skip
+        for script in scripts:
             try:
                 yield told("script", model.run_script(script))
             except DldError as error:

@@ -155,7 +155,7 @@ def test_each_wait_is_longer_up_to_a_limit(
             clock[0] += next(works, 0.0)
         raise ConnectionLostError("box")
 
-    monkeypatch.setattr(link_module.asyncio, "sleep", sleep)
+    monkeypatch.setattr(asyncio, "sleep", sleep)
     with pytest.raises(ConnectionLostError):
         asyncio.run(with_retries(work, RetryPolicy(1.0, 4.0, total), lambda *_: None))
     assert waited == (waits[:2] + waits if len(waits) > 1 else waits)
