@@ -49,11 +49,11 @@ def test_the_work_of_calls_is_that_of_the_record(answered: Answered) -> None:
 def _told(question: str) -> str:
     """Return the products and other operations of a call, what it reads in part, and its caches."""
     op_type, inputs, options = json.loads(question)
-    shapes = {"inputs": inputs, "outputs": options.pop("outputs", [])}
-    sides = {side: list(map(shape_of, dims)) for side, dims in shapes.items()}
+    made = list(map(shape_of, options.pop("outputs", [])))
     domain = options.pop("domain", "")
     numbers = {int(at): number for at, number in options.pop("constants", {}).items()}
-    call = call_of(op_type, **sides, domain=domain, constants=numbers, **options)
+    taken = list(map(shape_of, inputs))
+    call = call_of(op_type, taken, made, domain, constants=numbers, **options)
     rule = operator(domain, op_type).rule or PRODUCTS.get(op_type)
     products, others = (None, None) if rule is None else work(rule, call)
     grown = {at: sizes_text(dims) for at, dims in grown_cache(call).items()}
