@@ -6,30 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.command_line import are_paths, help_text, is_path
-from dld_tui.core.command_line import commands as shell_commands
-
-
-def test_names_are_given_once_and_help_lists_all_of_them_in_groups() -> None:
-    names = [row.name for row in shell_commands()]
-    assert len(set(names)) == len(names)
-    text = help_text()
-    rows = [
-        line.split()[0] for line in text.splitlines() if line.startswith("  ") and line[2] != " "
-    ]
-    assert sorted(row.name for row in shell_commands() if not row.hidden) == sorted(
-        row for row in rows if row in names
-    )
-    titles = [line for line in text.splitlines() if line.endswith(":") and line[0] != " "]
-    assert titles == [
-        "Options:",
-        "Look:",
-        "Change:",
-        "Measure:",
-        "Compare:",
-        "TensorRT:",
-        "Machines:",
-    ]
+from dld_tui.core.command_line import are_paths, is_path
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,6 @@ from dld_tui.core.params import (
     root_name,
     settings_of,
     split_pair,
-    text_of,
     to_json,
     validate,
     value_of,
@@ -260,37 +259,6 @@ def test_what_is_typed_into_a_field(name: str, text: str, value: JSON, problem: 
     found = value_of(KNOWN[name], text)
     assert repr(found[0]) == repr(value)
     assert found[1] == problem
-
-
-def test_values_are_typed_and_told() -> None:
-    values: list[JSON] = [None, [], ["a", "b c", 3], 2.0, 2.5, "a b"]
-    assert [text_of(KNOWN["words"], value) for value in values] == [
-        "",
-        "",
-        "a 'b c' 3",
-        "2",
-        "2.5",
-        "a b",
-    ]
-    every: dict[str, JSON] = {
-        "model": "m", "more": ["a", "b"], "is_good": False, "rate": 2, "name": "b",
-        "words": ["c"], "either": "x", "folder": "y", "log": None, "output": "o", "in_place": True,
-        "later": "4",
-    }  # fmt: skip
-    found = from_json(Many, every)
-    assert found == Many(
-        Path("m"), 4, 0, (Path("a"), Path("b")), False, 2.0, "b", ("c",), "x", Path("y"), None,
-        Path("o"), None, True,
-    )  # fmt: skip
-    data = to_json(found, ("o",))
-    assert data == {**every, "seen": "bb", "later": 4}
-    assert (data.request, data.replaces, data.settings) == (found, ("o",), settings_of(Many))
-    for wrong in ("many", [1]):
-        rate: JSON = [*wrong] if isinstance(wrong, list) else wrong
-        with pytest.raises(UsageError, match="which is not a number"):
-            from_json(Many, {"model": "m", "rate": rate})
-    with pytest.raises(UsageError, match="not a whole number"):
-        from_json(Many, {"model": "m", "later": "many"})
 
 
 def test_the_command_of_a_request() -> None:

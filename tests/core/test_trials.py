@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dld_tui.core.events import Event, Log, Progress
+from dld_tui.core.events import Event, Progress
 from dld_tui.core.trials import (
     Answer,
     Found,
@@ -255,26 +255,6 @@ def test_a_limit_of_trials_gives_the_best_so_far_and_says_what_it_is(most: int) 
     }  # fmt: skip
 
 
-def test_an_outcome_that_changes_is_told_and_the_last_one_counts(tmp_path: Path) -> None:
-    answers = iter([NO, YES, NO, YES, NO, NO, NO, NO])
-    oracle = Oracle(lambda kept: next(answers))
-    path = tmp_path / "j.jsonl"
-    journal = KnownOutcomes(Outcome, path)
-    trials = trials_of(oracle, journal)
-    found, events = run(trials.smallest(list("ab"), lambda kept: kept))
-    assert found.things == ("b",)
-    assert not trials.changed
-    outcome, events = run(trials.confirm(frozenset("b")))
-    assert outcome == Outcome(NO, noise=0.0)
-    assert trials.changed == ["1 kept: good, then not good"]
-    warnings = [event.text for event in events if isinstance(event, Log)]
-    assert warnings == ["the outcome changed when it was repeated: 1 kept: good, then not good"]
-    again, _ = run(trials.smallest(list("ab"), lambda kept: kept))
-    assert again.things == ("a", "b"), "the search goes on with what is known now"
-    journal.close()
-    assert KnownOutcomes(Outcome, path).known[subset_key("b")].answer is NO
-
-
 def test_confirming_by_another_oracle() -> None:
     other = Oracle(lambda kept: UNKNOWN)
     trials = trials_of(Oracle(needs("a")))
@@ -372,20 +352,6 @@ def test_a_search_that_is_repeated_from_the_start_forgets(tmp_path: Path) -> Non
 def test_a_journal_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     assert search(tmp_path / "file" / "s.jsonl", Oracle(needs("c"))).things == ("c",)
-
-
-def test_only_one_process_at_a_time_writes_a_journal(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    first, second = KnownOutcomes(Outcome, path), KnownOutcomes(Outcome, path)
-    first.add("a", Outcome(YES))
-    assert not second.claim()
-    second.add("b", Outcome(NO))
-    assert second.known == {"b": Outcome(NO)}
-    first.close()
-    third = KnownOutcomes(Outcome, path)
-    assert (third.known, third.claim()) == ({"a": Outcome(YES)}, True)
-    third.forget()
-    assert not path.exists()
 
 
 def test_the_name_of_a_search_follows_its_files(tmp_path: Path) -> None:

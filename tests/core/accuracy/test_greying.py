@@ -11,7 +11,6 @@ from dld_tui.core.accuracy.engine_settings import (
     has_two_runs,
     is_engine,
     needs_tensorrt,
-    run_by,
 )
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON
@@ -19,22 +18,6 @@ from tests.support.recorded import Recorded
 
 ORT, TRT = "onnxruntime", "tensorrt"
 LACKING = LibraryCapabilities("tensorrt", "tensorrt", "10.0")
-
-
-@pytest.mark.parametrize(
-    ("model", "against", "backend", "other", "expected"),
-    [
-        ("a.onnx", None, ORT, "same", (ORT, ORT)),
-        ("a.onnx", None, TRT, "same", (TRT, TRT)),
-        ("a.onnx", "b.PLAN", ORT, "same", (ORT, TRT)),
-        ("a.engine", "a.onnx", ORT, "same", (TRT, ORT)),
-        ("a.engine", "b.trt", ORT, ORT, (TRT, TRT)),
-    ],
-)
-def test_what_runs_the_sides(
-    model: str, against: str | None, backend: str, other: str, expected: tuple[str, str]
-) -> None:
-    assert run_by(model, against, backend, other) == expected
 
 
 @pytest.mark.parametrize(

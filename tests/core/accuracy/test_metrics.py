@@ -6,8 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,7 @@ from dld_tui.core.accuracy.metrics import (
     find_metric,
     interval,
 )
-from dld_tui.core.accuracy.scores import DatasetScores, Interval, Score, score_lines
-from dld_tui.core.compare.gate import Outcome
+from dld_tui.core.accuracy.scores import score_lines
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.model.inputs.shapes import InputSpec
 from dld_tui.core.process.plugins import Plugin
@@ -174,39 +171,6 @@ def test_metrics_of_other_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_metric("mine") is mine
 
 
-@pytest.mark.parametrize("form", ["folder", "archive", "sets"])
-@pytest.mark.parametrize("labels", ["own", "npy", "txt"])
-def test_each_form_of_a_dataset_gives_the_same(form: str, labels: str, tmp_path: Path) -> None:
-    random = np.random.default_rng(8)
-    x, y = random.random((70, 2), np.float32), random.integers(0, 3, 70)
-    place = tmp_path / ("d.npz" if form == "archive" else "d")
-    if form == "archive":
-        np.savez(place, x=x, labels=y)
-    elif form == "folder":
-        place.mkdir()
-        np.save(place / "x.npy", x)
-        np.save(place / "labels.npy", y)
-    else:
-        for at, (start, end) in enumerate(pairwise([0, 1, 30, 70])):
-            folder = place / f"test_data_set_{at}"
-            folder.mkdir(parents=True)
-            for name, values in (("input_0", x[start:end]), ("output_0", y[start:end])):
-                data = numpy_helper.from_array(values).SerializeToString()
-                (folder / f"{name}.pb").write_bytes(data)
-    file = None
-    if labels == "npy":
-        file = tmp_path / "y.npy"
-        np.save(file, y)
-    elif labels == "txt":
-        file = tmp_path / "y.txt"
-        file.write_text("\n".join(map(str, y)) + "\n\n")
-    batches = read_dataset(place, file, X)
-    found = [float(np.asarray(label).reshape(-1)[0]) for b in batches for label in b.labels]
-    assert found == y.tolist()
-    np.testing.assert_array_equal(np.concatenate([b.values["x"] for b in batches]), x)
-    assert max(len(b.labels) for b in batches) <= 40
-
-
 def test_whole_datasets(tmp_path: Path, recorded: Recorded) -> None:
     """What folders, archives and files of labels are read as, and why others are refused."""
     x, y = np.arange(20, dtype=np.float32).reshape(10, 2), np.arange(10)
@@ -325,44 +289,6 @@ def test_whole_intervals(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) ->
         one = difference(top1, base, other)
         texts[f"{lost} lost, {gained} gained"] = f"{one.value:g} {one.low:.4f} {one.high:.4f}"
     recorded("whole_intervals", texts)
-
-
-@pytest.mark.parametrize(
-    ("ends", "higher", "outcome", "said"),
-    [
-        ((-5.0, -2.0), True, Outcome.FAIL, "worse by 3.5 points (2.0 to 5.0 points)"),
-        ((-5.0, -0.5), True, Outcome.UNDECIDED, "worse by 2.8 points (0.5 to 5.0 points)"),
-        ((-0.9, 0.5), True, Outcome.PASS, "no certain difference: loss 0.2 points"),
-        (
-            (0.0, 1.0),
-            False,
-            Outcome.PASS,
-            "no certain difference: loss 0.5 points (0.0 to 1.0 points)",
-        ),
-        (
-            (-1.0, 0.0),
-            False,
-            Outcome.PASS,
-            "no certain difference: loss -0.5 points (-1.0 to 0.0 points)",
-        ),
-        ((1.0, 2.0), False, Outcome.UNDECIDED, "worse by 1.5 points (1.0 to 2.0 points)"),
-        ((0.5, 1.5), True, Outcome.PASS, "better by 1.0 points (0.5 to 1.5 points)"),
-        ((0.5, 0.9), False, Outcome.PASS, "worse by 0.7 points (0.5 to 0.9 points)"),
-        ((-2.0, -1.0), False, Outcome.PASS, "better by 1.5 points (1.0 to 2.0 points)"),
-    ],
-)
-def test_verdicts(ends: tuple[float, float], higher: bool, outcome: Outcome, said: str) -> None:
-    given = Interval(sum(ends) / 2, *ends)
-    scores = (Score("a.onnx", Interval(70, 65, 75)), Score("b.onnx", Interval(70, 65, 75)))
-    result = DatasetScores("d", "top1", "top-1", "%", higher, 30, scores, given, 1.0, 8)
-    assert result.outcome is outcome
-    verdict, *rest = score_lines(result)
-    assert verdict.startswith(f"top-1: {said}")
-    assert rest == [
-        f"{outcome}: a loss of 1.0 is allowed", "30 samples of d", "8 samples judged differently",
-    ]  # fmt: skip
-    few = score_lines(replace(result, samples=29, changed=0, most_loss=None))
-    assert few[1:] == ["29 samples of d; few, so the intervals are rough"]
 
 
 def test_samples_that_differ_are_counted_of_a_pair(monkeypatch: pytest.MonkeyPatch) -> None:

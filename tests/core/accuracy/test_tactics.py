@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from dld_tui.core.accuracy.tactics import (
     FOUND,
     NONE_BAD,
@@ -24,7 +22,6 @@ from dld_tui.core.accuracy.tactics import (
     TacticReport,
     avoiding_command,
     cost_text,
-    expected_builds,
     isolate,
     suspects,
     tactic_table,
@@ -32,7 +29,7 @@ from dld_tui.core.accuracy.tactics import (
 )
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.tensorrt.tactics import Tactic, TensorForm
-from dld_tui.core.trials import Answer, KnownOutcomes, Limits, Trials, expected_trials
+from dld_tui.core.trials import Answer, KnownOutcomes, Limits, Trials
 from tests.support.recorded import Recorded
 
 LAYERS = [f"layer{number}" for number in range(40)]
@@ -72,18 +69,6 @@ def searched(
 def wrong_with(*wrong: tuple[str, int]) -> Judge:
     bad = {(layer, Tactic(number)) for layer, number in wrong}
     return lambda choices: BAD if bad & set(choices.items()) else GOOD
-
-
-def test_wrong_tactics_are_isolated_with_few_builds() -> None:
-    wrong = (("layer7", 1), ("layer31", 1))
-    found, plans = searched(wrong_with(*wrong))
-    assert found.verdict == FOUND
-    assert {(one.layer, one.tactic.tactic) for one in found.culprits} == set(wrong)
-    assert all(one.confirmed for one in found.culprits)
-    assert {layer for layer, one in found.right.items() if one.tactic != 1} == {"layer7", "layer31"}
-    assert len(plans) <= expected_builds(4, len(LAYERS))[1]
-    assert expected_builds(4, 9) == (4, 8 + expected_trials(9, 2)[1] + 1)
-    assert set(found.suspects) >= {"layer7", "layer31"}
 
 
 def test_varying_takes_other_tactics_from_the_second_build_on() -> None:
@@ -159,19 +144,6 @@ def test_whole_searches(recorded: Recorded) -> None:
     texts["runs"] = str([(*one, Build(BAD, wrong_runs=one[0], runs=one[1]).changes_by_run)
                          for one in runs])  # fmt: skip
     recorded("whole_tactic_searches", texts)
-
-
-@pytest.mark.broad
-def test_a_search_resumes_at_every_line_of_its_journal(tmp_path: Path) -> None:
-    wrong, path = wrong_with(("layer7", 1), ("layer31", 1)), tmp_path / "builds.jsonl"
-    whole, plans = searched(wrong, vary=True, path=path)
-    lines = path.read_bytes().splitlines(keepends=True)
-    assert len(lines) == 2 * len(plans), "its begin and its outcome"
-    for end in range(0, len(plans) + 1, 9):
-        path.write_bytes(b"".join(lines[: 2 * end]))
-        again, rest = searched(wrong, vary=True, path=path)
-        assert again == whole
-        assert len(rest) == max(1, len(plans) - end), "the last build is made again in any case"
 
 
 def test_a_limit_ends_a_search_with_what_it_has() -> None:

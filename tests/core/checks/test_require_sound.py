@@ -5,26 +5,18 @@ from __future__ import annotations
 import re
 from contextlib import ExitStack, closing
 from pathlib import Path
-from types import SimpleNamespace
 
-import onnx
 import pytest
 
 from dld_tui.activities.check.sound import Request, run
 from dld_tui.backends.conversion import soundness
-from dld_tui.backends.conversion.soundness import errors_of, require_sound, write_sound
-from dld_tui.backends.onnxruntime.tensors import spared
-from dld_tui.backends.onnxruntime.verdict import settings_to_load
+from dld_tui.backends.conversion.soundness import errors_of, require_sound
 from dld_tui.core.checks.findings import LOAD, ToolFinding
-from dld_tui.core.conversion.result import ConversionResult
 from dld_tui.core.errors import (
     ActivityError,
-    DldError,
     InputError,
-    TimeLimitError,
     UnavailableError,
 )
-from dld_tui.core.events import Finished, Progress
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.locations import LocatedMessage
 from dld_tui.core.model.tensors.value_types import ValueType
@@ -120,33 +112,6 @@ def test_new_errors_are_told(recorded: Recorded) -> None:
     recorded("require_sound", found)
 
 
-@pytest.mark.parametrize("text", [models.CHAIN, BROKEN])
-def test_what_is_not_sound_is_written_where_that_is_asked_for(text: str, tmp_path: Path) -> None:
-    output = tmp_path / "out.onnx"
-    path = models.write(tmp_path, models.CHAIN)
-    for given in ({}, {"verify": True}, {"verify": False}):
-        asked = SimpleNamespace(**given)
-        output.unlink(missing_ok=True)
-        with closing(Document.open(path)) as one, closing(Document(models.parse(text))) as other:
-            events = write_sound(asked, one, other, output, ConversionResult, ["a note"])
-            if text is BROKEN and given != {"verify": False}:
-                with pytest.raises(ActivityError, match="not valid: third") as caught:
-                    list(events)
-                hint = "--no-verify writes it anyway" if given else None
-                assert (caught.value.hint, output.exists()) == (hint, False)
-                continue
-            first, second, last = events
-        assert (first, second) == (
-            Progress(0, None, stage="Checking the result"),
-            Progress(0, None, stage="Writing the result"),
-        )
-        assert isinstance(last, Finished)
-        assert (last.result.notes, last.result.is_written) == (["a note"], True)
-        said = "the result is not valid: third: Input none has no producer"
-        assert last.result.unsound == (said if text is BROKEN else "")
-        assert onnx.load(output) == models.parse(text)
-
-
 def test_both_files_are_opened(tmp_path: Path) -> None:
     good, bad = (models.write(tmp_path, text, f"{len(text)}.onnx") for text in (CONV, BROKEN))
     with pytest.raises(ActivityError, match=r"not valid: .*none"):
@@ -179,35 +144,6 @@ def test_a_refusal_counts_where_a_rule_names_the_node_in_the_original_too(
         sound(NARROWED, NARROWED.replace("wide", "other"))
     assert "it refuses that" in str(caught.value.details)
     sound(NARROWED.replace("wide", "other"), NARROWED.replace("wide", "other"))
-
-
-@pytest.mark.parametrize("many", [False, True])
-@pytest.mark.parametrize(
-    ("error", "refusals"),
-    [
-        (UnavailableError("ONNX Runtime is not installed"), []),
-        (TimeLimitError("it takes long"), []),
-        (DldError("it ended", details="std::bad_alloc"), []),
-        (DldError("it is odd"), ["ONNX Runtime refuses it: it is odd"]),
-    ],
-)
-def test_what_cannot_be_known_is_no_refusal(
-    error: DldError, refusals: list[str], many: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = []
-
-    def session(_: Path, settings: object) -> None:
-        seen.append(settings)
-        raise error
-
-    monkeypatch.setattr(soundness, "Session", session)
-    monkeypatch.setattr(soundness, "has_many_nodes", lambda _: many)
-    with closing(Document(models.parse(models.CHAIN))) as document:
-        for found in errors_of(document, None):
-            assert [without_version(one.message) for one in found] == refusals
-        assert errors_of(document, None, False) == ([], [])
-    settings = settings_to_load(16)
-    assert seen == [spared(settings) if many else settings]
 
 
 def test_without_onnxruntime_rules_alone_are_asked(

@@ -374,20 +374,3 @@ def test_long_lists_of_constants_and_tree_ensembles_are_usual(tmp_path: Path) ->
     )  # fmt: skip
     assert "too-many-parts" not in {finding.rule for finding in check(opened(tmp_path, model))}
     infer_shapes(model)
-
-
-def test_findings_come_errors_first_and_as_json(tmp_path: Path) -> None:
-    made = models.parse(models.CHAIN.replace(", float[2] unused = {5, 6}", ""))
-    made.graph.node.append(oh.make_node("Reluu", ["x"], ["dead"], "n"))
-    findings = check(opened(tmp_path, made))
-    assert [f.level for f in findings] == ["error", "warning"]
-    assert findings[0].to_json() == {
-        "level": "error",
-        "rule": "unknown-operator",
-        "message": "Unknown operator Reluu",
-        "scope": [],
-        "node": "n",
-        "value": None,
-        "rewrite": None,
-        "fix": None,
-    }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -41,7 +40,7 @@ from dld_tui.core.compare.gate import (
 )
 from dld_tui.core.errors import ActivityError, TimeLimitError, UsageError
 from dld_tui.core.events import events_of, result_of
-from dld_tui.core.report.latency import StopCondition, Turn, measure_in_turns
+from dld_tui.core.report.latency import Turn
 from dld_tui.core.statistics import median_ranks
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.text import clip, visible
@@ -209,24 +208,6 @@ def test_a_pair_is_the_medians_of_its_turns_of_an_item() -> None:
     assert pair_of_turns(coarse, by_processor=True).processor_ratio is None
 
 
-@pytest.mark.broad
-def test_a_version_that_sleeps_has_less_processor_time() -> None:
-    def sleeping(seconds: float) -> Callable[[int, array[int], int, int], int]:
-        def time_calls(first: int, durations: array[int], most: int, until: int) -> int:
-            begin = time.perf_counter_ns()
-            sum(range(1000))
-            time.sleep(seconds)
-            durations[0] = time.perf_counter_ns() - begin
-            return 1
-
-        return time_calls
-
-    for turn in measure_in_turns(sleeping(0.02), sleeping(0.02), StopCondition(calls=3, most=3)):
-        assert min(turn.base_ms + turn.new_ms) >= 20
-        assert 0 < turn.base_processor_ms < 20
-        assert 0 < turn.new_processor_ms < 20
-
-
 def timed(seconds: Sequence[float], told: list[PairTime]) -> dict[str, Any]:
     """Return pairs that take so long, unless they are stopped before, and the clock beside them."""
     now = 0.0
@@ -240,35 +221,6 @@ def timed(seconds: Sequence[float], told: list[PairTime]) -> dict[str, Any]:
         return pair_of(1.25)
 
     return {"time_pair": time_pair, "clock": lambda: now}
-
-
-@pytest.mark.parametrize("runs", [None, 8])
-@pytest.mark.parametrize("limit_s", [0.0, 25.0, 170.0])
-@pytest.mark.parametrize("seconds", [0.5, 7.0, 24.0, 400.0])
-def test_the_time_limit_holds_whatever_a_pair_takes(
-    runs: int | None, limit_s: float, seconds: float
-) -> None:
-    told: list[PairTime] = []
-    series = timed([seconds] * 1000, told)
-    found = result_of(in_turns(series["time_pair"], runs, limit_s=limit_s, clock=series["clock"]))
-    assert series["clock"]() <= limit_s
-    assert all(at.share_s <= at.left_s <= limit_s for at in told)
-    result = gate_result("a", "b", found.pairs, 0.0, 1.0, found.stopped)
-    fits = seconds * (runs or 6) <= limit_s
-    assert (not found.stopped) == fits
-    if len(found.pairs) >= 6:
-        assert (result.verdict, result.is_undecided) == ("slower", False)
-    else:
-        assert (result.verdict, result.end_to_end, result.is_undecided) == ("undecided", None, True)
-        least = "8" if runs else "at least 6"
-        text = f"undecided: {len(found.pairs)} of {least} pairs of runs within the time limit of "
-        assert result.line.startswith(text)
-        assert (
-            "; so far, without an interval: 1.000 ms → 1.250 ms, +25.0 %" in result.line
-        ) == bool(found.pairs)
-    assert found.stopped in result.line
-    if seconds > limit_s:
-        assert "stopped at “base: Loading the model”" in result.line
 
 
 def test_a_given_number_of_runs_has_no_time_limit_by_default() -> None:

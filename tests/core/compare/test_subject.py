@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dld_tui.core.compare.comparison import Comparison, open_subject
@@ -14,27 +13,9 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import is_plan
-from tests.support import models, profiles
+from tests.support import models
 from tests.support.plans import layer, plan, write_layers, write_profile
 from tests.support.report_files import make_report
-
-
-def test_layers_of_a_plan() -> None:
-    made = plan([
-        layer(0, "first", of="fp16", to="int8", tactic="hmma", time_ms=2.0, median_ms=1.5),
-        layer(4, "Reformatting CopyNode for Input Tensor 0 to last", type="Reformat",
-              origin="REFORMAT", time_ms=1.0, median_ms=0.5),
-    ])  # fmt: skip
-    found = plan_subject(made, map_plan(made))
-    conv, copy = found.layers
-    assert (conv.index, conv.type, conv.precision, conv.time_ms) == (0, "Convolution", "fp16", 2.0)
-    assert (conv.input_types, conv.output_types) == (("fp16",), ("int8",))
-    assert [link.label for link in conv.nodes] == ["first"]
-    assert conv.engine is not None
-    assert copy.engine is not None
-    assert conv.engine.tactic == "hmma"
-    assert (copy.index, copy.engine.engine_layer, copy.engine.inserted) == (1, 4, True)
-    assert (found.title, found.properties["backend"]) == ("net", "TensorRT")
 
 
 def test_types_and_networks_without_a_model(tmp_path: Path) -> None:
@@ -88,20 +69,6 @@ def test_which_files_are_subjects(tmp_path: Path) -> None:
         open_subject(tmp_path / "x.txt")
 
 
-def test_a_plan_and_a_profile_report(tmp_path: Path) -> None:
-    names = ["conv", "pool"]
-    times = [("conv", 2.0), ("pool", 1.0)]
-    layers = write_layers(tmp_path / "net.graph.json", [{"Name": name} for name in names])
-    write_profile(tmp_path / "net.profile.json", times)
-    other = write_profile(tmp_path / "other.json", [("conv", 1.0), ("pool", 1.0)])
-    comparison = Comparison([open_subject(layers), open_subject(other)])
-    rows = {row.key: row for row in comparison.rows()}
-    assert rows["conv"].cells[1].delta_ms == -1.0
-    assert rows["conv"].match == "name"
-    assert comparison.speed_up(1) == pytest.approx(1.5)
-    assert comparison.speed_up_row is comparison.layer_sum
-
-
 def test_a_plan_and_a_report_of_onnx_runtime(tmp_path: Path) -> None:
     layers = write_layers(tmp_path / "net.graph.json", [{"Name": "conv"}])
     comparison = Comparison(
@@ -109,35 +76,6 @@ def test_a_plan_and_a_report_of_onnx_runtime(tmp_path: Path) -> None:
     )
     assert comparison.explanation()
     assert any("no times" in line for line in comparison.doubts)
-
-
-def test_a_report(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "a.dldprof", layers=4, passes=6)
-    found = open_subject(path)
-    assert (found.title, found.path) == ("a.dldprof", str(path))
-    assert found.times is not None
-    assert found.times.shape == (4, 6)
-    fastest = np.sort(found.times, axis=1)[:, :2].mean(axis=1)  # a quarter of 6, rounded up
-    assert fastest == pytest.approx([layer.time_ms for layer in found.layers])
-    assert (len(found.latencies_ms), len(found.profiled_ms)) == (20, 6)
-    assert found.gpu_times is None
-    assert found.settings["provider"] == "CPU"
-    assert found.properties["status"] == "complete"
-
-
-def test_a_profile_of_onnx_runtime(tmp_path: Path) -> None:
-    events = []
-    for start in (0, 1000):
-        events += [
-            profiles.kernel("a", "Conv", start, 100),
-            profiles.kernel("b", "Relu", start + 100, 50),
-        ]
-        events.append(profiles.run(start, 200))
-    found = open_subject(profiles.write_profile(tmp_path / "p.json", events))
-    assert [layer.name for layer in found.layers] == ["a", "b"]
-    assert found.times is not None
-    assert found.times.shape[0] == 2
-    assert not found.latencies_ms
 
 
 def test_a_report_that_is_still_written(tmp_path: Path) -> None:

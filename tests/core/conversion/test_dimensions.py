@@ -140,48 +140,6 @@ def test_a_fixed_tensor_is_joined_along_any_axis(axis: int, joined: int, is_equa
         np.testing.assert_array_equal(run(model, x=x), wanted)
 
 
-def recurrent(operator: str, inputs: str, given: str, **more: tuple[int, ...]) -> onnx.ModelProto:
-    """Return a model of a recurrent layer of width 3 with drawn weights w and r, and more."""
-    model = models.parse(
-        f"""{HEAD} g (float[5, 1, 2] x{inputs}) => (float[5, 1, 1, 3] y)
-        {{ y = {operator} <hidden_size = 3> (x, w, r, , {given}) }}"""
-    )
-    gates = {"GRU": 3, "LSTM": 4, "RNN": 1}[operator]
-    values = np.random.default_rng(0)
-    for name, sizes in {"w": (1, gates * 3, 2), "r": (1, gates * 3, 3), **more}.items():
-        weight = values.standard_normal(sizes).astype(np.float32)
-        model.graph.initializer.append(numpy_helper.from_array(weight, name))
-    return model
-
-
-@pytest.mark.parametrize("has_lengths", [False, True], ids=["", "with lengths"])
-@pytest.mark.parametrize("operator", ["GRU", "LSTM", "RNN", "GRU with a stored state"])
-def test_states_of_recurrent_layers_follow_the_batch(operator: str, has_lengths: bool) -> None:
-    operator, _, stored = operator.partition(" with ")
-    states = {"h": (1, 1, 3), "c": (1, 1, 3)} if operator == "LSTM" else {"h": (1, 1, 3)}
-    inputs = ", int32[1] n" if has_lengths else ""
-    inputs += "" if stored else "".join(f", float[1, 1, 3] {name}" for name in states)
-    given = ", ".join(["n" if has_lengths else "", *states])
-    model = recurrent(operator, inputs, given, **states if stored else {})
-    original = copied(model)
-    fed = {"x": (5, 1, 2), **({} if stored else states)}
-    axes = {(name, 1): "N" for name in fed} | ({("n", 0): "N"} if has_lengths else {})
-    changed = freed(model, axes)
-    assert bool(changed) == bool(stored)
-    random = np.random.default_rng(1)
-    feeds = {
-        name: random.standard_normal((sizes[0], 3, sizes[2])).astype(np.float32)
-        for name, sizes in fed.items()
-    }
-    lengths = {"n": np.array([5, 2, 4], np.int32)} if has_lengths else {}
-    together = run(model, **feeds, **lengths)
-    for item in range(3):
-        alone = {name: one[:, item : item + 1] for name, one in feeds.items()}
-        own = {name: one[item : item + 1] for name, one in lengths.items()}
-        expected = run(original, **alone, **own)
-        assert np.allclose(together[:, :, item : item + 1], expected, atol=1e-6)
-
-
 TWO_AT_ONCE = """
 <ir_version: 8, opset_import: ["" : 13]>
 g (float[4, 6, 8] a, float[4, 8, 6, 1] b) => (float[4, 6, 8] y)

@@ -64,33 +64,3 @@ def test_a_default_of_a_function_is_its_value() -> None:
     """Neither onnx's inliner nor its reference evaluator knows it."""
     found = lowered(models.parse(SCALED.format(call="f.Scale(x)")), 11)
     assert (computed(found) == X * 0.5).all()
-
-
-@pytest.mark.parametrize("version", [9, 10])
-@pytest.mark.parametrize(
-    ("mode", "way", "scales"),
-    [
-        ("linear", "asymmetric", "2, 1.5"), ("linear", "half_pixel", "1, 1"),
-        ("nearest", "asymmetric\", nearest_mode = \"floor", "2, 1.5"),
-        ("nearest", "half_pixel", "2, 3"),
-        ("nearest", "asymmetric\", nearest_mode = \"floor", "8, 9 by their sizes"),
-    ],
-)  # fmt: skip
-def test_samples_are_placed_as_they_were(mode: str, way: str, scales: str, version: int) -> None:
-    runtime = pytest.importorskip("onnxruntime")
-    given, _, are_sizes = scales.partition(" by their ")
-    weights = f"float[4] f = {{1, 1, {given}}}"
-    if are_sizes:
-        weights = f"float[0] f = {{}}, int64[4] s = {{1, 1, {given}}}"
-    model = models.parse(
-        f"""<ir_version: 5, opset_import: ["" : 11]>
-        g (float[1, 1, 4, 6] x) => (float[1, 1, a, b] y) <{weights}, float[0] r = {{}}> {{
-            y = Resize<mode = "{mode}", coordinate_transformation_mode = "{way}">
-                (x, r, f{", s" if are_sizes else ""}) }}"""
-    )
-    x = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6) ** 2
-    before, after = (
-        runtime.InferenceSession(one.SerializeToString()).run(None, {"x": x})[0]
-        for one in (model, lowered(model, version))
-    )
-    np.testing.assert_allclose(before, after, rtol=1e-6)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,19 +9,15 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.registry import decode_result
-from dld_tui.core.accuracy.tensor_errors import TensorError
 from dld_tui.core.codec import encode
 from dld_tui.core.conversion.certificate import certificate
 from dld_tui.core.conversion.error_attribution import FailingNode
 from dld_tui.core.conversion.fp16 import WeightLoss
-from dld_tui.core.conversion.quantization_plan import QdqInsertion
 from dld_tui.core.conversion.result import (
     ChangedTerminals,
     CleanedModel,
     ComparedValues,
     ConvertedOpset,
-    ConvertedWeights,
     HalfModel,
     Latencies,
     MergedModel,
@@ -31,12 +26,9 @@ from dld_tui.core.conversion.result import (
     NotCompared,
     OutputError,
     OwnHalfModel,
-    QuantizationPoints,
-    QuantizedModel,
     ResizedDimension,
     ResizedModel,
     StrippedModel,
-    TensorLosses,
     VerifiedResult,
     count_lines,
     loss_lines,
@@ -56,56 +48,6 @@ FIGURES = ModelFigures(3, {"Add": 3}, 1, 16, 0, {"float32": 16}, 0, {"": 18})
 WRITTEN: dict[str, Any] = {
     "path": Path("/m.onnx"), "before": FIGURES, "after": FIGURES, "notes": ["n"], "remarks": [],
 }  # fmt: skip
-ERROR = OutputError.of(TensorError((2,), 2, max_abs=0.5), "too far")
-CULPRIT = FailingNode(("body",), "add", "Add", "why")
-WRONG = ComparedValues({"y": ERROR}, is_good=False, first=CULPRIT, repaired=[CULPRIT], sets=2)
-
-
-@pytest.mark.parametrize(
-    ("activity", "result"),
-    [
-        (
-            "convert_fp16",
-            OwnHalfModel(
-                **WRITTEN, values=WRONG, latency_ms=Latencies(2.0, 1.0, True), losses=[],
-                library="own", range_check=False, nodes=3, casts=0, weights=1,
-                kept={"Add: blocked": 1}, inlined=0, to="float16",
-            ),
-        ),
-        (
-            "convert_fp16",
-            HalfModel(
-                **WRITTEN, values=NotCompared("it is large"), latency_ms=None, losses=[],
-                library="onnxruntime", range_check=True,
-            ),
-        ),
-        (
-            "convert_quantize",
-            QuantizedModel(
-                **WRITTEN, values=WRONG, latency_ms=None, sets=2, method="minmax", ops=["Conv"],
-                points=[QdqInsertion("x", "activation", ("add",))],
-            ),
-        ),
-        (
-            "convert_quantize",
-            QuantizationPoints([QdqInsertion("w", "weight", ())], ["n"], ["line"]),
-        ),
-        (
-            "convert_tensors",
-            ConvertedWeights(**WRITTEN, values=WRONG, latency_ms=None, converted=1, casts=1),
-        ),
-        (
-            "convert_tensors",
-            TensorLosses(
-                "float16",
-                [TensorLoss("w", (), "initializer", "float32", (4,), 16, 1, 0, 0, 0, 0.5)],
-            ),
-        ),
-    ],
-)  # fmt: skip
-def test_a_result_comes_back_as_what_it_was(activity: str, result: Any) -> None:
-    data = json.loads(json.dumps(encode(result)))
-    assert decode_result(activity, data) == result
 
 
 def test_what_was_not_compared_says_why() -> None:

@@ -9,11 +9,9 @@ from contextlib import closing
 from pathlib import Path
 
 import onnx
-import pytest
 
 from dld_tui.core.conversion.tensor_casting import CastSelection, convert_tensors
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.tensors.elements import element_type
 from tests.support import models
 
 MODEL = """
@@ -44,18 +42,3 @@ def test_a_weight_that_cannot_be_read_stays_and_is_told(tmp_path: Path) -> None:
             assert note.startswith("w is unchanged: ")
             assert "gone.bin" in note
             assert [one.name for one in made.document.main.initializers] == ["w", "axis"]
-
-
-@pytest.mark.parametrize(
-    ("dtype", "names"),
-    [
-        ("float32", "float float32 fp32 f32 FLOAT single tensor(float)"),
-        ("float64", "double float64 fp64 DOUBLE"),
-        ("float16", "half fp16 FLOAT16"),
-        ("bfloat16", "bf16 BFLOAT16"),
-        ("float8e4m3fn", "float8_e4m3fn FLOAT8E4M3FN"),
-        ("bool", "bool bool_ boolean tensor(bool)"),
-    ],
-)
-def test_a_type_is_one_under_all_its_names(dtype: str, names: str) -> None:
-    assert {element_type(name) for name in names.split()} == {dtype}

@@ -14,7 +14,6 @@ from dld_tui.core.files.external import (
     ExternalDataError,
     ExternalFiles,
     decoded,
-    dense_tensors,
     entries_of,
     has_external,
     has_values_as_stored,
@@ -321,33 +320,6 @@ def test_more_files_than_the_usual_limit(folder: Path) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_written_data_file_takes_the_place_of_the_old_ones(folder: Path) -> None:
-    files = ExternalFiles(folder / "m.onnx")
-    entries = {"location": "w.bin", "offset": "10", "length": "20"}
-    old = files.blob(entries)
-    unsaved = files.blob({"location": "w.bin", "offset": "50", "length": "5"})
-    pieces: list[bytes | Blob] = [b"pad", old]
-    (folder / "new.data").write_bytes(b"pad" + old.read())
-    new = Source.open(folder / "new.data")
-    assert files.is_home(folder)
-    files.adopt(pieces, new)
-    assert not files.is_home(folder)
-    assert files.is_data_file(new)
-    assert files.blob(entries) == Blob(new, 3, 20, "raw_data")
-    assert files.blob(entries).read() == old.read()
-    assert files.blob({**entries, "length": "4"}).read() == old.read()[:4]
-    assert files.blob({**entries, "length": "21"}).source is old.source
-    assert files.blob({"location": "w.bin", "offset": "50", "length": "5"}) == unsaved
-    # A second move: the copy is copied.
-    (folder / "newer.data").write_bytes(old.read())
-    newer = Source.open(folder / "newer.data")
-    files.adopt([files.blob(entries)], newer)
-    assert files.blob(entries) == Blob(newer, 0, 20, "raw_data")
-    files.close()
-    with pytest.raises(ValueError, match="closed"):
-        _ = newer.descriptor
-
-
 def test_messages_name_the_path_that_the_model_was_saved_to(folder: Path) -> None:
     files = ExternalFiles(folder / "m.onnx")
     files.moved_to(folder / "other" / "n.onnx")
@@ -355,42 +327,6 @@ def test_messages_name_the_path_that_the_model_was_saved_to(folder: Path) -> Non
     with pytest.raises(ExternalDataError) as raised:
         files.blob({"location": "w.bin", "offset": "x"})
     assert raised.value.where == str(folder / "other" / "n.onnx")
-
-
-def test_finds_the_tensors_of_every_place() -> None:
-    def tensor(name: str) -> TensorProto:
-        return TensorProto(name=name)
-
-    def node(name: str) -> onnx.NodeProto:
-        body = helper.make_graph([], "b", [], [], initializer=[tensor(f"{name}.g")])
-        deeper = helper.make_graph([helper.make_node("X", [], [], g=body)], "d", [], [])
-        return helper.make_node(
-            "X", [], [], t=tensor(f"{name}.t"), ts=[tensor(f"{name}.ts")], graphs=[deeper]
-        )
-
-    model = helper.make_model(
-        helper.make_graph([node("main")], "g", [], [], initializer=[tensor("init")])
-    )
-    function = model.functions.add()
-    function.node.append(node("function"))
-    function.attribute_proto.append(helper.make_attribute("default", tensor("default")))
-    training = model.training_info.add()
-    training.initialization.initializer.append(tensor("training"))
-    training.algorithm.node.append(node("algorithm"))
-    names = [found.name for found in dense_tensors(model)]
-    in_nodes = {
-        f"{where}.{what}"
-        for where in ("main", "function", "algorithm")
-        for what in ("t", "ts", "g")
-    }
-    assert set(names) == in_nodes | {"init", "default", "training"}
-    assert len(names) == len(set(names))
-    model.graph.sparse_initializer.add().values.name = "sparse"
-    made = model.graph.node.add().attribute.add()
-    made.sparse_tensor.values.name = "sparse of a node"
-    assert len(list(dense_tensors(model))) == len(names)
-    more = [found.name for found in dense_tensors(model, sparse=True) if found.name not in names]
-    assert sorted(more) == ["", "", "sparse", "sparse of a node"], "values and indices"
 
 
 def test_entries_may_hold_any_bytes() -> None:

@@ -8,12 +8,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.errors import SaveError
-from dld_tui.core.files.blobs import Blob, BlobTable
+from dld_tui.core.files.blobs import BlobTable
 from dld_tui.core.files.external import ExternalFiles, named_data_files, remove_unused
 from dld_tui.core.files.model_set import ModelSet, plan_model, unused_data_name
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
-from tests.support.payloads import raw_tensor, typed_tensors, weights, write_model
+from tests.support.payloads import typed_tensors, weights, write_model
 
 pytestmark = pytest.mark.usefixtures("replaces_all")
 
@@ -282,27 +282,6 @@ def test_progress_covers_both_files(tmp_path: Path) -> None:
     plan.write(progress=lambda done, total: seen.append((done, total)))
     total = sum((tmp_path / name).stat().st_size for name in ("n.onnx", "n.onnx.data"))
     assert seen[-1] == (total, total)
-
-
-def test_a_model_of_more_than_two_gib_is_rescued(tmp_path: Path) -> None:
-    """The payload is a hole in a sparse file; nothing is really written."""
-    length = 3 << 30
-    hole = tmp_path / "hole"
-    with hole.open("wb") as file:
-        file.truncate(length)
-    opened = Opened(weights(tmp_path / "m.onnx", [5000]))
-    source = Source.open(hole)
-    model = onnx.ModelProto.FromString(opened.skeleton)
-    tensor = raw_tensor("huge", 1, TensorProto.UINT8)
-    tensor.dims[0] = length
-    tensor.raw_data = opened.blobs.add(Blob(source, 0, length, "raw_data"))
-    model.graph.initializer.append(tensor)
-    plan = plan_model(model.SerializeToString(), opened.blobs, tmp_path / "n.onnx")
-    assert plan.data is not None
-    assert plan.data.length == 8192 + length
-    assert sum(len(piece) for piece in plan.pieces if isinstance(piece, bytes)) < 1000
-    small = b"".join(piece for piece in plan.pieces if isinstance(piece, bytes))
-    assert list(onnx.ModelProto.FromString(small).graph.initializer[1].dims) == [length]
 
 
 def external_of_replaced_data(folder: Path, name: str) -> Path:

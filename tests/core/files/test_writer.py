@@ -18,7 +18,6 @@ from dld_tui.core.errors import (
     CancelledError,
     CorruptFileError,
     FileChangedError,
-    InputError,
     SaveError,
 )
 from dld_tui.core.files.blobs import Blob, SpillFile
@@ -359,39 +358,3 @@ def test_a_set_is_written_in_order_and_progress_is_of_all(tmp_path: Path) -> Non
     write_set(outputs, progress=lambda done, total: seen.append((done, total)))
     assert names(tmp_path) == ["data", "m"]
     assert seen[-1] == (102, 102)
-
-
-@pytest.mark.parametrize("when", ["writing", "verifying", "renaming"])
-def test_a_set_is_written_whole_or_not_at_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
-) -> None:
-    model = tmp_path / "m"
-    model.write_bytes(b"old")
-    source = Source.open(model)
-
-    def verify(_: Path) -> None:
-        if when == "verifying":
-            raise InputError("no")
-
-    if when == "renaming":
-        real = os.replace
-
-        def replace(old: str, new: Path) -> None:
-            if new == model:
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-            real(old, new)
-
-        monkeypatch.setattr(os, "replace", replace)
-    pieces: list[bytes | Blob] = [b"new"]
-    if when == "writing":
-        os.truncate(model, 0)
-        pieces = [Blob(source, 0, 3, "raw_data")]
-    before = model.read_bytes()
-    outputs = [
-        Output(tmp_path / "data", [b"data"], overwrite=False),
-        Output(model, pieces, verify=verify),
-    ]
-    with pytest.raises((SaveError, FileChangedError)):
-        write_set(outputs)
-    assert names(tmp_path) == ["m"]
-    assert model.read_bytes() == before

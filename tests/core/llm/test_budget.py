@@ -6,20 +6,16 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
 
-from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.errors import UsageError
 from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of, device_of
 from dld_tui.core.llm.feeds import Decoder
 from dld_tui.core.machine.peaks import FP16_SUMS, MemoryLevel, Peaks
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.inputs.guess import input_specs
-from dld_tui.core.model.shapes.inference import infer_types, store_types
-from dld_tui.core.model.shapes.noting import follow_shapes
 from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import decoders, models
 from tests.support.recorded import Recorded
@@ -70,33 +66,6 @@ def test_memory_and_work_are_those_by_hand(int4: bool, tmp_path: Path) -> None:
     assert decode.activation_bytes >= 2 * 3 * decoders.HIDDEN * 4
 
 
-@pytest.mark.parametrize("experts", [True, False])
-@pytest.mark.parametrize("grouping", [True, False])
-def test_work_is_known_without_declared_types(
-    experts: bool, grouping: bool, tmp_path: Path
-) -> None:
-    """Heads that are normalized: their Reshape has sizes only where those before it have."""
-    pytest.importorskip("onnxruntime")
-    path = decoders.grouped(
-        tmp_path / "m.onnx", layers=3, normed=True, experts=experts, grouping=grouping
-    )
-    batch, context = 2, 12
-    with closing(Document.open(path)) as document:
-        store_types(document, infer_types(onnx.load(path), path, contrib_types)[0])
-        decoder = Decoder(document, input_specs(document))
-        phases = budget_of(decoder, [batch], [context]).phases
-    own = decoders.KV_HEADS if grouping else decoders.HEADS
-    layer = decoders.HIDDEN * (2 * decoders.HIDDEN + 2 * own * decoders.HEAD_SIZE)
-    if experts:  # a router, and two experts of two products
-        layer += decoders.HIDDEN * (decoders.EXPERTS + 4 * decoders.INNER)
-    for phase, tokens in zip(phases, (batch * context, batch), strict=True):
-        attended = tokens * context * decoders.HEADS * 2 * decoders.HEAD_SIZE
-        head = tokens * decoders.HIDDEN * decoders.VOCABULARY
-        macs = 3 * (tokens * layer + attended) + head
-        assert phase.flops is not None, phase.phase
-        assert 2 * macs <= phase.flops < 2.35 * macs, phase.phase
-
-
 def test_windows_and_states_do_not_grow(tmp_path: Path) -> None:
     found = budget(decoders.mixed(tmp_path / "m.onnx"), [3], [40, 80])
     token = 2 * decoders.KV_HEADS * decoders.HEAD_SIZE * 4  # keys and values of one layer
@@ -131,36 +100,6 @@ def test_products_of_integers_are_known(product: str, integers: bool, tmp_path: 
         logits = {product} (y, head) }}"""
     found = budget(models.write_weighted(tmp_path, text), [1], [4])
     assert found.types == ("fp32", "int8")[: 1 + integers]
-
-
-@pytest.mark.parametrize("experts", [True, False])
-@pytest.mark.parametrize("grouping", [True, False])
-def test_shapes_that_follow_are_those_of_a_run(
-    experts: bool, grouping: bool, tmp_path: Path
-) -> None:
-    ort = pytest.importorskip("onnxruntime")
-    path = decoders.grouped(tmp_path / "m.onnx", normed=True, experts=experts, grouping=grouping)
-    batch, past, length = 2, 5, 1
-    model = onnx.load(path)
-    made = [name for node in model.graph.node for name in node.output if name]
-    declared = {info.name for info in model.graph.output}
-    with closing(Document.open(path)) as document:
-        store_types(document, infer_types(onnx.load(path), path, contrib_types)[0])
-        guess = Decoder(document, input_specs(document)).guess(batch, past, length)
-        follow_shapes(document, guess.shapes)
-        kinds = {name: document.main.value_type(name) for name in made}
-        told = {name: kind.dims for name, kind in kinds.items() if kind and name not in declared}
-    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in told)
-    options = ort.SessionOptions()
-    options.log_severity_level = 3
-    session = ort.InferenceSession(model.SerializeToString(), options)
-    feeds = {
-        one.name: np.ones(guess.shapes[one.name], np.float32 if "float" in one.type else np.int64)
-        for one in session.get_inputs()
-    }
-    ran = session.run([*told], feeds)
-    assert told == {name: one.shape for name, one in zip(told, ran, strict=True)}
-    assert len(told) > 20
 
 
 FP16 = {"fp16": 1e12}

@@ -26,7 +26,7 @@ from dld_tui.core.llm.budget import (
     time_table,
 )
 from dld_tui.core.llm.feeds import Decoder, KeptFeeds, StepFeeds
-from dld_tui.core.llm.folder import contents_of, find_decoder, model_in, read_config
+from dld_tui.core.llm.folder import read_config
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.inputs.guess import Guess, input_specs
 from dld_tui.core.model.inputs.shapes import AnyArray
@@ -251,31 +251,3 @@ def test_whole_configurations(tmp_path: Path, recorded: Recorded) -> None:
             texts[name] = "\n".join(f"{field}: {value}" for field, value in fields.items())
         texts[name] = texts[name].replace(str(tmp_path), "FOLDER")
     recorded("whole_configurations", texts)
-
-
-def test_whole_folders(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    for name in ("merges.txt", "vocab.json", "config.json", "other.txt"):
-        (folder / name).touch()
-    (folder / "tokenizer.json").mkdir()
-    (folder / "onnx").mkdir()
-    (folder / "onnx" / "vision.onnx").touch()
-    found = contents_of(folder)
-    assert found.decoder == "model.onnx"
-    assert found.models == ("model.onnx", "onnx/vision.onnx")
-    assert found.configuration == ("genai_config.json", "config.json")
-    assert found.tokenizer == ("vocab.json", "merges.txt")
-    assert found.numbers["context_length"] == 256
-    model, other = folder / "model.onnx", folder / "onnx" / "vision.onnx"
-    assert (
-        find_decoder(folder)
-        == find_decoder(model)
-        == (model, read_config(folder / "genai_config.json"))
-    )
-    (folder / "other.onnx").touch()
-    assert find_decoder(folder / "other.onnx") == (folder / "other.onnx", None)
-    assert find_decoder(other) == (other, None)
-    assert [model_in(folder), model_in(other), model_in(tmp_path)] == [model, other, tmp_path]
-    (folder / "genai_config.json").unlink()
-    assert contents_of(folder).numbers == {}
-    assert find_decoder(model) == (model, None)

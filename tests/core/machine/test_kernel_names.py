@@ -9,35 +9,6 @@ from dld_tui.core.machine.peaks import FP16_SUMS, Peaks
 
 FLOPS = {"fp32": 10.0, "tf32": 80.0, "fp16": 160.0, "int8": 640.0, FP16_SUMS: 320.0}
 PEAKS = Peaks("a GPU", FLOPS, 1.0)
-ONE_RATE = Peaks("a GPU that adds in fp32 as fast", {**FLOPS, FP16_SUMS: 0.0}, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "precision", "name"),
-    [
-        ("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nhwc_tile", "fp32", "tf32"),
-        ("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwckrsc_nhwc_tile", "fp32", "fp32"),
-        ("ampere_scudnn_128x64_sliced1x2_ldg4_relu_exp_interior_nhwc_tn_v1", "fp32", "fp32"),
-        ("maxwell_scudnn_128x64_relu_small_nn_v0", "fp32", "fp32"),
-        ("cutlass_tensorop_s1688gemm_128x128", "fp32", "tf32"),
-        ("ampere_sgemm_128x64_tn", "fp32", "fp32"),
-        ("", "fp32", "tf32"),  # the fastest that it may be: a bound has to be safe
-        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f16_f16_nhwckrsc_nhwc", "fp16", FP16_SUMS),
-        ("sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc", "fp16", "fp16"),
-        ("ampere_h16816cudnn_128x64_sliced1x2_ldg8_relu_exp", "fp16", FP16_SUMS),
-        ("ampere_fp16_s16816cudnn_fp16_128x64", "fp16", "fp16"),
-        ("", "fp16", FP16_SUMS),
-        ("sm80_xmma_fprop_implicit_gemm_interleaved_i8f16_i8i32_f32_nchw_vect", "int8", "int8"),
-        ("anything", "int4", None),  # a type without a peak
-        ("", "", None),
-    ],
-)
-def test_a_kernel_stands_against_the_peak_of_how_it_computes(
-    kernel: str, precision: str, name: str | None
-) -> None:
-    assert roof_of(kernel, precision, PEAKS) == (name and (name, FLOPS[name]))
-    other = "fp16" if name == FP16_SUMS else name
-    assert roof_of(kernel, precision, ONE_RATE) == (other and (other, FLOPS[other]))
 
 
 @pytest.mark.parametrize(

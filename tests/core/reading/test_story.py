@@ -107,34 +107,6 @@ def test_a_step_is_tried_as_the_report_was_made(tmp_path: Path) -> None:
     assert (values["model"], values["provider"]) == ("m.onnx", "CPU")
 
 
-def test_advice_names_nodes_gains_and_a_command_that_can_be_run(tmp_path: Path) -> None:
-    report = report_of(tmp_path / "r.dldprof", types=PRODUCTS)
-    [step], [told] = next_steps(report), advice_json(report)
-    assert isinstance(told, dict)
-    assert (told["what"], told["changes"]) == ("int8", ["int8-dynamic"])
-    products = {layer.index for layer in report.layers if layer.type in ("MatMul", "Gemm")}
-    assert set(step.layers) == products
-    share = sum(layer.percent or 0 for layer in report.layers if layer.index in products)
-    # Were the products free, that much less time would be left; models gained from -4 %.
-    assert told["gain_percent"] == pytest.approx(
-        [100 * (1 - 1 / MEASURED["int8-dynamic"].least), share], abs=0.1
-    )
-    command, *words = shlex.split(str(told["command"]))
-    assert (command, words[0]) == ("dld", "tune")
-    assert words[2:4] == ["--only", "int8-dynamic"]
-    types = {"Conv": "MatMul", "Relu": "Softmax", "Add": "Erf"}
-    *_, gelu = advice_json(report_of(tmp_path / "g.dldprof", types=types))
-    assert isinstance(gelu, dict)
-    # Erf is 1 of 10 ms; no other part of a GELU is next to it.
-    measured = MEASURED["gelu-onnxruntime"]
-    assert gelu["gain_percent"] == pytest.approx(
-        [0, min(10, 100 * (1 - 1 / measured.most))]  # a rule may find nothing
-    )
-    rewrite = shlex.split(str(gelu["command"]))
-    assert rewrite[:2] == ["dld", "rewrite"]
-    assert rewrite[-3:] == ["gelu-onnxruntime", "-o", f"{Path(rewrite[2]).stem}.rewritten.onnx"]
-
-
 def test_a_change_that_slowed_most_models_down_is_not_advised(tmp_path: Path) -> None:
     made = writer(tmp_path / "r.dldprof", threads=2)
     made.add_layer(layer(0, cost=Cost(launch_ms=0.9, roof_ms=0.1)))

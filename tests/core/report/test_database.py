@@ -60,22 +60,6 @@ def test_what_a_later_version_added_does_not_matter(report: Path) -> None:
     assert (found.passes[-1].state, len(found.counted_passes)) == ("incomplete", 3)
 
 
-@pytest.mark.parametrize(
-    ("data", "says"),
-    [
-        (b"", "File is empty"),
-        (b"hello", "not a profile report"),
-        (b"SQLite format 3\0", "cut short"),
-        (None, ""),
-    ],
-)
-def test_other_files(tmp_path: Path, data: bytes | None, says: str) -> None:
-    path = tmp_path / "x.dldprof"
-    if data is not None:
-        path.write_bytes(data)
-    assert says in refused(path)
-
-
 def test_folders_other_databases_and_cut_reports(tmp_path: Path, report: Path) -> None:
     refused(tmp_path)
     change(tmp_path / "places.sqlite", "CREATE TABLE t (a)")

@@ -89,20 +89,6 @@ def test_a_run_that_failed_on_the_way_does_not_count(tmp_path: Path) -> None:
     assert any("fewer kernels" in note.text for note in report.notes)
 
 
-def test_raw_profile_as_a_report(profile: Path) -> None:
-    seen: list[tuple[int, int]] = []
-    report = report_from_ort_profile(profile, lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (profile.stat().st_size,) * 2
-    assert report.path == profile
-    assert (report.network, report.backend) == ("net", "ONNX Runtime 1.22 or later")
-    assert report.execution_provider == "CPUExecutionProvider"
-    assert report.latency is not None
-    assert (report.status, report.latency.source) == ("complete", "profiled passes")
-    assert report.created == "2026-11-21T14:02:03"
-    assert len(report.pass_events(0)) == 4
-    assert report.joined_percent == 0
-
-
 def test_nothing_is_left_in_the_temporary_folder(
     tmp_path: Path, profile: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,6 @@ from dld_tui.core.report.layer_table import (
     layer_table,
     select,
     shapes_text,
-    short_precision,
     short_provider,
     summarise_selection,
 )
@@ -34,7 +33,6 @@ from dld_tui.core.tensorrt.plan.export import plan_json
 from dld_tui.core.tensorrt.plan.html import plan_page
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.tables import make_table
-from dld_tui.core.types import precision_style
 from dld_tui.widgets.results.layers import screen_table
 from tests.support.known import known
 from tests.support.plans import layer as plan_layer
@@ -54,25 +52,6 @@ def test_every_column_of_an_unknown_layer_is_text_that_says_so() -> None:
         "time_ms", "percent", "min_ms", "max_ms", "mean_ms", "provider", "precision", "nodes",
         "count", "gpu_time_ms", "tactic",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("precision", "short", "style"),
-    [
-        ("float32", "fp32", "prec-fp32"),
-        ("float16", "fp16", "prec-fp16"),
-        ("int8", "int8", "prec-int8"),
-        ("uint8", "uint8", "prec-int8"),
-        ("float8e5m2fnuz", "float8e5m2fnuz", "prec-fp8"),
-        ("fp4", "fp4", "prec-int4"),
-        ("int64", "int64", "dim"),
-        ("float64", "fp64", "prec-other"),
-        (None, "–", "faint"),
-    ],
-)
-def test_precisions(precision: str | None, short: str, style: str) -> None:
-    assert short_precision(precision) == short
-    assert precision_style(precision) == style
 
 
 def test_providers_lose_what_they_share() -> None:
@@ -174,32 +153,6 @@ LAYERS = (
     timed(2, "never", "Cast", None),
     timed(3, "/head/conv", "Conv", 1.5, percent=37.5, count=1.0, precision="float32"),
 )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("", [0, 1, 2, 3]),
-        ("CONV", [0, 3]),
-        ("conv head", [3]),
-        ("type:conv", [0, 3]),
-        ("name:conv", [0, 3]),
-        ("provider:cpu", [1]),
-        ("precision:fp32", [1, 3]),
-        ("node:then_branch", [1]),
-        ("op:relu", [1]),
-        ("scope:head", [1]),
-        ("ms>1", [0, 3]),
-        ("ms>=1.5 ms<2", [3]),
-        ("%>40", [0]),
-        ("runs>1", [1]),
-        ("ms>1.2.3", []),
-        ("nothing:here", []),
-        ("   ", [0, 1, 2, 3]),
-    ],
-)
-def test_filter(text: str, expected: list[int]) -> None:
-    assert select(LAYERS, text) == expected
 
 
 def test_one_group_is_a_filter() -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.model.document import Document
-from dld_tui.core.report.reports_of_model import newest_profile, reports_of, times_by_node
+from dld_tui.core.report.reports_of_model import newest_profile, reports_of
 from tests.support import models
-from tests.support.compared import timed
 from tests.support.known import known
 from tests.support.report_files import make_report
 
@@ -51,22 +49,3 @@ def test_what_was_measured_before_the_model_was_changed_does_not_count(
     assert newest_profile(chain) is not None
     os.utime(chain, ns=(1, 1))
     assert newest_profile(chain) is None
-
-
-def test_a_layer_of_several_nodes_is_shared_among_them_and_nodes_sum_their_layers(
-    chain: Path,
-) -> None:
-    document = Document.open(chain)
-    try:
-        first, second, *_ = document.main.nodes
-        layers = [
-            timed(name, time, nodes)[0]
-            for name, time, nodes in (
-                ("fused", 4.0, [first.name, second.name]),
-                ("alone", 1.5, [second.name]),
-                ("elsewhere", 9.0, ["no such node"]),
-            )
-        ]
-        assert times_by_node(layers, document) == {first: 2.0, second: 3.5}
-    finally:
-        document.close()

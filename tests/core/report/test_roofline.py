@@ -141,31 +141,6 @@ def layer(flops: int, moved: int, time_ms: float, **more: float) -> Layer:
     return Layer("l", "Conv", cost=cost, time_ms=time_ms, **more)  # type: ignore[arg-type]
 
 
-def test_the_roof_is_the_slower_of_work_and_bytes() -> None:
-    computes = layer(2 * 10**9, 10**6, 4.0)  # 2 ms of work, 10 us of bytes near by
-    assert limiter(computes) == "compute"
-    assert roof_percent(computes) == pytest.approx(50)
-    assert per_second(computes, 2 * 10**9) == pytest.approx(5e11)
-    moves = layer(10**6, 10**8, 20.0)  # 10 ms of bytes, too many for a cache
-    assert limiter(moves) == "memory"
-    assert roof_percent(moves) == pytest.approx(50)
-    twice = layer(2 * 10**9, 10**6, 4.0, count=2.0)  # a pass runs it twice
-    assert roof_percent(twice) == pytest.approx(100)
-    on_gpu = layer(2 * 10**9, 10**6, 9.0, gpu_time_ms=2.5)
-    assert roof_percent(on_gpu) == pytest.approx(80)
-    faster = layer(2 * 10**9, 10**6, 1.0)  # than the roof, which was measured on a busy machine
-    assert roof_percent(faster) is None
-    assert roofline_text([faster]) == ""
-    assert limiter(layer(10**5, 10**5, 1.0)) == "overhead"  # far below both
-    assert limiter(layer(10, 10, 0.004)) == "launch"
-    assert limiter(Layer("l", "Conv", time_ms=1.0)) is None
-    text = roofline_text([computes, moves, Layer("l", "X", time_ms=1.0)])
-    assert text == (
-        "memory 80 % (at 50 % of the limit), compute 16 % (at 50 % of the limit);"
-        " 96.0 % of the time is covered"
-    )
-
-
 def test_a_layer_that_is_faster_than_the_peaks_of_a_cpu_raises_them() -> None:
     """Peaks may have been measured while other programs ran; what a layer reaches, there is."""
     cpu: dict[str, Any] = {"provider": "CPUExecutionProvider"}

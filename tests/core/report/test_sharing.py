@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.node import Node
 from dld_tui.core.report.records import Layer, NodeLink, SharedBy
@@ -69,36 +67,6 @@ def shared(names: str, elements: int | None = None) -> tuple[list[float], Shared
         ],
         elements,
     )
-
-
-@pytest.mark.parametrize(
-    ("names", "elements", "weights", "rule"),
-    [
-        ("", None, [], "equal"),
-        ("m", None, [1], "equal"),
-        ("m r", None, [48, 8], "macs"),
-        ("r m c", 100, [8, 48, 1944], "macs"),
-        ("d r", 60, [240, 8], "macs"),  # of a dynamic batch, by what the layer makes
-        ("d r", None, [32, 8], "macs"),  # as much as the largest of the others
-        ("d a", None, [4, 1], "macs"),  # the same for all
-        ("d t a", 12, [48, 48, 12], "macs"),
-        ("q r", None, [1, 0], "macs"),  # the product is unknown: it has all
-        ("q m r", 7, [1, 1, 0], "macs"),
-        ("?MatMul ?Relu", None, [1, 0], "macs"),
-        ("?Conv r ?Gemm", 9, [1, 0, 1], "macs"),
-        ("r s", None, [64, 32], "bytes"),
-        ("r a", None, [64, 64], "bytes"),
-        ("a r", 16, [128, 64], "bytes"),
-        ("a z", None, [1, 1], "equal"),
-        ("a z", 5, [1, 1], "bytes"),
-        ("r ?Neg", None, [1, 1], "equal"),
-        ("?Abs ?Neg ?", 5, [1, 1, 1], "equal"),
-    ],
-)
-def test_shares(names: str, elements: int | None, weights: list[int], rule: SharedBy) -> None:
-    shares, by = shared(names, elements)
-    assert shares == pytest.approx([weight / sum(weights) for weight in weights])
-    assert by == rule
 
 
 def test_rules_are_counted_in_a_sentence() -> None:

@@ -11,9 +11,8 @@ import pytest
 
 from dld_tui.core.errors import InputError, SaveError, UsageError
 from dld_tui.core.files import permission
-from dld_tui.core.notes import NoteKind
 from dld_tui.core.report import store
-from dld_tui.core.report.records import Cost, Layer, NodeLink
+from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from tests.support.fork_server import python
 from tests.support.profiles import start_report
@@ -22,36 +21,6 @@ from tests.support.profiles import start_report
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "r.dldprof"
-
-
-def test_what_is_written_is_read(path: Path) -> None:
-    link = NodeLink(("If:then_branch",), ">o", "", "Conv", "tensor", 1.0)
-    layer = Layer(
-        "Ω[/conv]", "FusedConv", ((1, None), None), ((2, "N"),), "CPUExecutionProvider", "float16",
-        ("float16",), ("float16",), (link,), "tensor", Cost(parameter_bytes=12),
-    )  # fmt: skip
-    with start_report(path) as report:
-        report.add_latencies([3.0, 1.0])
-        report.add_latencies([2.0])
-        number = report.add_layer(layer)
-        report.add_pass(0, 1000.0, 60.0)
-        report.add_samples(0, [(number, 1010.0, 20.0, 15.0, 77)])
-        report.add_samples(0, [(number, 1040.0, 10.0, 10.0, 78)])
-        report.note("slow\x1b[31m", NoteKind.WARNING)
-        report.set_property("extra", [1, 2])
-        report.set_property("device", "another")
-        report.add_environment({"clock_mhz": 1200})
-    with Report.open(path) as found:
-        assert found.latencies == (3.0, 1.0, 2.0)
-        assert (found.status, found.network, found.device) == ("complete", "net", "another")
-        assert (found.properties["extra"], found.environment["clock_mhz"]) == ([1, 2], 1200)
-        (read,) = found.layers
-        assert (read.name, read.nodes, read.input_dims) == ("Ω[/conv]", (link,), ((1, None), None))
-        assert (read.time_ms, read.count, read.percent) == (0.025, 2, 100)
-        assert (read.cost, read.precision) == (layer.cost, "float16")
-        assert [(e.start_us, e.self_us) for e in found.pass_events(0)] == [(10, 15), (40, 10)]
-        assert [t.name for t in found.tracks] == ["77", "78"]
-        assert [(n.kind, n.text) for n in found.notes] == [("warning", "slow\x1b[31m")]
 
 
 def test_a_finished_report_is_one_file_that_any_program_reads(path: Path) -> None:

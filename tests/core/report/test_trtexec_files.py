@@ -180,30 +180,3 @@ def test_cancel(tmp_path: Path) -> None:
     for read in (report_from_trtexec_profile, report_from_trtexec_times):
         with pytest.raises(CancelledError):
             read(path, cancelled=lambda: True)
-
-
-def test_real_layer_times(real_files: Path) -> None:
-    found = [
-        *real_files.glob("engines/**/*.profile.json"),
-        *real_files.glob("engines/trex/tests/inputs/*.engine.profile.???????.json"),
-        *real_files.glob("engines/trex/notebooks/profile.json"),
-    ]
-    assert len(found) >= 10
-    for path in found:
-        rows = [entry for entry in json.loads(path.read_text()) if "name" in entry]
-        with open_report(path) as report:
-            assert [layer.name for layer in report.layers] == [entry["name"] for entry in rows]
-            assert report.measurement.total_ms > 0
-            assert not [note for note in report.notes if note.kind == "warning"]
-
-
-@pytest.mark.broad
-def test_real_inference_times(real_files: Path) -> None:
-    found = sorted(real_files.glob("engines/trex/examples/**/*.timing.json"))
-    assert found
-    for path in found[::3]:
-        rows = json.loads(path.read_text())
-        with open_report(path) as report:
-            counted = [row["latencyMs"] for row in rows if row["startComputeMs"] >= 200]
-            assert list(report.latencies) == pytest.approx(counted)
-            assert report.layers[0].name == "GPU compute"

@@ -36,37 +36,6 @@ def test_hosts_that_can_be_used(host: str) -> None:
     assert problems(changed(GOOD, host=host)) == []
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        *(("name", name) for name in ("", "local", "a b", "-x", ".x", "a/b", "a\n", "x" * 64, "ü")),
-        *(
-            ("host", host)
-            for host in ("", "-oProxyCommand=id", "a b", "$(id)", "a;b", "a\n", "`x`")
-        ),
-        *(("user", user) for user in ("-l", "a b", "$(id)", "a;b", "a'b", "a\x1b")),
-        ("port", 0),
-        ("port", 65536),
-        ("auth", "magic"),
-        ("remember", "disk"),
-        ("directory", ""),
-        ("directory", "a\x1b[31m"),
-        ("python", ""),
-        ("launcher", ("srun", "")),
-        ("proxy_command", "nc\n"),
-        ("jump", "a,b:x"),
-        ("jump", "a;b"),
-        ("environment", {"A B": ""}),
-        ("environment", {"A": "\0"}),
-    ],
-)
-def test_what_cannot_be_used_is_named(field: str, value: object) -> None:
-    connection = changed(GOOD, **{field: value})
-    assert len(problems(connection)) == 1
-    with pytest.raises(UsageError, match="target"):
-        validate(connection)
-
-
 def test_jump_hosts() -> None:
     assert "exclude" in problems(changed(GOOD, jump="a", proxy_command="b"))[0]
     assert hops("a, b:22 ,c") == ("a", "b:22", "c")

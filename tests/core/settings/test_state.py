@@ -13,7 +13,6 @@ from dld_tui.core.settings.state import (
     RecentFile,
     State,
     keep,
-    recall,
 )
 
 
@@ -83,37 +82,6 @@ def test_what_an_activity_had_under_its_former_name_is_read(state: State, sectio
     state.put(section, "refit", {"engine": "new.engine"})
     assert State(state.folder).get(section, "refit") == {"engine": "new.engine"}
     assert "refit_engine" not in (state.folder / f"{section}.json").read_text()
-
-
-def test_a_form_is_filled_with_habits_and_with_what_belongs_to_the_model(
-    state: State, tmp_path: Path
-) -> None:
-    one, two = (str(tmp_path / name) for name in ("one.onnx", "two.onnx"))
-    Path(one).touch()
-    Path(two).touch()
-    settings: Any = [
-        SimpleNamespace(name=name, of_model=name in ("model", "shapes"))
-        for name in ("model", "shapes", "runs", "device")
-    ]
-    keep(state, "build", settings, {"model": one, "shapes": "x:1", "runs": 3, "lost": 1})
-    keep(state, "build", settings, {"model": two, "shapes": "x:2", "runs": 4, "device": None})
-    both = {"model": two, "shapes": "x:2", "runs": 4}
-    assert recall(state, "build", settings) == both
-    assert recall(state, "build", settings, one) == {"model": one, "shapes": "x:1", "runs": 4}
-    assert recall(state, "build", settings, "gone.onnx") == {"model": "gone.onnx", "runs": 4}
-    assert recall(state, "other", settings) == {}
-    # What the form no longer has is left out, and what moved between habits and models, too.
-    fewer: Any = [
-        SimpleNamespace(name=name, of_model=name == "runs") for name in ("runs", "shapes")
-    ]
-    assert recall(state, "build", fewer) == {}
-    assert state.get(OF_MODELS, "build") == {one: {"shapes": "x:1"}, two: {"shapes": "x:2"}}
-    keep(state, "build", settings, {"model": "gone.onnx", "shapes": "x:9", "runs": 5})
-    assert recall(state, "build", settings) == {"model": "gone.onnx", "runs": 5}
-    keep(state, "build", settings, {"model": one, "shapes": "x:3"})
-    assert [*state.get(OF_MODELS, "build")] == [two, one]
-    keep(state, "build", settings, {"runs": 1})
-    assert recall(state, "build", settings) == {"runs": 1}
 
 
 def test_settings_of_so_many_models_are_remembered(state: State, tmp_path: Path) -> None:

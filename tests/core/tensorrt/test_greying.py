@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dld_tui.core.codec import decode, encode
 from dld_tui.core.errors import UnavailableError, UsageError
 from dld_tui.core.tensorrt.availability import (
     FLAGS,
@@ -113,27 +111,6 @@ def test_a_library_without_a_driver_runs_nothing() -> None:
     assert (caught.value.message, caught.value.hint) == (
         "TensorRT 10.13.0 cannot run engines here: there is none", ON_A_TARGET
     )  # fmt: skip
-
-
-def test_facts_come_back_from_json() -> None:
-    facts = LibraryCapabilities(
-        "/opt/trt",
-        "tensorrt",
-        "10.13.0.35",
-        "/opt/trt/tensorrt",
-        "weak",
-        frozenset({"FP16", "TF32"}),
-        frozenset({"WORKSPACE"}),
-        frozenset({"CUBLAS"}),
-        frozenset({"ILayer.precision"}),
-        ("8.9",),
-        no_driver="there is no NVIDIA driver",
-        extra={"parser": 3},
-    )
-    assert decode(LibraryCapabilities, json.loads(json.dumps(encode(facts)))) == facts
-    assert facts.usable
-    assert facts.title == "TensorRT 10.13.0.35"
-    assert facts.version_numbers == (10, 13, 0, 35)
 
 
 def test_a_reason_makes_it_unusable() -> None:

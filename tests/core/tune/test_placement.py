@@ -6,14 +6,13 @@ import itertools
 import random
 from collections.abc import Callable, Generator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from dld_tui.core.compare.gate import judge
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.model.document.document import Document
-from dld_tui.core.trials import Answer, KnownOutcomes, LimitReachedError, Limits, Trials, Words
+from dld_tui.core.trials import Answer, LimitReachedError
 from dld_tui.core.tune.placement import (
     Comparison,
     Placement,
@@ -97,39 +96,6 @@ def test_what_is_behind_a_scheme_that_was_left_is_tried() -> None:
     assert search.best == (Scheme.ALL, Scheme.FLOAT)
 
 
-@pytest.mark.parametrize("seed", first(8, range(30)))
-def test_borders_between_quantized_and_float_regions_cost_time(seed: int) -> None:
-    drawn, regions = random.Random(seed), chain(8, mixed=False)
-    gains = [drawn.choice((-1.0, 0.6, 1.0, 1.4)) for _ in range(8)]
-    border = drawn.choice((0.2, 0.5, 0.8))
-
-    def ms(placement: Placement) -> float:
-        flags = [False, *(scheme is Scheme.ALL for scheme in placement), False]
-        borders = sum(one != other for one, other in itertools.pairwise(flags))
-        return (
-            30
-            - sum(gain for gain, flag in zip(gains, flags[1:], strict=False) if flag)
-            + (border * borders)
-        )
-
-    def good(placement: Placement) -> bool:
-        return placement[3] is Scheme.FLOAT or seed % 2 == 0
-
-    search, asked = searched(regions, ms, good)
-    allowed = [one for one in every(regions) if good(one)]
-    best = min(map(ms, allowed))
-    assert good(search.best)
-    # A local optimum of single and paired changes need not be the best of all: it is near.
-    assert ms(search.best) <= best + 2 * border + 1e-9
-    for at, beside in itertools.product(range(8), repeat=2):
-        other = [*search.best]
-        for place in {at, beside} if abs(at - beside) <= 1 else {at}:
-            other[place] = Scheme.ALL if other[place] is Scheme.FLOAT else Scheme.FLOAT
-        if good(tuple(other)):
-            assert ms(tuple(other)) >= 0.995 * ms(search.best) - 1e-9
-    assert len(asked) < len(every(regions)) / 3
-
-
 @pytest.mark.parametrize("most", range(1, 12))
 def test_a_limit_leaves_the_best_so_far(most: int) -> None:
     regions = chain(3)
@@ -203,39 +169,6 @@ def test_whole_searches(recorded: Recorded) -> None:
     search, asked = searched(shares, sums(1, -1, 0.5))
     texts["shares"] = " ".join(f"{shown(base)}>{shown(new)}" for base, new in asked)
     recorded("whole_searches", texts)
-
-
-def test_a_resumed_search_asks_what_an_uninterrupted_one_would(tmp_path: Path) -> None:
-    regions = chain(5)
-    drawn = random.Random(4)
-    gains = [drawn.uniform(-1, 1) for _ in range(5)]
-    made: list[tuple[Placement, Placement]] = []
-
-    def ms(placement: Placement) -> float:
-        pairs = zip(gains, placement, strict=True)
-        return 20 - sum(gain for gain, scheme in pairs if scheme is Scheme.ALL)
-
-    def oracle(pair: tuple[Placement, Placement]) -> Generator[Event, None, Comparison]:
-        yield from ()
-        made.append(pair)
-        return compared(*pair, ms, lambda placement: True)
-
-    def run(journal: KnownOutcomes[Comparison], limits: Limits) -> Placement:
-        trials = Trials(oracle, repr, journal, limits, repr, Words("a", "b", is_quick=True))
-        search = PlacementSearch(regions, lambda base, new: trials.ask((base, new)))
-        result_of(search.run())
-        return search.best
-
-    whole = run(KnownOutcomes(Comparison, None), Limits())
-    uninterrupted = [*made]
-    made.clear()
-    path = tmp_path / "placement-x.jsonl"
-    for _ in range(len(uninterrupted)):
-        journal = KnownOutcomes(Comparison, path)
-        resumed = run(journal, Limits(trials=2))
-        journal.close()
-    assert resumed == whole
-    assert made == uninterrupted
 
 
 BLOCKS = """

@@ -19,7 +19,6 @@ from dld_tui.core.text import visible
 from dld_tui.core.tune.changes import (
     CHANGES,
     Setup,
-    TuneChange,
     combinations,
     thread_changes,
     usable_changes,
@@ -118,37 +117,6 @@ def test_python_code_makes_that_session(monkeypatch: pytest.MonkeyPatch) -> None
     level = runtime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     assert options.graph_optimization_level == level
     assert options.get_session_config_entry("session.set_denormal_as_zero") == "1"
-
-
-@pytest.mark.parametrize("change", [*CHANGES, *thread_changes(4, 2)], ids=lambda one: one.id)
-def test_python_code_makes_the_session_that_was_timed(
-    change: TuneChange, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runtime = pytest.importorskip("onnxruntime")
-    from dld_tui.activities.profile.onnxruntime import Request
-    from dld_tui.backends.onnxruntime import session_options
-    from dld_tui.core.params import from_json
-
-    provider = change.providers[0] if change.providers else "CPU"
-    values: dict[str, Any] = {"provider": provider, "device_id": 1, **change.session}
-    made: list[Any] = []
-    monkeypatch.setattr(
-        runtime, "InferenceSession", lambda *args, **kwargs: made.append((args, kwargs))
-    )
-    monkeypatch.setattr(
-        "dld_tui.backends.onnxruntime.runtime.providers", lambda: ["Tensorrt", "CUDA", "CPU"]
-    )
-    exec(compile(python_code("m.onnx", values), "code", "exec"), {})
-    (_, options), more = made[0]
-    settings = from_json(Request, {"model": "m.onnx", **values}).session_settings()
-    timed = session_options.session_options(runtime, settings)
-    names = ("intra_op_num_threads", "inter_op_num_threads", "execution_mode",
-             "graph_optimization_level", "enable_mem_pattern", "enable_cpu_mem_arena")  # fmt: skip
-    for name in names:
-        assert getattr(options, name) == getattr(timed, name), name
-    for key, value in settings.config.items():
-        assert options.get_session_config_entry(key) == value
-    assert more == {"providers": session_options.provider_list(settings.providers, settings)}
 
 
 def test_providers_of_any_spelling_and_their_own_options() -> None:

@@ -12,9 +12,7 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.activities.convert.quantize import Request, run
-from dld_tui.core.compare.diff.compare import diff_documents
 from dld_tui.core.compare.diff.tensors import WeightNoise, weight_noise
-from dld_tui.core.compare.diff.text import lines
 from dld_tui.core.errors import ActivityError, UnavailableError
 from dld_tui.core.events import Finished
 from dld_tui.core.model.document.document import Document
@@ -106,33 +104,6 @@ def test_roundings_and_smaller_blocks(tmp_path: Path) -> None:
     assert power(block=16) < nearest
     with pytest.raises(ActivityError, match="an even number of blocks in each column"):
         quantized(path, weights="uint4", rounding="k-quant", block=64)
-
-
-@pytest.mark.broad
-def test_both_formats_hold_the_same_and_a_comparison_says_it(tmp_path: Path) -> None:
-    path = decoders.grouped(tmp_path / "float.onnx", int4=False)
-    blocked = quantized(path, weights="int4", block=32, format="dequantize").rename(
-        tmp_path / "blocked.onnx"
-    )
-    packed = quantized(path, weights="int4", block=32)
-
-    one, two = noise(path, blocked), noise(path, packed)
-    # ONNX Runtime rounds in another way for each.
-    for entry, other in zip(one, two, strict=True):
-        assert entry.snr_db == pytest.approx(other.snr_db, abs=1)
-    assert {entry.format for entry in one} == {"4 bits, blocks of 32, DequantizeLinear"}
-    # Either way round.
-    assert [entry.snr_db for entry in noise(packed, path)] == [entry.snr_db for entry in two]
-    assert noise(packed, packed) == []
-    first, second = Document.open(path), Document.open(packed)
-    found = diff_documents(first, second)
-    assert [entry.snr_db for entry in found.weights] == [entry.snr_db for entry in two]
-    text = ["".join(part for part, _ in line) for line in lines(found)]
-    assert "weights in few bits, signal to noise" in text
-    assert sum(" dB  " in line for line in text) == 8
-    assert diff_documents(first, second, weights=False).weights == []
-    first.close()
-    second.close()
 
 
 def test_what_the_runtime_imports_and_is_not_there_is_named(

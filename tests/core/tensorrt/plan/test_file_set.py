@@ -51,21 +51,6 @@ def test_names(name: str, parts: FileName | None) -> None:
     assert file_name(name) == parts
 
 
-def test_files_beside(tmp_path: Path) -> None:
-    for name in (
-        "net.engine.graph.json",
-        "net.engine.profile.json",
-        "other.graph.json",
-        "net.onnx",
-    ):
-        (tmp_path / name).touch()
-    found = find_set(tmp_path / "net.engine.graph.json")
-    assert {role: [p.name for p in paths] for role, paths in found.roles.items()} == {
-        "graph": ["net.engine.graph.json"],
-        "profile": ["net.engine.profile.json"],
-    }
-
-
 def test_the_same_hash_comes_first(tmp_path: Path) -> None:
     for name in ("n.graph.aaaaaa.json", "n.profile.bbbbbb.json", "n.profile.aaaaaa.json"):
         (tmp_path / name).touch()

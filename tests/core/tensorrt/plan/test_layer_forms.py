@@ -88,25 +88,6 @@ def test_wrong_types_are_noted() -> None:
     ]
 
 
-def test_a_layer_in_full() -> None:
-    raw: dict[str, JSON] = {
-        "Name": "conv + relu", "LayerType": "CaskConvolution", "ParameterType": "Convolution",
-        "Inputs": [
-            {"Name": "cond", "Dimensions": [1], "Format/Datatype": "Bool"},
-            {"Name": "x", "Dimensions": [1, 3], "Format": "Row major", "DataType": "BFloat16"},
-        ],
-        "Outputs": [{"Name": "y", "Dimensions": [1, 4], "Format/DataType": "FP8"}],
-        "Weights": {"Type": "Half", "Count": 100}, "Bias": {"Type": "Float", "Count": 10},
-        "TacticName": "t", "TacticValue": "0x1", "StreamId": 2, "Metadata": "[ONNX Layer: c]",
-    }  # fmt: skip
-    [layer] = read_layers([raw]).layers
-    assert (layer.kind, layer.type) == ("Convolution", "CaskConvolution")
-    # A condition is not what a layer computes on; BF16 is not FP32.
-    assert (layer.precision, layer.output_precision) == ("bf16", "fp8")
-    assert (layer.io_bytes, layer.weights_bytes, layer.footprint) == (1 + 6 + 4, 240, 251)
-    assert (layer.stream, layer.tactic, layer.metadata) == (2, "t", "[ONNX Layer: c]")
-
-
 def test_sizes_that_are_not_known() -> None:
     dynamic: JSON = {"Name": "x", "Dimensions": [-1, 3], "Format/Datatype": "Half"}
     odd: JSON = {"Name": "x", "Dimensions": [10**40, "a"], "Format/Datatype": "Half"}

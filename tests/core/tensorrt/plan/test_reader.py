@@ -12,11 +12,9 @@ from hypothesis import strategies as st
 
 from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.tensorrt.plan import json_text
-from dld_tui.core.tensorrt.plan.engine_plan import EnginePlan
 from dld_tui.core.tensorrt.plan.export import plan_json
-from dld_tui.core.tensorrt.plan.file_set import write_trex
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.summary import GROUPINGS, summary_lines, summary_of
+from dld_tui.core.tensorrt.plan.summary import GROUPINGS, summary_lines
 from dld_tui.core.tensorrt.plan.tables import VIEWS, group_table, make_table
 
 JSON = st.recursive(
@@ -78,63 +76,9 @@ TREX = {
 """File sets of TREx. Every run takes the first of each folder, and one whose timings are alike."""
 
 
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [
-        pytest.param(
-            folder, name,
-            marks=[pytest.mark.exhaustive] if at and "a7707e1" not in name else [],
-        )
-        for folder, names in TREX.items() for at, name in enumerate(names)
-    ],
-)  # fmt: skip
-def test_every_real_file_set_opens_and_is_written_as_it_was(
-    real_files: Path, tmp_path: Path, folder: str, name: str
-) -> None:
-    where = real_files / "engines" / "trex" / folder
-    pattern = f"{name}.json" if folder == "tests/inputs" else f"{name}/*.graph.json"
-    (path,) = where.glob(pattern)
-    plan = open_plan(path)
-    assert plan.layers
-    assert not plan.names_only
-    assert plan.total_ms
-    assert plan.passes
-    assert all(layer.time_ms is not None for layer in plan.layers)
-    assert summary_of(plan).activations_complete
-    assert {tensor.mode for tensor in plan.bindings} == {"input", "output"}
-    if "v2_residuals" in path.name:  # two timing files that nothing tells apart
-        assert plan.timing is None
-        assert any("nothing tells which belong together" in note for note in plan.notes)
-        return
-    assert plan.timing is not None
-    assert plan.timing.source == "timing file"
-    if "A100" in path.parts:
-        _agree_with_their_own_metadata(plan, path.parent)
-        write_trex(plan, tmp_path / "net", overwrite=True)
-        again = open_plan(tmp_path / "net.graph.json")
-        assert (again.layers, again.timing) == (plan.layers, plan.timing)
-
-
 def test_the_file_sets_are_all_there_are(real_files: Path) -> None:
     graphs = [*(real_files / "engines").glob("trex/**/*.graph*.json")]
     assert len(graphs) == sum(map(len, TREX.values()))
-
-
-def _agree_with_their_own_metadata(plan: EnginePlan, folder: Path) -> None:
-    summary = json.loads(next(folder.glob("*.profile.metadata.json")).read_text())
-    told = summary["performance_summary"]["GPU Compute Time"]
-    assert plan.timing is not None
-    assert plan.timing.compute is not None
-    found = plan.timing.compute
-    # Six significant digits are written, of more inferences than were averaged by one or two.
-    assert (found.min, found.max) == tuple(told[:2])
-    assert found.mean == pytest.approx(told[2], rel=3e-5)
-    assert found.median == pytest.approx(told[3], rel=3e-5)
-    rows = json.loads(next(folder.glob("*.engine.profile.json")).read_text())[1:]
-    assert plan.total_ms == pytest.approx(sum(row["averageMs"] for row in rows), rel=1e-6)
-    by_file = {row["name"]: row["percentage"] for row in rows}
-    for layer in plan.all_layers:
-        assert layer.percent == pytest.approx(by_file[layer.name], abs=1e-3)
 
 
 def test_other_real_files_open(real_files: Path) -> None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dld_tui.core.codec import finite
 from dld_tui.core.errors import UsageError
-from dld_tui.core.report.groups import group_layers, output_bytes
+from dld_tui.core.report.groups import group_layers
 from dld_tui.core.report.layer_table import select
 from dld_tui.core.tables.rendering import csv_of
 from dld_tui.core.tables.table import FINE_MS, RATIO, SHORT, TEXT, Table
 from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
-from dld_tui.core.tensorrt.plan.export import plan_json, plan_sheets
+from dld_tui.core.tensorrt.plan.export import plan_sheets
 from dld_tui.core.tensorrt.plan.layer_records import layer_records
 from dld_tui.core.tensorrt.plan.lint import findings
 from dld_tui.core.tensorrt.plan.mapping import map_plan
@@ -57,32 +55,6 @@ def test_every_view_has_a_value_for_every_column() -> None:
         assert {len(row) for row in rows} == {len(table.columns)}
 
 
-def test_columns_of_layers() -> None:
-    assert column("layers", "precision") == ["int8", "fp32", "fp32"]
-    assert column("layers", "footprint") == [1024 + 2048 + 100, 4096 + 2048, 0]
-    assert column("convolutions", "macs") == [64 * 16 * 16 * 9]
-    assert column("convolutions", "kernel") == ["3x3"]
-    assert column("gemm", "k") == [144]
-    [efficiency] = column("gemm", "efficiency_percent")
-    assert isinstance(efficiency, float)
-    assert 0 < efficiency < 1
-    without_roof = make_table(replace(PLAN, device={}), "gemm")
-    assert column_of(without_roof, "efficiency_percent") == [None]
-    assert column("reformats", "origin") == ["QDQ"]
-    assert column("reformats", "converts") == ["type"]
-    assert column("pointwise", "operations") == ["Mul, Sum"]
-
-
-def test_timing_over_the_iterations() -> None:
-    statistics = TimeStatistics(1, 2, 1.5, 1.5)
-    timing = TimingSummary(
-        None, statistics, None, None, None, 1.0, {"compute": tuple(map(float, range(100)))}
-    )
-    table = make_table(plan([], timing), "timing")
-    assert column_of(table, "what")[:2] == ["GPU compute", "GPU compute, inferences 1 to 10"]
-    assert column_of(table, "median_ms")[1] == 4.5
-
-
 def test_distribution() -> None:
     spread = known(distribution(PLAN))
     assert (spread.half, spread.zero, spread.max_ms) == (1, 1, 3.0)
@@ -115,32 +87,6 @@ def test_summary() -> None:
         "GPU compute",
         "enqueue",
     ]
-
-
-def test_json_of_a_real_plan(real_files: Path) -> None:
-    folder = real_files / "engines/trex/examples/pytorch/resnet/A100/fp16"
-    found = open_plan(folder / "resnet.onnx.engine.graph.json")
-    document = plan_json(found)
-    json.dumps(finite(document), allow_nan=False)
-    # ResNet-18 at batch 32 has 1.82 G multiply-accumulates an image.
-    total = sum(count or 0 for count in column_of(make_table(found, "gemm"), "macs"))
-    assert total == pytest.approx(32 * 1.82e9, rel=0.01)
-
-
-def test_layers_become_records_with_their_place(tmp_path: Path) -> None:
-    plan = open_plan(write_engine(tmp_path))
-    mapping = map_plan(plan)
-    records = layer_records(plan, mapping, findings(plan, mapping))
-    assert [record.index for record in records] == list(range(5))
-    second = records[2]
-    assert (second.type, second.precision, second.time_ms) == ("Convolution", "int8", 0.2)
-    assert second.engine is not None
-    assert second.engine.output_precision == "fp16"
-    assert second.engine.tactic == "sm80_xmma_fprop_int8_half"
-    assert second.engine.footprint == plan.layers[2].footprint
-    assert second.engine.findings
-    assert output_bytes(second) == 8 * 64 * 28 * 28 * 2
-    assert [link.name for link in records[1].nodes] == ["/block/conv1/Conv"]
 
 
 def test_records_are_grouped_by_a_detail(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from dld_tui.core.report.formats.trtexec_files import warm_up_ms
 from dld_tui.core.statistics import trtexec_percentile
 from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.tensorrt.plan.trtexec_log import timing_of_rows, timing_of_summary
+from dld_tui.core.tensorrt.plan.trtexec_log import timing_of_rows
 from dld_tui.core.types import JSON
 from tests.support.known import known
 from tests.support.plans import write_layers
@@ -66,25 +66,6 @@ def test_warm_up_is_left_out_unless_there_is_nothing_else() -> None:
         assert found is not None
         assert found.compute is not None
         assert (found.compute.count, found.compute.mean) == (1, 1.0)
-
-
-def test_summary_of_metadata() -> None:
-    found = known(
-        timing_of_summary(
-            {"Throughput": 10.0, "GPU Compute Time": [1, 4, 2, 2.5, 3], "Latency": [1, 2]}
-        )
-    )
-    assert found.compute is not None
-    assert (found.compute.min, found.compute.max, found.compute.mean) == (1, 4, 2)
-    assert (found.compute.median, found.compute.p90, found.compute.p99) == (2.5, None, 3)
-    assert (found.latency, found.throughput, found.source) == (None, 10.0, "metadata")
-    seven = known(timing_of_summary({"Latency": [1, 9, 2, 2, 5, 6, 7]}))
-    assert seven.latency is not None
-    assert (seven.latency.p90, seven.latency.p95, seven.latency.p99) == (5, 6, 7)
-    other = known(timing_of_summary({"Latency": [1, 9, 2, 2, 5]}, (95.0,)))
-    assert other.latency is not None
-    assert other.latency.p95 == 5
-    assert timing_of_summary("x") is None
 
 
 def test_percentiles_are_those_of_trtexec() -> None:
