@@ -124,6 +124,10 @@ def test_whole_searches(recorded: Recorded) -> None:
         "a right one at last": (unsteady(iter([BAD, BAD, BAD, GOOD, BAD])), {}),
         "unsteady": (unsteady(iter([BAD])), {}), "failed": (lambda _: FAILED, {}),
         "varied, wrong": (wrong_with(("a", 2), ("a", 3)), {}),
+        "a mixture is right": (
+            lambda choices: BAD if len({one.tactic for one in choices.values()}) == 1 else GOOD,
+            {"offers": {name: SMALL["e"] for name in "abc"}},
+        ),
         "varied, the likely one is last": (wrong_with(("c", 2)), {}),
         "no time": (wrong_with(("a", 1)), {"limits": Limits(trials=0)}),
         "little time": (wrong_with(("a", 1), ("c", 1)), {"limits": Limits(trials=3)}),
@@ -131,7 +135,7 @@ def test_whole_searches(recorded: Recorded) -> None:
     texts = {}
     for name, (judge, more) in cases.items():
         is_varied = name.startswith("varied")
-        found, plans = searched(judge, vary=is_varied, offers=SMALL, **more)
+        found, plans = searched(judge, vary=is_varied, **{"offers": SMALL, **more})
         lines = [f"{short(plan.choices)}  {plan.why}" for plan in plans]
         lines += [f"{found.verdict}, whole {found.is_whole}, right {short(found.right)}"]
         lines += [f"{one.layer}: {one.tactic.tactic}, {one.instead.tactic} {one.confirmed}"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import socket
@@ -9,7 +10,7 @@ import pytest
 
 from dld_tui.core.errors import FileChangedError, InputError
 from dld_tui.core.files import source as source_module
-from dld_tui.core.files.source import Source
+from dld_tui.core.files.source import Source, open_error
 
 
 def message_of(path: Path | str) -> str:
@@ -66,6 +67,23 @@ def test_says_what_is_wrong_with_a_path(tmp_path: Path) -> None:
     assert "null" in message_of(f"{tmp_path}/a\0b")
     (tmp_path / "loop").symlink_to("loop")
     assert "symbolic links" in message_of(tmp_path / "loop")
+    denied = open_error("p", PermissionError(errno.EACCES, "no"))
+    assert str(denied) == "p: Permission denied"
+
+
+def test_says_where_a_device_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    (tmp_path / "f").write_bytes(bytes(100))
+    source = Source.open(tmp_path / "f")
+    monkeypatch.setattr(source_module, "_HUGE", 1)
+    monkeypatch.setattr(os, "pread", fail)
+    monkeypatch.setattr(os, "preadv", fail)
+    for read, at in ((lambda: source.read(7, 5), 7), (source.read_whole, 0)):
+        with pytest.raises(InputError) as raised:
+            read()
+        assert raised.value.message == f"cannot be read at byte {at}: Input/output error"
 
 
 def test_permission_denied(tmp_path: Path) -> None:

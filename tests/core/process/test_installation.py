@@ -43,3 +43,4 @@ def test_an_extra_is_installed_by_its_packages() -> None:
         command = installation.install_command(extra, "more")
         assert command.endswith(f"{found} more")
         assert installation.in_environment(command) == command  # the same when it is said again
+    assert installation.packages_of("unknown") == "'dld-tui[unknown]'"

@@ -34,6 +34,15 @@ def test_a_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
     assert paths.ensure(folder) == folder
 
 
+def test_journals_of_new_models(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert not paths.has_new_journals()
+    (paths.ensure(paths.journal_dir()) / "old-1.jsonl").touch()
+    assert not paths.has_new_journals()
+    (paths.journal_dir() / "new-1.jsonl").touch()
+    assert paths.has_new_journals()
+
+
 def test_short_paths() -> None:
     home = str(Path.home())
     assert paths.short(home + "/models/a.onnx") == "~/models/a.onnx"

@@ -36,6 +36,8 @@ def test_the_newest_of_the_reports_beside_a_model_and_of_others(
     found = known(newest_profile(chain, [str(tmp_path / "gone.dldprof")]))
     assert (found.title, len(found.layers)) == (new.name, 3)
     newest = _made(tmp_path / "elsewhere" / "newest.dldprof", chain, 2)
+    copied = tmp_path / "cut.dldprof"  # the newest of all, and damaged behind its first page
+    copied.write_bytes(newest.read_bytes()[:8192] + bytes(4096))
     asked = known(newest_profile(chain, [str(newest)]))
     assert asked.title == newest.name
     files = [str(old), str(tmp_path / "of_other.dldprof"), str(new)]

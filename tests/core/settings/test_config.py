@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from dld_tui.core.errors import InputError, SaveError
+from dld_tui.core.params import param, settings_of
 from dld_tui.core.settings import config
 
 
@@ -123,3 +126,20 @@ def test_numbers_of_the_environment(tmp_path: Path) -> None:
         value, problems = limit(wrong)
         assert value == 1.0
         assert len(problems) == 1
+
+
+def test_settings_that_are_added_need_a_name_of_their_own_and_a_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    @dataclass(frozen=True)
+    class Added:
+        needed: str = param(label="Needed", help="It has no default.")
+        theme: str = param("a", label="Theme", help="A setting of dld.")
+        unit: int = param(1, label="Unit", help="Good.")
+
+    found = [SimpleNamespace(value=setting) for setting in settings_of(Added)]
+    told: list[str] = []
+    monkeypatch.setattr(config, "plugins", lambda *_: found)
+    monkeypatch.setattr(config, "skip", lambda _, one, why: told.append(one.value.name))
+    assert [*config.added_settings()] == ["unit"]
+    assert told == ["needed", "theme"]

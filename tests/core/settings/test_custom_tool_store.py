@@ -9,6 +9,7 @@ from dld_tui.core.params import from_json
 from dld_tui.core.process import paths
 from dld_tui.core.settings import config, custom_tools
 from dld_tui.core.settings.custom_tools import (
+    MOST_LIMIT_S,
     Tool,
     ToolForm,
     arguments_for,
@@ -20,9 +21,11 @@ from dld_tui.core.settings.custom_tools import (
     table_of,
     tool_from,
     tool_of,
+    tool_table,
     tools_of,
     validate,
 )
+from tests.support.recorded import Recorded, table_text
 
 BY_HAND = """\
 # mine
@@ -204,3 +207,12 @@ def test_wrong_tables_are_told_and_the_others_kept(table: object, why: str) -> N
     assert len(wrong) == 1
     assert why in wrong[0]
     assert "'bad'" in wrong[0]
+
+
+def test_the_table(recorded: Recorded) -> None:
+    longest = Tool("all", "/b c", ("$Model", "it's $Output"), ".onnx", True, "/d", MOST_LIMIT_S)
+    assert problems(longest) == []
+    assert len(problems(replace(longest, limit=MOST_LIMIT_S + 1))) == 1
+    table = tool_table([longest, Tool("none", "b", limit=0)])
+    assert table.row_key is not None
+    recorded("custom_tools", {table.row_key(longest): table_text(table)})

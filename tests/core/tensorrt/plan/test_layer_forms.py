@@ -94,6 +94,8 @@ def test_sizes_that_are_not_known() -> None:
     for tensor in (dynamic, odd):
         [layer] = read_layers([{**LAYER, "Inputs": [tensor]}]).layers
         assert layer.io_bytes is None
+    large: JSON = {"Name": "x", "Dimensions": [1 << 20, 2], "Format/Datatype": "Half"}
+    assert read_layers([{**LAYER, "Inputs": [large]}]).layers[0].io_bytes == 4 << 20
     int4: JSON = {"Name": "x", "Dimensions": [3], "Format/Datatype": "Int4"}
     [packed] = read_layers([{**LAYER, "Inputs": [int4]}]).layers
     assert packed.io_bytes == 2

@@ -146,7 +146,7 @@ CASES: dict[str, tuple[onnx.ModelProto | None, list[list[Case]]]] = {
         [("x", "[ONNX Layer: twin]")], [("x", "[ONNX Layer: many]")],
     ]),
     "without a name": (chain("a", "", "c"), [
-        [("x", "[ONNX Layer: node_of_v2]")], ["node_of_v2 + c"], ["node_of_v9"],
+        [("x", "[ONNX Layer: node_of_v2]")], ["node_of_v2 + c"], ["node_of_v9"], ["_1"],
     ]),
     "commas": (chain("a,b/c", "d"), [["{a,b/c,d}"], ["a,b/c"]]),
     "names like joins": (chain("a", "b", "a + b", "c + d", "PWN(a)", "c"), [
