@@ -22,6 +22,7 @@ from dld_tui.core.events import (
     Part,
     Phase,
     Progress,
+    RateMeter,
     Started,
     event_from_line,
     event_to_line,
@@ -106,3 +107,13 @@ def test_the_steps_of_some_work_become_events_or_none() -> None:
     next(left)
     left.close()
     assert said[-2:] == ["closed", "closed"], "work is closed with its events"
+
+
+def test_the_rate_is_that_of_the_last_seconds() -> None:
+    times = iter([0.0, 1.0, 5.0, 5.5, 7.0])
+    meter, rates = RateMeter(lambda: next(times)), []
+    for done in (0, 50, 54, 58, 60):
+        meter.add(Progress(done, 100))
+        rates.append(meter.rate)
+    assert rates[0] is None
+    assert rates[1:] == pytest.approx([50.0, 10.8, 8 / 4.5, 3.0])

@@ -11,10 +11,14 @@ import pytest
 from dld_tui.activities.check.sound import Request, run
 from dld_tui.backends.conversion import soundness
 from dld_tui.backends.conversion.soundness import errors_of, require_sound
+from dld_tui.backends.onnxruntime.tensors import spared
+from dld_tui.backends.onnxruntime.verdict import settings_to_load
 from dld_tui.core.checks.findings import LOAD, ToolFinding
 from dld_tui.core.errors import (
     ActivityError,
+    DldError,
     InputError,
+    TimeLimitError,
     UnavailableError,
 )
 from dld_tui.core.model.document import Document
@@ -144,6 +148,35 @@ def test_a_refusal_counts_where_a_rule_names_the_node_in_the_original_too(
         sound(NARROWED, NARROWED.replace("wide", "other"))
     assert "it refuses that" in str(caught.value.details)
     sound(NARROWED.replace("wide", "other"), NARROWED.replace("wide", "other"))
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize(
+    ("error", "refusals"),
+    [
+        (UnavailableError("ONNX Runtime is not installed"), []),
+        (TimeLimitError("it takes long"), []),
+        (DldError("it ended", details="std::bad_alloc"), []),
+        (DldError("it is odd"), ["ONNX Runtime refuses it: it is odd"]),
+    ],
+)
+def test_what_cannot_be_known_is_no_refusal(
+    error: DldError, refusals: list[str], many: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def session(_: Path, settings: object) -> None:
+        seen.append(settings)
+        raise error
+
+    monkeypatch.setattr(soundness, "Session", session)
+    monkeypatch.setattr(soundness, "has_many_nodes", lambda _: many)
+    with closing(Document(models.parse(models.CHAIN))) as document:
+        for found in errors_of(document, None):
+            assert [without_version(one.message) for one in found] == refusals
+        assert errors_of(document, None, False) == ([], [])
+    settings = settings_to_load(16)
+    assert seen == [spared(settings) if many else settings]
 
 
 def test_without_onnxruntime_rules_alone_are_asked(

@@ -223,6 +223,35 @@ def timed(seconds: Sequence[float], told: list[PairTime]) -> dict[str, Any]:
     return {"time_pair": time_pair, "clock": lambda: now}
 
 
+@pytest.mark.parametrize("runs", [None, 8])
+@pytest.mark.parametrize("limit_s", [0.0, 25.0, 170.0])
+@pytest.mark.parametrize("seconds", [0.5, 7.0, 24.0, 400.0])
+def test_the_time_limit_holds_whatever_a_pair_takes(
+    runs: int | None, limit_s: float, seconds: float
+) -> None:
+    told: list[PairTime] = []
+    series = timed([seconds] * 1000, told)
+    found = result_of(in_turns(series["time_pair"], runs, limit_s=limit_s, clock=series["clock"]))
+    assert series["clock"]() <= limit_s
+    assert all(at.share_s <= at.left_s <= limit_s for at in told)
+    result = gate_result("a", "b", found.pairs, 0.0, 1.0, found.stopped)
+    fits = seconds * (runs or 6) <= limit_s
+    assert (not found.stopped) == fits
+    if len(found.pairs) >= 6:
+        assert (result.verdict, result.is_undecided) == ("slower", False)
+    else:
+        assert (result.verdict, result.end_to_end, result.is_undecided) == ("undecided", None, True)
+        least = "8" if runs else "at least 6"
+        text = f"undecided: {len(found.pairs)} of {least} pairs of runs within the time limit of "
+        assert result.line.startswith(text)
+        assert (
+            "; so far, without an interval: 1.000 ms → 1.250 ms, +25.0 %" in result.line
+        ) == bool(found.pairs)
+    assert found.stopped in result.line
+    if seconds > limit_s:
+        assert "stopped at “base: Loading the model”" in result.line
+
+
 def test_a_given_number_of_runs_has_no_time_limit_by_default() -> None:
     series = timed([100.0] * 6, [])
     assert len(result_of(in_turns(series["time_pair"], 6, clock=series["clock"])).pairs) == 6

@@ -67,6 +67,34 @@ def test_a_decoder_computes_the_same(tmp_path: Path) -> None:
     assert [one.name for one in model.graph.initializer if one.data_type == TensorProto.UINT8] == []
 
 
+def test_a_shared_weight_a_bias_rows_and_stored_weights(tmp_path: Path) -> None:
+    random = np.random.default_rng(5)
+    levels = random.integers(-8, 8, (64, 6))
+    path = written(
+        tmp_path,
+        """g (int64[3] ids) => (float[3, 6] y) {
+        x = com.microsoft.GatherBlockQuantized <block_size = 32, quantize_axis = 1, bits = 4>
+            (table, ids, table_s)
+        a = com.microsoft.MatMulNBits <K = 64, N = 64, bits = 4, block_size = 32> (x, w_Q4, s)
+        b = com.microsoft.MatMulNBits <K = 64, N = 64, bits = 4, block_size = 32>
+            (a, w_Q4, s, "", "", bias)
+        d_f = DequantizeLinear <axis = 0, block_size = 32> (d, d_s)
+        y = MatMul (b, d_f) }""",
+        w_Q4=random.integers(0, 256, (64, 2, 16), dtype=np.uint8),
+        s=random.random(128, np.float32),
+        bias=random.random(64, np.float32),
+        table=random.integers(0, 256, (9, 32), dtype=np.uint8),
+        table_s=random.random((9, 2), np.float32),
+        d=helper.make_tensor("d", TensorProto.INT4, (64, 6), levels.flatten().tolist()),
+        d_s=random.random((2, 6), np.float32),
+    )
+    made, result = same(path, {"ids": np.array([0, 8, 3])})
+    operators = [node.op_type for node in made.graph.node]
+    assert operators == ["Gather", "MatMul", "MatMul", "Add", "MatMul"]
+    assert sorted(one.name for one in made.graph.initializer) == ["bias", "d_f", "table_float", "w"]
+    assert result["weights"] == 4
+
+
 def test_a_table_and_a_product_of_one_weight_share_it_in_floats_too(tmp_path: Path) -> None:
     random = np.random.default_rng(6)
     path = written(

@@ -164,7 +164,7 @@ CODE: dict[str, dict[str, JSON]] = {
     "cpu": {"provider": "CPU", "threads": 2, "inter_threads": 3, "optimization_level": "extended",
             "dim": ["N=1", "x:0=2"], "session_config": ["a.b=1", "c=d=e"]},
     "cuda": {"provider": "CUDA", "device_id": 1, "provider_option": ["prefer_nhwc=1"],
-             "threads": 1},
+             "threads": 1, "io_binding": True},
     "tensorrt": {"provider": "tensorrt, CUDAExecutionProvider", "device_id": 0,
                  "provider_option": ["trt_fp16_enable=1", "cuda.prefer_nhwc=1", "a.b=c"]},
     "openvino": {"provider": "openvino", "provider_option": ["device_type=CPU"],

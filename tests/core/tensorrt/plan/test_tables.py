@@ -164,7 +164,7 @@ def test_whole_filtered_tables(tmp_path: Path, recorded: Recorded) -> None:
         ("%<=20", [1, 2]),
         ("tactic:imma", [0]), ("node:stem", [0]), ("scope:stem", [0]), ("bytes>0", [0, 1, 2]),
         ("weights>0", [0]), ("format:fp32", [2]), ("findings>0", [0, 1, 2]), ("1.2.3", []),
-        ("kind:reformat ms<2", [1, 2]),
+        ("kind:reformat ms<2", [1, 2]), ("ms<3", [1, 2]),
     ],
 )  # fmt: skip
 def test_as_on_the_screen(text: str, found: list[int]) -> None:
