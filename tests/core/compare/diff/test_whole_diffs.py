@@ -296,11 +296,15 @@ def initializers() -> Iterator[tuple[str, Models]]:
         HEAD
         + """<float[4, 3] w = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11.5}, float[3] s = {1, 2, 3},
         float[3, 3] u = {1, 2, 3, 4, 5, 6, 7, 8, 10}, float one = {2}> {
-        m = MatMul(x, w)\n k = MatMul(m, u)\n y = Add(k, s) }"""
+        p = MatMul(w, u)\n m = MatMul(x, w)\n k = MatMul(m, u)\n y = Add(k, s) }"""
     )
     few = models.parse(
-        text.replace("m = MatMul(x, w)", "f = DequantizeLinear(q, s)\n m = MatMul(x, f)").replace(
-            "k = MatMul(m, u)", "h = DequantizeLinear(r, one)\n k = MatMul(m, h)"
+        text.replace("MatMul(x, w)", "MatMul(x, f)")
+        .replace("MatMul(m, u)", "MatMul(m, h)")
+        .replace(
+            "p = MatMul(w, u)",
+            "f = DequantizeLinear(q, s)\n h = DequantizeLinear(r, one)\n e = Neg(f)\n"
+            "p = MatMul(f, h)",
         )
     )
     few.graph.initializer.append(stored(quantized.reshape(4, 3) % 5, "q", np.int8))

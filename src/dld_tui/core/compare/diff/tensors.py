@@ -325,14 +325,16 @@ def weight_noise(old: Document, new: Document) -> Iterator[WeightNoise | str]:
     Yields:
         Errors, and sentences on what cannot be read.
     """
-    seen: set[tuple[tuple[str, ...], str]] = set()
+    seen: set[tuple[tuple[str, ...], str, int]] = set()
     for few, whole in ((new, old), (old, new)):
         for weight in blocked_weights(few):
             scope = _scope(whole, weight.node.scope.path)
             for user, position in _users(weight):
-                place = (*weight.node.scope.path,), user.outputs[0]
+                place = (*weight.node.scope.path,), user.outputs[0], position
+                if place in seen:
+                    break  # both have it in few bits
                 twin = None if scope is None else scope.producer(user.outputs[0])
-                if twin is None or place in seen:
+                if twin is None:
                     continue
                 seen.add(place)
                 try:
