@@ -215,4 +215,4 @@ def test_the_table(recorded: Recorded) -> None:
     assert len(problems(replace(longest, limit=MOST_LIMIT_S + 1))) == 1
     table = tool_table([longest, Tool("none", "b", limit=0)])
     assert table.row_key is not None
-    recorded("custom_tools", {table.row_key(longest): table_text(table)})
+    recorded("custom_tools", {str(table.row_key(longest)): table_text(table)})
