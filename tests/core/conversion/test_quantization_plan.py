@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
 
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.quantization_plan import (
@@ -13,8 +17,12 @@ from dld_tui.core.conversion.quantization_plan import (
     point_lines,
     quantized_nodes,
 )
+from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.model.document import Document
 from tests.support import models
+from tests.support.sessions import run
+
+Values: TypeAlias = "np.ndarray[Any, np.dtype[np.float32]]"
 
 
 def scale(value: float, axis: int | None = None) -> dict[str, object]:
@@ -85,6 +93,35 @@ def test_nodes_around_which_tensors_are_quantized(tmp_path: Path) -> None:
     assert point_lines(PLAN.points())[0] == (
         "6 tensors quantized for 3 nodes: 4 activations, 1 weights, 1 biases"
     )
+
+
+@pytest.mark.parametrize("kept", [[], ["rows"], ["relu"], ["conv"], ["conv", "relu", "rows"]])
+def test_switches_give_what_the_arithmetic_of_the_plan_gives(
+    tmp_path: Path, kept: list[str]
+) -> None:
+    pytest.importorskip("onnxruntime")
+    document = Document.open(models.write(tmp_path, NET))
+    switched = quantization_switches(document, PLAN)
+    assert [node.name for node in switched.nodes] == ["conv", "relu", "rows"]
+    x = np.array([0.2, -0.9, 1.3, 70.0], np.float32).reshape(1, 1, 2, 2)
+    on = switched.on([node for node in switched.nodes if node.name in kept])
+    (made,) = run(switched.document, x=x, **{one: np.array(one in on) for one in switched.names})
+
+    chosen = PLAN.scale_keys(kept)
+
+    def fake(tensor: str, value: Values) -> Values:
+        found = PLAN.scale(chosen[tensor]) if tensor in chosen else None
+        if found is None:
+            return value
+        step, wide = np.float32(found.scale[0]), found.dtype == "int32"
+        whole = np.rint(value / step)
+        result: Values = (whole if wide else np.clip(whole, -128, 127)) * step
+        return result
+
+    w, c = np.array([0.3, -0.7], np.float32), np.array([0.03, -0.2], np.float32)
+    a = fake("x", x) * fake("w", w).reshape(1, 2, 1, 1) + fake("c", c).reshape(1, 2, 1, 1)
+    b = fake("b", np.maximum(fake("a", a), 0))
+    np.testing.assert_allclose(made, fake("y", b.reshape(1, 8)), rtol=0, atol=1e-6)
 
 
 def test_the_scale_of_a_bias_is_the_product_of_two() -> None:
