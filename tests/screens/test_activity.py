@@ -20,7 +20,7 @@ from dld_tui.widgets.forms.param_form import ParamForm
 from tests.support import models
 from tests.support.decoders import grouped
 from tests.support.tiers import first
-from tests.support.tui import HOSTILE, flat_text, front, screen_text, until
+from tests.support.tui import flat_text, front, screen_text, until
 from tests.support.workspace import opened as opened_model
 
 PROFILE = "profile_onnxruntime"
@@ -103,17 +103,6 @@ async def test_the_form_is_filled_and_runs(runs: Runs, tmp_path: Path) -> None:
         assert len(runs.calls) == 1
         await pilot.press("o")
         assert len(runs.calls) == 2
-
-
-async def test_fields_are_remembered_and_the_given_ones_win(runs: Runs, tmp_path: Path) -> None:
-    state = State(tmp_path)
-    state.put("forms", PROFILE, {"model": "old.onnx", "iterations": 3, "no_such": 1})
-    app = app_with(runs, state)
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.start_activity(PROFILE, {"model": f"{HOSTILE}.onnx"})
-        await pilot.pause()
-        values = app.screen.query_one(ParamForm).values()
-        assert (values["model"], values["iterations"]) == (f"{HOSTILE}.onnx", 3)
 
 
 @pytest.mark.broad

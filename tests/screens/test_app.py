@@ -64,19 +64,6 @@ async def test_tabs_are_shown_switched_and_closed() -> None:
         assert isinstance(app.screen, WelcomeScreen)
 
 
-async def test_a_dialog_stays_with_its_tab() -> None:
-    async with running() as run:
-        await run.open(TextPage("first"), TextPage("second"))
-        run.app.show_error(InputError("went wrong"))
-        await run.pilot.pause()
-        run.app.action_previous_tab()
-        await run.pilot.pause()
-        assert "went wrong" not in run.text
-        run.app.action_next_tab()
-        await run.pilot.pause()
-        assert "went wrong" in run.text
-
-
 async def test_what_failed_outlives_the_tab_that_closes_for_it() -> None:
     async with running() as run:
         page = TextPage("first")
@@ -150,16 +137,6 @@ async def test_a_file_that_cannot_be_opened_is_told(tmp_path: Path) -> None:
         assert "empty.onnx" in flat_text(run.app)
         await run.press("escape")
         assert run.app.pages == []
-
-
-async def test_opening_the_same_file_twice_shows_its_tab(tmp_path: Path) -> None:
-    app = DldApp()
-    first, second = TextPage("first", path=tmp_path / "a.onnx"), TextPage("second")
-    async with app.run_test(size=(80, 24)) as pilot:
-        await open_pages(app, pilot, first, second)
-        app.open_path(str(tmp_path) + "/./a.onnx")
-        await pilot.pause()
-        assert app.page is first
 
 
 async def test_an_error_of_a_worker_is_shown_and_logged_and_the_app_goes_on() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,6 @@ import numpy as np
 import onnx
 import pytest
 from textual.pilot import Pilot
-from textual.widget import Widget
 
 from dld_tui.app import DldApp
 from dld_tui.core.errors import UsageError
@@ -26,12 +23,10 @@ from dld_tui.screens.base_pages import AboutRow, ListPage
 from dld_tui.screens.settings import ToolsScreen
 from dld_tui.screens.targets import TargetJobsScreen, TargetsScreen
 from dld_tui.targets.ssh.results import JobsStore, StoredJob
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
-from dld_tui.widgets.lists.line_view import LineView
 from dld_tui.widgets.parameters.descriptions import DOCUMENTATION
 from tests.support import models
 from tests.support.tui import until
-from tests.support.workspace import NARROW, Session, opened
+from tests.support.workspace import NARROW, opened
 
 COUNT = 6
 
@@ -57,86 +52,6 @@ def model(folder: Path) -> Path:
     return path
 
 
-@dataclass(frozen=True)
-class Listed:
-    """A list of a model."""
-
-    keys: str
-    """What shows it."""
-    find: str
-    """How a row that goes without asking anything more begins."""
-    counted: Callable[[str], int | None] = lambda title: int(re.findall(r"\d+", title)[0])
-    """The count in its title."""
-
-
-LISTS = {
-    "layers": Listed("1", "spare"),
-    "initializers": Listed("i", "weight"),
-    "functions": Listed("F", "Spare"),
-    "metadata": Listed("at", "key", lambda title: None),
-}
-
-
-def view_of(session: Session) -> LineView:
-    focused = session.app.focused
-    assert isinstance(focused, LineView), focused
-    return focused
-
-
-def title_of(view: LineView) -> str:
-    widget: Widget | None = view
-    while widget is not None:
-        frame = getattr(widget, "frame", None)
-        if frame is not None and frame.title:
-            return f"{frame.title} {frame.keys}"
-        widget = widget.parent if isinstance(widget.parent, Widget) else None
-    return ""
-
-
-def rows_of(view: LineView, find: str) -> list[Hashable]:
-    found = [at for at in range(len(view.lines)) if find in view.lines.text(at)]
-    return [view.lines.key(at) for at in found]
-
-
-@pytest.mark.parametrize("name", LISTS)
-async def test_deleting_and_undoing(tmp_path: Path, name: str) -> None:
-    listed = LISTS[name]
-    async with opened(model(tmp_path)) as session:
-        before = session.app.focused
-        await session.press(listed.keys)
-        if name != "layers":
-            await session.until(lambda: session.app.focused not in (before, None))
-        view = view_of(session)
-        texts = [_spaced(view, at) for at in range(len(view.lines))]
-        at = next((at for at, text in enumerate(texts) if f"{listed.find} 3" in text), None)
-        assert at is not None, texts
-        view.cursor = at
-        await session.settle()
-        rows, gone, below = rows_of(view, listed.find), view.lines.key(at), view.lines.key(at + 1)
-        counted = listed.counted(title_of(view))
-        await session.press("d")
-        await session.settle()
-        if isinstance(session.app.screen, ChoiceDialog):
-            await session.press("enter")
-            await session.settle()
-        view = view_of(session)
-        assert len(rows_of(view, listed.find)) == len(rows) - 1
-        assert view.key_at_cursor() == below
-        if counted is not None:
-            assert listed.counted(title_of(view)) == counted - 1
-        fewer = counted and counted - 1
-        for key, row, count in (
-            ("u", gone, counted),
-            ("ctrl+y", below, fewer),
-            ("u", gone, counted),
-        ):
-            await session.press(key)
-            await session.settle()
-            view = view_of(session)
-            assert view.key_at_cursor() == row, key
-            assert listed.counted(title_of(view)) == count
-
-
 @pytest.mark.broad
 async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
     async with opened(model(tmp_path), NARROW) as session:
@@ -156,10 +71,6 @@ async def test_the_parameters_stay_where_they_are(tmp_path: Path) -> None:
             await session.press(*keys)
             assert view.key_at_cursor() == DOCUMENTATION, keys
             assert view.cursor - view.scroll_offset.y == place, keys
-
-
-def _spaced(view: LineView, at: int) -> str:
-    return view.lines.text(at).replace("Spare", "Spare ")
 
 
 async def _in_order(pilot: Pilot[Any], page: ListPage[Any], rename: Callable[[], None]) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import JSON, NodePlace
@@ -58,16 +57,6 @@ async def test_a_result_closes_the_page_and_is_given_on() -> None:
         await run.pilot.pause()
         assert results == [{"report": "r.dldprof"}]
         assert not isinstance(run.app.screen, JobScreen)
-
-
-async def test_a_job_that_cannot_start_fails_in_the_page() -> None:
-    def start() -> Job:
-        raise UnavailableError("no such target", hint="See dld target list")
-
-    async with running() as run:
-        shown(run.app, start)
-        await run.shows("no such target")
-        assert "See dld target list" in run.text
 
 
 async def test_escape_stops_a_young_job_at_once() -> None:
@@ -189,22 +178,3 @@ def test_few_jobs_and_few_lines_are_kept() -> None:
     assert len(app.ended_jobs) == 20
     assert app.ended_jobs[-1].title == "job 49"
     assert len(app.ended_jobs[-1].log) == 2000
-
-
-async def test_the_log_takes_what_it_needs_and_is_wrapped_again() -> None:
-    async with running() as run:
-        job = ScriptedJob([Progress(1, 4, "passes", "Measuring")], hold=True)
-        screen = shown(run.app, lambda: job)
-        await run.shows("Measuring")
-        log = screen.query_one(LogView)
-        assert not log.display
-        screen.take([Log(f"word {'long ' * 20}end")])
-        await run.until(lambda: log.size.height == 2)
-        assert log.region.bottom == 23, "it is at the bottom, and the progress has the rest"
-        await run.pilot.resize_terminal(40, 24)
-        await run.until(lambda: log.size.height == 4)
-        assert log.texts == [f"word {'long ' * 20}end"]
-        screen.take([Log(f"line {number}") for number in range(60)])
-        await run.until(lambda: log.size.height > 10)
-        assert "Measuring" in run.text
-        job.cancel()

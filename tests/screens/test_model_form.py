@@ -25,7 +25,7 @@ from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
 from tests.cli.test_results import FOUND
 from tests.support import models
 from tests.support.pages import ScriptedJob
-from tests.support.workspace import NARROW, WIDE, Session, opened
+from tests.support.workspace import NARROW, Session, opened
 
 Answer = Callable[[dict[str, Any]], Sequence[Event]]
 
@@ -162,34 +162,6 @@ async def test_the_file_against_the_edits(tmp_path: Path, target: FakeTarget) ->
 
 
 @pytest.mark.broad
-async def test_a_new_document_and_one_with_edits_run_as_they_are(
-    tmp_path: Path, target: FakeTarget
-) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    target.answer = compared
-    async with opened(path, WIDE) as session:
-        weigh(session, 3)
-        session.screen.document.path = None
-        form = await shown(session, session.screen.activities.compare)
-        assert form.choices == (EDITED,)
-        form.query_one(ParamForm).set_values({"round": "fp16"})
-        await session.press("f5")
-        await session.front(AccuracyScreen)
-        assert target.weights[0][0] == 3
-        assert not Path(target.requests[0][1]["model"]).exists()
-        await session.shows("reference  new.onnx as edited")
-        await session.press("enter")
-        await session.until(lambda: session.app.page is session.screen)
-        graph = session.screen.graph
-        await session.until(lambda: "errors" in [each.name for each in graph.colours.overlays()])
-        while graph.colours.overlay.name != "errors":
-            graph.colours.next()
-        assert graph.colours.overlay.legend.endswith(" in accuracy of new.onnx as edited")
-        weigh(session, 5)
-        await session.until(lambda: "before the last edits" in graph.colours.overlay.legend)
-
-
-@pytest.mark.broad
 async def test_what_is_named_after_the_model_and_what_is_said_of_it(
     tmp_path: Path, target: FakeTarget
 ) -> None:
@@ -222,34 +194,3 @@ def test_the_nodes_of_an_engine_are_those_of_its_model() -> None:
     assert AccuracyScreen(
         decode(AccuracyReport, last.result), Path("a.engine")
     ).subject.path == Path("m.onnx")
-
-
-@pytest.mark.broad
-async def test_settings_that_are_of_no_use_are_not_there_or_greyed(
-    tmp_path: Path, target: FakeTarget
-) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    async with opened(path, NARROW) as session:
-        kept: dict[str, JSON] = {
-            "model": "a.onnx",
-            "against": "b.onnx",
-            "shape": ["x:1"],
-            "sets": 2,
-        }
-        session.app.state.put("forms", "accuracy", kept)
-        form = await shown(session, session.screen.activities.compare)
-        fields = form.query_one(ParamForm)
-        values = fields.values()
-        assert (values["against"], values["shape"], values["sets"]) == (None, [], 2), "of another"
-        await session.until(lambda: "fp16" in reasons(form))
-        assert reasons(form)["library"] == ""
-        assert "provider" not in reasons(form)
-
-        fields.set_values({"against_backend": "tensorrt"})
-        await session.until(lambda: "library" not in reasons(form))
-        await session.until(lambda: reasons(form).get("fp16") == "TensorRT 10.1.0 has no such flag")
-        assert "against_provider" in reasons(form)
-
-        fields.set_values({"against": "b.engine", "against_backend": "same"})
-        await session.until(lambda: reasons(form).get("fp16") == "")
-        assert "trust" not in reasons(form)

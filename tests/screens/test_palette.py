@@ -4,27 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.app import DldApp
 from dld_tui.commands import all_commands
 from dld_tui.commands.command import Command
 from dld_tui.screens.home.palette import Palette, entries_for, is_meant, rank, ranked
 from tests.support import models
 from tests.support.recorded import Recorded
 from tests.support.workspace import NARROW, opened
-
-
-async def test_commands_of_the_place_come_and_those_that_can_run_first() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 24)):
-        entries = entries_for(app.screen)
-        ids = {entry.command.id for entry in entries}
-        assert {"file.open", "recent.forget"} <= ids
-        assert not {"edit.undo", "report.csv", "list.up"} & ids
-        order = [entry.why_not is not None for entry in ranked(entries, "")]
-        assert order == sorted(order)
-        assert ranked(entries, "open a model")[0].command.id == "file.open"
-        assert ranked(entries, "zzzz") == []
-
 
 QUERIES = {
     "convert.convert_fp16": "fp16, half, float16",

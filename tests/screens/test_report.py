@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import threading
 import time
@@ -15,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from dld_tui.app import DldApp
-from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.errors import CancelledError
 from dld_tui.core.reading.story import NextStep
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import NodeLink
@@ -204,20 +203,6 @@ async def test_hostile_names(tmp_path: Path) -> None:
         await pilot.press("3", "space", "b", "b", "enter", "t", "+")
 
 
-def test_a_report_comes_with_what_the_screen_needs(tmp_path: Path) -> None:
-    loaded = load(make_report(tmp_path / "a.dldprof", layers=5, finish=False))
-    with loaded.report as report:
-        assert report.status == "partial"
-        assert loaded.timeline.find(0) is not None
-        assert [group.key for group in loaded.types] == [g.key for g in report.groups("type")]
-    assert loaded.model_problem == "the model no longer exists"
-    texts = [one.text for one in loaded.notes]
-    assert "made by a test" in texts
-    assert "killed by a test" in texts
-    warnings = [one for one in loaded.notes if one.kind == "warning"]
-    assert any("20 passes are too few for p99" in one.text for one in warnings)
-
-
 @pytest.mark.broad
 def test_a_profile_is_read_with_progress_and_can_be_stopped(tmp_path: Path) -> None:
     events = [event for n in range(3000) for event in (kernel("a", "Conv", n, 1), run(n, 2))]
@@ -226,18 +211,6 @@ def test_a_profile_is_read_with_progress_and_can_be_stopped(tmp_path: Path) -> N
         assert len(report.passes) == 3000
     with pytest.raises(CancelledError):
         load(path, lambda: True)
-
-
-@pytest.mark.parametrize(
-    "content", [None, b"", b"SQLite format 3\x00 and no more", b"[1, 2", b"\x00" * 99]
-)
-def test_other_files_are_refused(tmp_path: Path, content: bytes | None) -> None:
-    path = tmp_path / "x.dldprof"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(InputError) as caught:
-        load(path)
-    assert "x.dldprof" in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["escape", "ctrl+q"])
@@ -266,23 +239,6 @@ async def test_reading_ends_with_its_page_or_the_program(
 @pytest.fixture
 def gpu_report(tmp_path: Path) -> Path:
     return make_gpu_report(tmp_path / "g.dldprof", layers=20)
-
-
-@pytest.mark.broad
-async def test_how_busy_the_gpu_is(tmp_path: Path) -> None:
-    path = make_gpu_report(tmp_path / "alone.dldprof", layers=20, alone=2)
-    async with opened(path, LARGE) as (pilot, screen):
-        answer = text_of(screen.query_one(AnswerText))
-        assert "kernels alone" in str(timeline(screen).border_title)
-        [share] = re.findall(r"the GPU works (\d+) % of a pass", answer)
-        await pilot.press("5")
-        text = all_text(screen.query_one(EnvironmentView))
-        found = re.search(r"GPU busy [\d.]+ ms of [\d.]+ \(([\d.]+) %\)", " ".join(text.split()))
-        assert found is not None
-        assert round(float(found[1])) == int(share)
-        for name in ("launch gaps", "copies", "kernels"):
-            assert name in text
-        assert "Fallback: 1 of 20 layers" in " ".join(text.split())
 
 
 async def test_a_lost_gpu_and_missing_permission_are_said(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -12,7 +11,7 @@ from dld_tui.app import DldApp
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Metric, Progress
 from dld_tui.core.settings import saved_targets, secrets
 from dld_tui.core.settings.saved_targets import Connection
-from dld_tui.core.settings.secrets import BAD, SECRETS, ConnectionStep
+from dld_tui.core.settings.secrets import BAD, ConnectionStep
 from dld_tui.core.types import JSON
 from dld_tui.screens import targets as target_jobs
 from dld_tui.screens.activity.form import ActivityScreen
@@ -33,42 +32,8 @@ from tests.support.report_files import make_report as write_report
 from tests.support.ssh_fixtures import sshd
 from tests.support.ssh_jobs import end_processes_of, script, target_of
 from tests.support.ssh_jobs import until as read_until
-from tests.support.sshd import Sshd, make_key
+from tests.support.sshd import Sshd
 from tests.support.tui import HOSTILE, flat_text, screen_text, until
-
-
-async def test_a_test_asks_and_says_each_step(
-    sshd: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    SECRETS.clear()
-    key = make_key(tmp_path / "closed", "open sesame")
-    sshd.allow(key)
-    saved_targets.save(
-        Connection(
-            "orin", sshd.host, sshd.port, sshd.user, "key", key, tmp_path / "known",
-            config=False, directory=str(tmp_path / "there"),
-        )
-    )  # fmt: skip
-    async with running(size=(100, 40)) as run:
-        await run.app.run_action("app.targets")
-        await run.pilot.pause()
-        await run.press("f5")
-        await run.until(lambda: sshd.fingerprint in run.text)
-        run.in_front(ChoiceDialog)
-        await run.press("y")
-        await run.front(SecretDialog)
-        await run.pilot.pause()
-        await run.press(*"open", "space", *"sesame")
-        assert "sesame" not in run.text
-        await run.press("enter")
-        await run.shows("ready")
-        assert "disk space" in run.text
-        assert (tmp_path / "known").read_text() == sshd.known_line
-    for folder, _, files in os.walk(Path.home()):
-        for name in files:
-            assert b"sesame" not in (Path(folder) / name).read_bytes()
-    SECRETS.clear()
 
 
 async def test_a_broken_file_is_said() -> None:

@@ -5,9 +5,7 @@ from pathlib import Path
 from threading import Event
 from time import monotonic, sleep
 
-import onnx
 import pytest
-from onnx import numpy_helper
 
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.model import edits
@@ -45,34 +43,6 @@ def waiting_for(event: Event) -> Callable[[ProgressCallback, CancelCheck], None]
 
 
 KEYS = {".": "full_stop", "-": "minus", " ": "space", "'": "apostrophe"}
-
-
-@pytest.mark.broad
-async def test_the_model_is_saved_from_the_editor_but_not_while_it_changes(tmp_path: Path) -> None:
-    async with editor(tmp_path, "w") as (session, page):
-        path = session.screen.document.path
-        assert path is not None
-        await session.press("right", "e")
-        await edit(session, page, "2.5")
-        goes_on = Event()
-        page.edits.work("Waiting", waiting_for(goes_on), lambda error: None)
-        page.edits.save()  # keys would wait for the work
-        page.edits.undo()
-        assert session.screen.document.dirty
-        goes_on.set()
-        await session.until(lambda: not page.edits.is_working)
-        await session.press("right", "e")
-        await edit(session, page, "abc", "ctrl+s")
-        assert session.screen.document.dirty  # what is typed is no number, and stays
-        assert "abc" in session.text
-        page.query_one(CellEditor).value = "7"
-        await session.press("ctrl+s")  # takes the value, and saves
-        await session.until(lambda: not session.screen.document.dirty)
-        assert session.app.screen is page
-        (stored,) = [
-            t for t in onnx.load(path, load_external_data=False).graph.initializer if t.name == "w"
-        ]
-        assert numpy_helper.to_array(stored).tolist() == [1, 2.5, 7, 4]
 
 
 @pytest.mark.broad

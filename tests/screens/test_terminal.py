@@ -21,17 +21,6 @@ from dld_tui.core.process import terminal
 from dld_tui.core.process.paths import journal_dir
 from tests.support import models
 
-_LIST = """
-from dld_tui.core.process import terminal
-from dld_tui.widgets.shell.driver import DiffDriver
-from dld_tui.widgets.lists.line_view import LineView
-from tests.support.tui import HostApp, Numbered
-import os
-app = HostApp(lambda: LineView(Numbered(50_000)))
-with terminal.guarded():
-    app.driver_class = DiffDriver
-    app.run()
-"""
 _PLAIN = """
 from dld_tui.cli.main import run
 raise SystemExit(run([]))
@@ -148,17 +137,6 @@ def started(
     tty = Tty(code, size)
     yield tty
     tty.end()
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize(
-    "started", [(_LIST, (80, 24)), (_LIST, (200, 50))], indirect=True, ids=["80x24", "200x50"]
-)
-def test_a_move_sends_little(started: Tty) -> None:
-    assert b"row 5" in started.read(b"row 5")
-    started.read(quiet_s=0.5)
-    sent = sum(started.key("j") for _ in range(60))
-    assert 60 < sent < 60 * 400  # the view scrolls now and then; all of it is 2 kB and more
 
 
 @pytest.fixture

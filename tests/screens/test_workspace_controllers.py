@@ -58,37 +58,12 @@ def test_each_row_has_its_kind(desk: Desk, row: ParameterRow, kind: EditableKind
     assert not {"nodes", "deletable"} & of_graph
 
 
-def test_chosen_nodes_are_the_marked_ones_in_their_order(desk: Desk) -> None:
-    first, last = desk.node("first"), desk.node("last")
-    desk.look(Cursor(node=first))
-    assert desk.model.chosen_nodes == [first]
-    desk.look(Cursor(node=first, marks={last, desk.node("second")}))
-    assert desk.model.chosen_nodes == [desk.node("second"), last]
-    desk.look(Cursor(subject=first, node=first, in_parameters=True, marks={last}))
-    assert desk.model.chosen_nodes == [first]
-
-
 def test_nodes_are_pasted_where_the_cursor_is(desk: Desk) -> None:
     scope = desk.document.main
     branch = Branch.of_scope(scope, 4)
     assert Cursor(node=desk.node("first")).target_scope is scope
     assert Cursor(branch=branch).target_scope is scope
     assert Cursor(branch=branch, in_parameters=True).target_scope is None
-
-
-def test_edits_are_told_in_order_and_counted(desk: Desk) -> None:
-    told: list[str] = []
-    desk.model.changed.listeners = (
-        lambda change: told.append(f"first {change.kind}"),
-        lambda change: told.append(f"second {desk.model.version}"),
-    )
-    desk.history.edit(edits.renaming.rename_node(scope=[], node="first", name="stem"))
-    assert told == ["first edit", "second 1"]
-    desk.document.hold_changes()
-    desk.history.edit(edits.renaming.rename_node(scope=[], node="stem", name="first"))
-    assert desk.model.version == 1
-    desk.document.tell_changes()
-    assert told[2:] == ["first edit", "second 2"]
 
 
 def test_undo_goes_to_what_it_changed_and_redo_says_so(desk: Desk) -> None:
@@ -117,19 +92,6 @@ def test_what_does_not_fit_is_said_and_changes_nothing(desk: Desk) -> None:
         "wait until the file is saved", "wait for the running task to end"
     ]  # fmt: skip
     assert desk.document.history.done == []
-
-
-def test_large_changes_run_beside_the_keys_and_are_told_at_their_end(desk: Desk) -> None:
-    told: list[int] = []
-    desk.model.changed.listeners = (lambda change: told.append(len(desk.started)),)
-
-    def step() -> Any:
-        assert told == []
-        return desk.document.apply("rename_node", scope=[], node="first", name="stem")
-
-    desk.history.change("Renaming", [step], large=True)
-    assert desk.started == ["Renaming"]
-    assert told == [1]
 
 
 @pytest.fixture

@@ -247,35 +247,6 @@ def result_of(session: Session, folder: Path, text: str = OTHER) -> Result:
     return result
 
 
-async def test_the_panes_follow_there_and_back(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.CHAIN), NARROW) as session:
-        screen = session.screen
-        await session.go("third")
-        screen.explorer.list.set_marks({screen.document.main.nodes[0]})
-        screen.conversion.apply(result_of(session, tmp_path), DONE, is_current=True)
-        await session.front(AppliedDialog)
-        assert "Converted it" in session.text
-        assert screen.tab_dirty
-        await session.until(lambda: not screen.explorer.list.marks)
-        assert screen.explorer.node is screen.document.main.find("third")
-        assert any("more" in row for row in session.rows)
-        await session.press("u")
-        await session.until(lambda: screen.document.history.undone and not screen.tab_dirty)
-        await session.until(lambda: not any("more" in row for row in session.rows))
-        await session.press("ctrl+r")
-        await session.front(AppliedDialog)
-        assert "Converted it" in session.text
-        await session.press("enter")
-        await session.until(lambda: any("more" in row for row in session.rows))
-        assert screen.parameters.summary is not None
-        assert screen.parameters.summary.nodes == 5
-        await session.press("u", "ctrl+r")
-        await session.front(AppliedDialog)
-        await session.press("ctrl+s")
-        await session.until(lambda: not screen.tab_dirty)
-        assert any(node.name == "more" for node in onnx.load(tmp_path / "model.onnx").graph.node)
-
-
 async def test_pages_over_the_model_survive(tmp_path: Path) -> None:
     async with opened(models.write(tmp_path, models.FUNCTIONS), NARROW) as session:
         screen = session.screen

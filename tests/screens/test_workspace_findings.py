@@ -95,22 +95,6 @@ async def test_one_key_repairs_and_one_undo_takes_it_back(shady: Path) -> None:
         await session.until(lambda: rules(session) == before)
 
 
-@pytest.mark.parametrize("size", [NARROW, WIDE])
-async def test_when_the_last_finding_is_repaired_the_graph_or_the_layers_have_the_keys(
-    tmp_path: Path, size: tuple[int, int]
-) -> None:
-    model = models.parse(models.CHAIN.replace(", float[2] unused = {5, 6}", ""))
-    model.graph.value_info.append(oh.make_tensor_value_info("k", 1, [1]))
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    async with opened(path, size) as session:
-        await on_rule(session, "unused-value-info")
-        await session.press("f")
-        await session.until(lambda: not session.screen.findings.findings)
-        await session.until(lambda: session.app.focused is not None)
-        assert session.screen.panes.focused() == session.screen.panes.chosen.upper
-
-
 async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:
     model = models.parse(models.CHAIN)
     for name in ("k", "l"):

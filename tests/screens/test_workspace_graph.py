@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
 import pytest
-from textual.widgets import Input
 
-from dld_tui.core.model.document import Document, Node
-from dld_tui.core.model.graph.pictures import style
 from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.core.report.report import Report
 from dld_tui.screens.model.graph_picture import shown_in
@@ -20,9 +16,8 @@ from dld_tui.widgets.graph.boxes import AT_ONCE
 from dld_tui.widgets.graph.state import GraphView
 from tests.support import models
 from tests.support.graph_session import at, named, shown, to_graph
-from tests.support.pages import TextPage
 from tests.support.report_files import make_report
-from tests.support.workspace import NARROW, WIDE, Session, opened
+from tests.support.workspace import NARROW, Session, opened
 
 CONSTANTS = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -85,18 +80,6 @@ async def test_a_picture_holds_what_its_view_shows(layers: Path) -> None:
         assert boxes[GraphView.FOCUS] < whole
 
 
-@pytest.mark.broad
-async def test_a_short_graph_opens_its_blocks_until_the_pane_is_full(layers: Path) -> None:
-    rows = {}
-    for size in (NARROW, WIDE):
-        async with opened(layers, size) as session:
-            rows[size] = len(shown(session).rows)
-            folds = [row.fold for row in shown(session).rows if row.fold and not row.is_open]
-            room = session.screen.graph.list.size.height - rows[size]
-            assert all(fold.rows_inside > room for fold in folds)
-    assert rows[NARROW] < rows[WIDE]
-
-
 async def test_a_large_canvas_is_drawn_beside_the_work(tmp_path: Path) -> None:
     path = models.write(tmp_path, models.layered(70))
     async with opened(path, NARROW) as session:
@@ -125,43 +108,6 @@ def says(session: Session, text: str) -> bool:
     return text in session.screen.graph.frame.title
 
 
-class Profile(TextPage):
-    """A tab that knows the time of each node."""
-
-    knows_times = True
-
-    def node_times(self, document: Document) -> tuple[Mapping[Node, float], str] | None:
-        return {node: 0.25 for node in document.main.nodes}, self.tab_title
-
-
-@pytest.mark.broad
-async def test_the_newest_profile_is_the_heat_until_other_colours_are_chosen(layers: Path) -> None:
-    async with opened(layers) as session:
-        await to_graph(session, "/stem")
-        assert "time" not in session.screen.graph.frame.title
-        for name in ("first", "newest"):
-            session.app.add_page(Profile(name))
-            await session.pilot.pause()
-            session.app.show_page(session.screen)
-            await session.until(partial(says, session, f"in {name}"))
-        count = len(session.screen.document.main.nodes)
-        assert f"· time {0.25 * count:.3f} ms in newest" in session.screen.graph.frame.title
-        figures = session.screen.explorer.model.figures
-        assert figures is not None
-        assert (figures.title, set(figures.values.values())) == ("time", {0.25})
-        assert "0.250 ms" in session.text
-        while "time" in session.screen.graph.frame.title:
-            await session.press("%")
-        assert session.screen.explorer.model.figures is None
-        shown = session.screen.graph.frame.title
-        session.app.add_page(Profile("third"))
-        await session.pilot.pause()
-        session.app.show_page(session.screen)
-        await session.pilot.pause()
-        await session.settle()
-        assert session.screen.graph.frame.title == shown
-
-
 async def test_a_profile_beside_the_model_is_the_heat_of_a_graph_that_is_opened(
     layers: Path,
 ) -> None:
@@ -177,49 +123,10 @@ async def test_a_profile_beside_the_model_is_the_heat_of_a_graph_that_is_opened(
         assert shown == {"/stem": times[0], "/head": times[1]}
 
 
-@pytest.mark.broad
-async def test_findings_are_at_their_nodes(tmp_path: Path) -> None:
-    text = models.CHAIN.replace("[third] c = Mul(b, b)", "[third] c = Mul(b, nowhere)")
-    async with opened(models.write(tmp_path, text)) as session:
-        await session.until(lambda: session.screen.checks.is_checked)
-        await to_graph(session, "third")
-        assert "Mul✖" in session.text.replace(" ", "")
-
-
 async def save_as(session: Session, path: Path) -> None:
     session.screen.graphs.save_picture()
     await session.front(OpenPathDialog)
     await session.retype(str(path), "enter")
-
-
-async def test_the_picture_of_each_view_is_saved(chain: Path) -> None:
-    async with opened(chain, NARROW) as session:
-        session.screen.graphs.save_picture()
-        target = Path((await session.front(OpenPathDialog)).query_one(Input).value)
-        assert target == chain.with_suffix(".svg")
-        await session.press("enter")
-        await session.front(FieldsDialog)
-        await session.press(
-            *"none", "tab", "right", "tab", "right", "shift+tab", "shift+tab", "enter"
-        )
-        await session.until(lambda: target.exists() and target.stat().st_size)
-        text = target.read_text(encoding="utf-8")
-        for part in ("url(#grid)", ">Sigmoid</text>", "f32[N,4]", style.SCHEMES["light"].ink):
-            assert part in text
-        assert f'fill="{style.SCHEMES["light"].background}"' not in text
-        found = {}
-        for view in GraphView:
-            shown(session).set_view(view)
-            session.screen.graph.show_view(shown(session).overview.rails.order[2])
-            target = chain.with_name(f"{view.value}.txt")
-            await save_as(session, target)
-            await session.until(lambda at=target: at.exists() and at.stat().st_size)  # type: ignore[misc]
-            found[view] = target.read_text(encoding="utf-8")
-        assert "│ Add │" in found[GraphView.CANVAS]
-        assert "⋯" in found[GraphView.FOCUS] or "Add" in found[GraphView.FOCUS]
-        assert "│" not in found[GraphView.RAIL]
-        assert "second" in found[GraphView.RAIL]
-        assert "second" in found[GraphView.FOLDED]
 
 
 @pytest.mark.broad

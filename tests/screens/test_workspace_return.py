@@ -12,10 +12,7 @@ import onnx
 import pytest
 
 from dld_tui.core.errors import DldError
-from dld_tui.screens.tensors.initializers import InitializersScreen
-from dld_tui.screens.tensors.tensor_editor import TensorScreen
 from tests.core.model.edits.properties import PROPERTIES
-from tests.support import models
 from tests.support.drawn_models import drawn_model
 from tests.support.workspace import Session, opened
 
@@ -54,13 +51,6 @@ async def check(session: Session, edit: Callable[[], Awaitable[None]]) -> None:
     await session.until(lambda: len(document.history.done) == count)
 
 
-def pressing(session: Session, *keys: str) -> Callable[[], Awaitable[None]]:
-    async def press() -> None:
-        await session.press(*keys)
-
-    return press
-
-
 @pytest.mark.broad
 async def test_drawn_edits(tmp_path: Path) -> None:
     dice = random.Random(41)
@@ -95,37 +85,3 @@ async def test_drawn_edits(tmp_path: Path) -> None:
 
 
 _WAYS = ("1", "2", "3", "j", "j", "k", "space", "down", "v", "end", "home", "pagedown", "o")
-
-
-@pytest.mark.broad
-async def test_findings_terminals_initializers_and_cells(tmp_path: Path) -> None:
-    async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
-        document, app = session.screen.document, session.app
-        await session.until(lambda: session.screen.findings.findings)
-        await session.press("4")
-        await check(session, pressing(session, "f"))
-        await session.go("second")
-        await session.row("w")
-        await check(session, pressing(session, "d", "d"))
-        await session.row("second")
-        await check(session, pressing(session, "r", "x", "enter"))
-        await session.press("escape", "i")
-        page = app.screen
-        assert isinstance(page, InitializersScreen)
-        await session.until(lambda: len(page.pane.table.lines) == 2)
-        await session.press("space", "end")
-        listed = page.pane.table.place
-        await session.press("d")
-        await session.until(lambda: len(page.pane.table.lines) == 1 or "Delete" in session.text)
-        await session.press("d")
-        await session.until(lambda: document.history.done)
-        await session.press("u")
-        await session.until(lambda: page.pane.table.place == listed)
-        await session.press("escape", "home", "enter")
-        editor = app.screen
-        assert isinstance(editor, TensorScreen)
-        await session.press("right")
-        cell = editor.grid.place
-        await session.press("e", "9", "enter", "left", "u")
-        await session.until(lambda: not document.history.done)
-        assert editor.grid.place == cell

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
-import pytest
 from onnx import helper
 from typing_extensions import Self
 
@@ -22,10 +21,6 @@ from tests.support.pages import Running
 from tests.support.tui import until
 
 NARROW, WIDE = (80, 24), (200, 50)
-SIZES = pytest.mark.parametrize(
-    "size", [NARROW, pytest.param(WIDE, marks=pytest.mark.broad)], ids=["80x24", "200x50"]
-)
-"""Runs a test in both sizes; tests without it are in the wide one."""
 
 
 @dataclass

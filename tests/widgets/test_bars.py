@@ -90,19 +90,6 @@ def test_few_values_are_spread_over_the_room() -> None:
     assert bars.spread([], 9) == []
 
 
-def test_heat_is_of_the_hottest() -> None:
-    # One dominant time is hot and the rest is cold.
-    hot = bars.hottest([100.0, 1.0, 2.0, 1.0, 3.0])
-    assert bars.heat(100.0, hot) == len(bars.HEATS) - 1
-    assert bars.heat(1.0, hot) == 0
-    # Equal times are not hot.
-    hot = bars.hottest([5.0] * 100)
-    assert bars.heat(5.0, hot) == 2
-    # Nothing is cold.
-    assert bars.hottest([]) == 0.0
-    assert bars.heat(None, 3.0) == bars.heat(3.0, 0.0) == 0
-
-
 def text(line: list[tuple[str, str]]) -> str:
     return "".join(part for part, _ in line)
 
@@ -117,17 +104,6 @@ def test_blocks_beside_each_other_are_padded_below() -> None:
     left = bars.block([[("one", "")], [("two", "")]])
     right = bars.Block(2, [[("x", "")]])
     assert [text(line) for line in bars.beside([left, right], gap=1)] == ["one x ", "two   "]
-
-
-def test_blocks_flow_into_rows_when_there_is_no_room() -> None:
-    blocks = [
-        bars.Block(4, [[("aaaa", "")]]),
-        bars.Block(4, [[("bbbb", "")]]),
-        bars.Block(4, [[("cccc", "")]]),
-    ]
-    assert [text(line) for line in bars.flow(blocks, 9, gap=1)] == ["aaaa bbbb", "", "cccc"]
-    assert [text(line) for line in bars.flow(blocks, 3, gap=1)] == ["aaaa", "", "bbbb", "", "cccc"]
-    assert bars.flow([], 10) == []
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dld_tui.core.compare.comparison import Comparison
-from dld_tui.core.compare.export import compare_table
 from dld_tui.core.text import cell_width
-from dld_tui.widgets.lists.table_view import TableLines, TableView
 from dld_tui.widgets.results.report_compare import about_lines
 from tests.support.compared import noisy, subject, timed
 
@@ -26,34 +24,6 @@ def compared(*factors: float) -> Comparison:
     return Comparison(subjects)
 
 
-def test_what_is_faster_slower_gone_and_noise() -> None:
-    comparison = compared(1.0, 2.0)
-    table = compare_table(comparison, "layer", comparison.rows(), "screen")
-    rows = table.rows
-    assert [row.key for row in rows] == ["slow", "gone", "same"]
-    assert [table.key(index) for index in range(3)] == [(0, 0), (0, 2), (0, 1)]
-    assert [table.column("delta_ms_B").style_of(row) for row in rows] == ["bad", "good", "dim"]
-    assert [table.column("remark").shown_text(row) for row in rows] == ["", "only A", "noise"]
-    bar = TableLines(TableView(table)).cell(rows[0], table.column("interval"), 22)[0]
-    assert bar.index("│") < bar.index("●")
-    gone = TableLines(TableView(table)).cell(rows[1], table.column("interval"), 22)[0]
-    assert gone.index("●") < gone.index("│")
-    assert table.column("time_ms_B").shown_text(rows[1]) == "–"
-    assert table.column("time_ms_B").order_of(rows[1]) is None
-    assert table.text(0).startswith("s\t")  # its ONNX node
-
-
-def test_the_times_of_reports_between_give_way_first() -> None:
-    comparison = compared(1.0, 2.0, 3.0)
-    table = compare_table(comparison, "layer", comparison.rows(), "screen")
-    view = TableView(table)
-    narrow = [column.key for column, _ in view.layout_columns(78)]
-    assert narrow[:4] == ["key", "time_ms_A", "delta_ms_C", "interval"]
-    wide = [column.key for column, _ in view.layout_columns(190)]
-    assert wide[:4] == ["key", "time_ms_A", "time_ms_B", "time_ms_C"]
-    assert table.columns[4].title == "C-A ms"
-
-
 def test_the_text_fits_its_width_and_begins_with_the_times_and_how_fair_they_are() -> None:
     for width in (40, 76, 190):
         lines = about_lines(compared(1.0, 2.0), width)
@@ -70,15 +40,6 @@ def test_only_a_sure_difference_of_the_sums_has_a_colour(factor: float, style: s
     key = comparison.layer_sum.key
     (line,) = [line for line in about_lines(comparison, 190) if line and line[0][0].startswith(key)]
     assert line[-1][1] == style
-
-
-def test_the_end_of_a_long_path_is_shown_with_what_made_the_report() -> None:
-    folder = "/" + "/".join(["a_long_folder"] * 9)
-    subjects = [subject(timed("x", noisy(1.0, 1)), title=f"{folder}/{kind}/net") for kind in "pq"]
-    lines = about_lines(Comparison(subjects), 60)
-    texts = ["".join(text for text, _ in line) for line in lines[:2]]
-    assert "/p/net" in texts[0]
-    assert "/q/net" in texts[1]
 
 
 def test_the_first_token_of_decoders_is_told_beside_the_layers() -> None:

@@ -7,61 +7,11 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from dld_tui.core.errors import InputError
 from dld_tui.core.model.document import Document
-from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog, ErrorDialog
+from dld_tui.widgets.dialogs.dialogs import Choice, ChoiceDialog
 from dld_tui.widgets.dialogs.wiring import ValuePicker
 from tests.support import models
-from tests.support.tui import ESCAPE, HOSTILE, HostApp, screen_text, until
-
-
-async def test_an_error_shows_what_where_and_what_next_and_takes_all_keys() -> None:
-    app = HostApp()
-    error = InputError(
-        "cannot be read", where=f"{HOSTILE}{ESCAPE}", hint="Copy it again",
-        details="line one\nline two",
-    )  # fmt: skip
-    async with app.run_test(size=(80, 24)) as pilot:
-        # An error shows what where and what next.
-        app.push_screen(ErrorDialog(error, "Open failed"))
-        await pilot.pause()
-        text = screen_text(app)
-        for part in ("Open failed", HOSTILE + "\\x1b]0;x\\x07", "Copy it again", "line two"):
-            assert part in text
-        await pilot.press("y")
-        assert "line one\nline two" in app.copied[0]
-        await pilot.press("escape")
-        assert not isinstance(app.screen, ErrorDialog)
-        # A bug shows the end of its traceback.
-        try:
-            raise ValueError("the reason")
-        except ValueError as error:
-            dialog = ErrorDialog(error)
-        app.push_screen(dialog)
-        await pilot.pause()
-        assert "Internal error" in screen_text(app)
-        assert "ValueError: the reason" in screen_text(app)
-        # Keys of a dialog do not reach the page.
-        app.bind("x", "exit")
-        app.push_screen(ErrorDialog(InputError("no")))
-        await pilot.press("x")
-        await pilot.pause()
-        assert app.is_running
-        assert isinstance(app.screen, ErrorDialog)
-
-
-async def test_a_choice_by_letter_by_cursor_and_none() -> None:
-    choices = [Choice("s", "save", "save"), Choice("d", "discard", "discard")]
-    answers: list[str | None] = []
-    app = HostApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        for keys in (["d"], ["down", "enter"], ["enter"], ["escape"]):
-            app.push_screen(ChoiceDialog("Close?", f"Unsaved: {HOSTILE}", choices), answers.append)
-            await pilot.pause()
-            assert HOSTILE in screen_text(app)
-            await pilot.press(*keys)
-            await pilot.pause()
-    assert answers == ["discard", "discard", "save", None]
+from tests.support.tui import HostApp, screen_text, until
 
 
 async def test_a_long_choice_is_read_whole_below_the_others() -> None:

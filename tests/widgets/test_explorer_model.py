@@ -64,34 +64,6 @@ def node(model: state.ExplorerModel, name: str) -> Node:
     return next(n for s in model.document.scopes() for n in s.nodes if n.name == name)
 
 
-DOTS = TREE.replace("/enc/", "enc.").replace("/head", "head").replace("/dec/", "dec.")
-
-
-@pytest.mark.parametrize(
-    ("explorer", "lines"),
-    [
-        pytest.param(
-            TREE,
-            ["main 6", "  /enc 4", "    0 2", "      conv", "      act", "    1 2", "      conv",
-             "      act", "  /head", "  /dec/out/last"],
-            id="slashes, and lone folders in one row",
-        ),
-        pytest.param(
-            TREE.replace('"/enc/1/', '"/enc/0/'), ["main 6", "  /enc/0 4"],
-            id="folders that hold one folder",
-        ),
-        pytest.param(
-            DOTS.replace("/", "."), ["main 6", "  enc 4", "    0 2", "      conv"],
-            id="dots without slashes",
-        ),
-    ],
-    indirect=["explorer"],
-)  # fmt: skip
-def test_the_tree_splits_names(explorer: state.ExplorerModel, lines: list[str]) -> None:
-    unfold_all(explorer)
-    assert shown(explorer)[: len(lines)] == lines
-
-
 def test_by_type_groups_alphabetically_or_by_count(explorer: state.ExplorerModel) -> None:
     explorer.view = View.TYPE
     explorer.set_unfolded(Branch.of_scope(explorer.root, 0), True)
@@ -101,17 +73,6 @@ def test_by_type_groups_alphabetically_or_by_count(explorer: state.ExplorerModel
     assert shown(explorer) == ["main 6", "  Abs 1", "  Neg 1", "  Relu 3", "  Sigmoid 1"]
     explorer.sort = Sort.TYPE
     assert shown(explorer)[1] == "  Relu 3"
-
-
-@pytest.mark.parametrize(
-    "explorer",
-    [TREE.replace("/enc/0/conv", "n10").replace("/enc/0/act", "n9").replace("/head", "N2")],
-    indirect=True,
-)
-def test_by_name_sorts_numbers_as_numbers(explorer: state.ExplorerModel) -> None:
-    explorer.view = View.NAME
-    names = [line.strip() for line in shown(explorer)[1:]]
-    assert names == ["/dec/out/last", "/enc/1/act", "/enc/1/conv", "N2", "n9", "n10"]
 
 
 @pytest.mark.parametrize("sort", list(Sort))
@@ -316,32 +277,6 @@ def test_search_goes_into_folded_branches_and_wraps(explorer: state.ExplorerMode
     assert back is not None
     assert back.name == "/enc/1/conv"
     assert state.next_match(explorer, rows, 0, 1, "absent") is None
-
-
-def test_edits_change_only_what_they_touched(explorer: state.ExplorerModel) -> None:
-    # An edit of an attribute leaves the rows.
-    explorer.rows()
-    edited = explorer.document.apply(
-        "set_attribute", scope=[], node="/head", attribute="a", kind="int", value=1
-    )
-    assert not explorer.refresh(edited.nodes)
-    # Deleted nodes go and come back with undo.
-    before = shown(explorer)
-    document = explorer.document
-    done = document.apply("delete_nodes", scope=[], nodes=["/head"])
-    assert explorer.refresh(done.nodes, done.scopes)
-    assert "  /head" not in shown(explorer)
-    document.undo()
-    explorer.refresh(done.nodes, done.scopes)
-    assert shown(explorer) == before
-    # An edit changes only what it touched.
-    unfold_all(explorer)
-    kept = explorer.entry(node(explorer, "/enc/0/act"))
-    renamed = document.apply("rename_node", scope=[], node="/head", name="/enc/2/new")
-    assert explorer.refresh(renamed.nodes)
-    unfold_all(explorer)
-    assert "    2/new" in shown(explorer)
-    assert explorer.entry(node(explorer, "/enc/0/act")) is kept
 
 
 @pytest.mark.parametrize("explorer", [TREE.replace('["/head"] ', "")], indirect=True)

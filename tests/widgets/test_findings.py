@@ -7,40 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.checks import check
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.model.document import Document
 from dld_tui.core.tensorrt.plan.gains import GainRange, gain_text
-from dld_tui.core.tensorrt.plan.lint import PlanFinding, findings
-from dld_tui.core.tensorrt.plan.reader import open_plan
-from dld_tui.core.text import cell_width
+from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.widgets.charts.report_charts import distribution_plot
-from dld_tui.widgets.explorer.findings import FindingLines, Findings, NoticeLine, summary_text
+from dld_tui.widgets.explorer.findings import FindingLines, Findings
 from dld_tui.widgets.results import plan_summary
-from dld_tui.widgets.results.plan import FindingRows, detail_lines
+from dld_tui.widgets.results.plan import detail_lines
 from dld_tui.widgets.results.plan_summary import PlanCharts
 from tests.support import models
 from tests.support.known import known
-from tests.support.plans import layer, tensor, write_layers, write_profile
+from tests.support.plans import layer, tensor
 from tests.support.tui import HostApp, screen_text
-
-
-def test_one_line_counts_by_level_and_shows_the_worst() -> None:
-    # Summary counts by level.
-    findings = [
-        Finding("error", "a", "x"),
-        Finding("warning", "b", "y"),
-        Finding("warning", "b", "z"),
-    ]
-    assert summary_text(findings) == "1 error  2 warnings"
-    assert summary_text([Finding("info", "c", "w")]) == "1 info"
-    assert summary_text([]) == ""
-    # The notice line shows the worst.
-    line = NoticeLine()
-    line.show([Finding("error", "a", "first"), Finding("info", "b", "second")])
-    assert "".join(text for text, _ in line.rows[0]) == " ✖ 1 error  1 info  first"
-    line.show([])
-    assert list(line.rows) == [[]]
 
 
 @pytest.mark.parametrize("width", [0, 10, 40, 61, 78, 198])
@@ -57,16 +36,6 @@ def test_rows_name_node_and_place_and_fit(tmp_path: Path, width: int) -> None:
         assert sum(len(text) for text, _ in lines.line(at, width)) <= max(2, width)
     text = lines.text(0)
     assert all(part in text for part in ("✖", "Neg", "inner", "broken [/x]", "then_branch"))
-    document.close()
-
-
-def test_rows_say_what_can_be_repaired_where_there_is_room(tmp_path: Path) -> None:
-    document = Document.open(models.write(tmp_path, models.CHAIN))
-    (found,) = (f for f in check(document) if f.rule == "unused-initializer")
-    lines = FindingLines([found])
-    assert lines.line(0, 100)[-1] == (" f fixes", "dim")
-    assert "f fixes" not in "".join(text for text, _ in lines.line(0, 30))
-    assert lines.key(0) == FindingLines([found, found]).key(1)
     document.close()
 
 
@@ -87,18 +56,6 @@ async def test_a_message_that_is_cut_is_said_whole_where_there_is_room() -> None
         await pilot.resize_terminal(60, 7)
         await pilot.pause()
         assert "is never used" not in screen_text(app)
-
-
-def test_a_short_finding_names_its_layer_where_there_is_room(tmp_path: Path) -> None:
-    path = write_layers(tmp_path / "net.graph.json", [{"Name": "first"}, {"Name": "second"}])
-    write_profile(tmp_path / "net.profile.json", [("first", 3.0), ("second", 1.0)])
-    opened = open_plan(path)
-    rows = FindingRows(findings(opened), {one.index: one.name for one in opened.layers})
-    at = next(n for n, found in enumerate(rows.findings) if found.rule == "long-layer")
-    for width in (40, 78, 120):
-        pieces = rows.line(at, width)
-        assert sum(cell_width(text) for text, _ in pieces) <= width
-        assert (("first", "link") in pieces) == (width >= 78)
 
 
 def test_the_chart_named_after_the_inferences_shows_them() -> None:

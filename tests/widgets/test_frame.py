@@ -1,30 +1,12 @@
 from __future__ import annotations
 
-from textual.containers import Vertical
-
-from dld_tui.widgets.lists.line_view import LineView, ListSource
-from dld_tui.widgets.shell.frame import Choices, Framed
+from dld_tui.widgets.lists.line_view import LineView
+from dld_tui.widgets.shell.frame import Choices
 from tests.support.tui import ESCAPE, HOSTILE, HostApp, rows_of
 
 
 class Pane(LineView):
     pass
-
-
-class Box(Framed, Vertical):
-    pass
-
-
-async def test_title_at_the_left_and_keys_at_the_right() -> None:
-    pane = Pane(ListSource([[("x", "")]]))
-    pane.frame.show("Layers", "/ filter")
-    app = HostApp(pane)
-    async with app.run_test(size=(40, 6)) as pilot:
-        assert rows_of(app)[0] == "┏━ Layers ━━━━━━━━━━━━━━━━━━ / filter ━┓"
-        await pilot.resize_terminal(30, 6)
-        assert rows_of(app)[0] == "┏━ Layers ━━━━━━━━ / filter ━┓"
-        pane.frame.show("Layers")
-        assert rows_of(app)[0].startswith("┏━ Layers ━━━━━")
 
 
 async def test_the_focus_shows_in_weight_and_colour() -> None:
@@ -57,13 +39,3 @@ async def test_a_title_is_text_and_gives_way_to_what_one_can_choose_from() -> No
         assert "Graph · time in a report" in rows_of(app)[0]
         await pilot.resize_terminal(30, 6)
         assert rows_of(app)[0].endswith(" v view ━┓")
-
-
-async def test_a_narrow_frame_cuts_the_keys_first() -> None:
-    box = Box()
-    box.frame.show("Layers of the model", "many keys that do not fit here at all")
-    app = HostApp(box)
-    async with app.run_test(size=(30, 6)):
-        row = rows_of(app)[0]
-        assert len(row) == 30
-        assert "Layers of" in row

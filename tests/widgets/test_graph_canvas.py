@@ -16,7 +16,6 @@ from dld_tui.widgets.graph.drawing import Says, draw
 from tests.support.graphs import graph_of_links, random_graph
 from tests.support.tui import HostApp, rows_of
 
-DIAMOND = [("top", "left"), ("top", "right"), ("left", "join"), ("right", "join")]
 LONG = [(f"n{number}", f"n{number + 1}") for number in range(60)]
 SAYS = Says(lambda at: "op-conv", lambda at: "", lambda at: ("", ""))
 
@@ -127,15 +126,6 @@ def test_rows_have_the_same_width_whatever_is_drawn(seed: int, rows: int) -> Non
 def test_a_long_graph_fills_the_map_from_top_to_bottom() -> None:
     shown = texts(Minimap(layout_of(MAPPED), 20), (0, 0, 1, 1))
     assert all(text[1:].strip() for text in shown)
-
-
-def test_what_is_seen_is_marked_in_proportion() -> None:
-    layout = layout_of(MAPPED)
-    minimap = Minimap(layout, 20)
-    view = (0, layout.height // 2, 80, layout.height // 2 + layout.height // 10)
-    seen = [y for y in range(20) if any("viewport" in s for _, s in minimap.line(y, view, None))]
-    assert set(seen) >= {10}
-    assert len(seen) <= 3
 
 
 def test_the_cursor_is_on_the_map_and_a_click_leads_back_to_it() -> None:

@@ -26,10 +26,6 @@ def line_of(rows: GraphRows, index: int, width: int = 100) -> str:
     return "".join(text for text, _ in rows.line(index, width))
 
 
-def row_of(rows: GraphRows, name: str) -> int:
-    return next(at for at in range(len(rows)) if rows.text(at).endswith(name))
-
-
 @pytest.mark.parametrize(
     "text",
     [models.CHAIN, WIDE_NAMES, models.BRANCHES, models.layered(12)],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from textual.widgets import Input
 
 from dld_tui.core.model.document.operator_listing import Grouping, OperatorPalette, PaletteOperator
 from dld_tui.core.model.operators.schema import Formal, OperatorSchema
@@ -72,15 +71,6 @@ async def test_groups_are_stepped_over_and_switched(palette: OperatorPalette) ->
         assert [message.grouping for message in app.of(OperatorBrowser.Grouped)] == seen[1:]
 
 
-async def test_a_group_keeps_the_operator_and_forgets_the_text(palette: OperatorPalette) -> None:
-    browser = OperatorBrowser(palette)
-    async with HostApp(browser).run_test(size=NARROW) as pilot:
-        await pilot.press(*"relu", "tab")
-        await pilot.pause()
-        assert browser.query_one(Input).value == ""
-        assert current(browser) == "Relu"
-
-
 async def test_older_versions_can_be_read(palette: OperatorPalette) -> None:
     browser = OperatorBrowser(palette, start=("", "Reshape"))
     async with HostApp(browser).run_test(size=WIDE) as pilot:
@@ -96,17 +86,6 @@ async def test_older_versions_can_be_read(palette: OperatorPalette) -> None:
         await pilot.pause()
         assert browser.docs.scroll_offset.y >= before
         assert browser.docs.schema.since_version == 19
-
-
-async def test_the_documentation_is_beside_or_below(palette: OperatorPalette) -> None:
-    browser = OperatorBrowser(palette)
-    async with HostApp(browser).run_test(size=NARROW) as pilot:
-        for size in (NARROW, WIDE):
-            await pilot.resize_terminal(*size)
-            await pilot.pause()
-            beside = browser.docs.region.x > browser.view.region.x + 10
-            assert beside == (size == WIDE)
-            assert min(browser.docs.size.height, browser.view.size.height) >= 6
 
 
 async def test_foreign_names_are_only_text(palette: OperatorPalette) -> None:

@@ -146,20 +146,6 @@ def test_what_is_no_number_is_left_out() -> None:
     assert series.values == [1.0, 2.0]
 
 
-def test_a_rise_is_seen_and_a_chart_stays_in_place() -> None:
-    series = Series("latency", "ms")
-    for value in (4.0, 4.0, 8.0):
-        series.add(value)
-    lines = series.lines(40, 4)
-    top, bottom = lines[0][1][0], lines[-1][1][0]
-    assert (top.rstrip()[:2].strip(), len(top.rstrip())) == ("", 3)
-    assert bottom.strip()
-    before = [line[1][0].rstrip() for line in lines]
-    series.add(8.0)
-    after = [line[1][0] for line in series.lines(40, 4)]
-    assert all(new.startswith(old.ljust(3)) for old, new in zip(before, after, strict=True))
-
-
 def test_the_first_figure_that_changes_is_drawn_and_has_a_rate() -> None:
     load, latency = Series("load", "ms", [3.0]), Series("latency", "ms", [4.0, 5.0])
     assert best_figure([load, latency]) is latency

@@ -6,7 +6,7 @@ import pytest
 
 from dld_tui.core.events import Phase, Progress, RateMeter
 from dld_tui.widgets.shell.progress import JobLine, ProgressRows, WorkPanel, big_digits
-from tests.support.tui import ESCAPE, HostApp, rows_of
+from tests.support.tui import HostApp, rows_of
 
 
 class Clock:
@@ -38,33 +38,6 @@ async def test_a_bar_with_figures() -> None:
         rows.show_progress(Progress(7, None, "passes", "Warming up"))
         await pilot.pause()
         assert "7 passes" in rows_of(app)[0]
-
-
-async def test_phases_are_a_tree_that_keeps_its_rows() -> None:
-    rows = ProgressRows()
-    app = HostApp(rows)
-    phases = [
-        Phase("Building engine from subgraph", 0, 0, 1),
-        Phase(f"Computing{ESCAPE} costs", 1, 3, 5),
-        Phase("Counting", 2, 7, None),
-    ]
-    async with app.run_test(size=(70, 12)) as pilot:
-        rows.show_progress(Progress(4.6, 6, "steps", "Building engine", phases))
-        await pilot.pause()
-        drawn = rows_of(app)
-        assert drawn[0].rstrip().endswith("4.6 of 6 steps")
-        assert drawn[2].startswith("› Building engine from subgraph")
-        assert "0 of 1" in drawn[2]
-        assert drawn[3].startswith("  › Computing\\x1b]0;x\\x07 costs")
-        assert "3 of 5" in drawn[3]
-        assert drawn[3].count("█") == 12 * 3 // 5
-        assert drawn[4].startswith("    › Counting")
-        assert " 7 " in drawn[4]
-        assert rows.size.height == 5
-        rows.show_progress(Progress(5, 6, "steps", "Building engine"))
-        await pilot.pause()
-        assert rows.size.height == 5
-        assert "Computing" not in "".join(rows_of(app))
 
 
 async def test_more_phases_than_rows_are_counted() -> None:

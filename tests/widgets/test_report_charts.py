@@ -45,16 +45,6 @@ def test_precision_is_of_the_time_on_the_gpu_where_it_is_known() -> None:
     assert report_charts.precision_rows(layers, percent=False)[0].value == "10.000 ms"
 
 
-def test_a_distribution_counts_every_value_and_marks_the_percentiles() -> None:
-    values = [1.0 + n / 100 for n in range(100)]
-    plot = report_charts.distribution_plot(values, 80)
-    assert isinstance(plot, Plot)
-    assert sum(plot.marks[0].ys[:-1]) == 100  # the last one only ends the last bin
-    assert [round(at, 3) for at, _ in plot.rules] == [1.495, 1.891, 1.98]
-    assert "median 1.50" in texts([plot.below[0]])[0]
-    assert "p99 1.98" in texts([plot.below[0]])[0]
-
-
 def test_a_distribution_of_equal_or_no_values_says_so() -> None:
     for values in ([], [1.0], [2.0] * 50):
         assert "Too few" in str(report_charts.distribution_plot(values, 80))

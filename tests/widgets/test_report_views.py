@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 
 from dld_tui.core import fmt
 from dld_tui.core.notes import Note, NoteKind
-from dld_tui.core.reading import first_lines
 from dld_tui.core.report import store
 from dld_tui.core.report.generation import GenerationFigures
 from dld_tui.core.report.records import Group
@@ -34,7 +32,7 @@ from dld_tui.widgets.results.report_views import (
 from dld_tui.widgets.results.summary import answer_lines, doubt_lines, share_lines, slowest_lines
 from tests.support.graph_panes import painted
 from tests.support.recorded import Recorded, settled
-from tests.support.report_files import HOSTILE, layer, make_report, writer
+from tests.support.report_files import HOSTILE, make_report, writer
 from tests.support.transcript_files import FILES
 
 GROUPS = (
@@ -57,18 +55,6 @@ def test_bars_take_the_width_and_keep_their_proportion(width: int, percent: bool
     assert not bars[2].strip()
 
 
-@pytest.mark.parametrize("width", [40, 80, 200])
-def test_details_of_a_layer_fit(width: int) -> None:
-    one = replace(layer(0, "/x" * 500), time_ms=1.5, percent=20.0, min_ms=1.0, max_ms=2.0)
-    lines = layer_lines(one, 120.0, 1500.0, width)
-    assert width_of(lines[0]) <= width
-    text = "".join(part for line in lines for part, _ in line)
-    assert "1.500 ms" in text
-    assert "0.120 ms" in text
-    assert "1.50 ms" in text
-    assert "1x8x16x16" in text
-
-
 def text_of(lines: list[Line]) -> str:
     return "\n".join("".join(text for text, _ in line).rstrip() for line in lines)
 
@@ -76,18 +62,6 @@ def text_of(lines: list[Line]) -> str:
 def shown(path: Path, width: int = 76, room: int = 20) -> str:
     with Report.open(path) as report:
         return text_of(answer_lines(report, width, room))
-
-
-def test_the_answer_has_the_figures_of_the_first_lines(tmp_path: Path) -> None:
-    path = make_report(tmp_path / "a.dldprof", layers=25)
-    text = shown(path, 120)
-    with Report.open(path) as report:
-        latency, told = report.latency, "\n".join(first_lines.text_lines(report))
-    assert latency is not None
-    for wanted in (*first_lines.spread(latency), first_lines.rate_text(latency), "20 passes"):
-        assert wanted in text
-        assert wanted in told
-    assert "median" in text
 
 
 def test_shares_and_layers_are_those_of_a_plain_sum(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 from dld_tui.core.tables.table import MS, Column, Table, Value
 from dld_tui.widgets.lists.table_view import GAP, TableView, windows
 from dld_tui.widgets.results.layers import screen_table
-from dld_tui.widgets.shell import glyphs
 from tests.support.tui import HOSTILE, HostApp, rows_of
 
 Layer = tuple[str, "float | None", str]
@@ -32,15 +31,6 @@ def table(rows: list[Layer], columns: Sequence[Column[Layer]] = COLUMNS) -> Tabl
 def shown(size: tuple[int, int] = (80, 12)) -> tuple[HostApp, TableView]:
     view = TableView(table(LAYERS))
     return HostApp(view), view
-
-
-async def test_the_signs_have_an_ascii_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(glyphs, "_in_use", [glyphs.ASCII])
-    app, _ = shown()
-    async with app.run_test(size=(22, 8)) as pilot:
-        assert rows_of(app)[0].split() == ["Name", "ms>"]
-        await pilot.press("l")
-        assert rows_of(app)[0].split() == ["<Name", "Type", ">"]
 
 
 async def test_only_cells_that_are_seen_are_made() -> None:

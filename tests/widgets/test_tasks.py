@@ -43,15 +43,6 @@ class Owner:
         self.seen.append(what)
 
 
-async def test_a_task_begins_at_once_and_ends_with_what_a_thread_gave() -> None:
-    owner, gate = Owner(), threading.Event()
-    owner.show("a", gate)
-    assert owner.seen == ["asked a"], "before the event loop has run again"
-    gate.set()
-    await owner.ended()
-    assert owner.seen == ["asked a", "a"]
-
-
 @pytest.mark.parametrize("is_there", [False, True])
 async def test_a_task_may_miss_what_has_gone_with_its_owner(is_there: bool) -> None:
     owner: Any = Owner()
@@ -99,26 +90,6 @@ async def test_a_group_is_of_the_table() -> None:
     with pytest.raises(KeyError):
         owner.tasks.start(coroutine, "no such group")
     coroutine.close()
-
-
-async def test_errors_of_a_thread_are_those_of_the_task() -> None:
-    owner = Owner()
-
-    def fail() -> None:
-        raise InputError("no such file")
-
-    async def read() -> None:
-        try:
-            await on_thread(fail)
-        except InputError as error:
-            owner.seen.append(error.message)
-        await asyncio.sleep(0)
-        raise DldError("the end")
-
-    owner.tasks.start(read(), "load")
-    with pytest.raises(DldError, match="the end"):
-        await owner.ended()
-    assert owner.seen == ["no such file"]
 
 
 async def test_a_thread_is_told_to_stop_when_its_task_is_cancelled() -> None:

@@ -13,10 +13,8 @@ from dld_tui.app import DldApp
 from dld_tui.core.notes import Claim, Note, NoteKind
 from dld_tui.core.text import cell_width
 from dld_tui.screens.model.opset_dialogs import AppliedDialog
-from dld_tui.widgets.dialogs.dialogs import Dialog, DialogText, ErrorDialog
-from dld_tui.widgets.forms.command_rows import CommandRows
+from dld_tui.widgets.dialogs.dialogs import Dialog, DialogText
 from dld_tui.widgets.lists.styled import wrap
-from dld_tui.widgets.shell.page import KeyBar
 from tests.support.tui import screen_text, until
 
 WORDS = " ".join(f"w{number}" for number in range(120))
@@ -56,42 +54,6 @@ async def test_what_is_too_long_scrolls_with_the_first_key() -> None:
         app.screen.query_one(DialogText).focus()
         await pilot.press("down")
         await until(pilot, lambda: "row 14" in screen_text(app))
-
-
-@pytest.mark.broad
-async def test_a_command_line_is_whole_and_a_dialog_takes_keys() -> None:
-    app = DldApp()
-    async with app.run_test(size=(80, 48)) as pilot:
-        # A command line is read whole or says what copies it.
-        rows = CommandRows("{activity.copy} copies it", "{activity.copy_trtexec} copies it")
-        await app.page.mount(rows)
-
-        def text(width: int) -> str:
-            shown = [text for row in rows.content(width) for text, _ in row]
-            assert max(map(len, shown)) <= width
-            return " ".join(text.strip() for text in shown)
-
-        rows.set_commands([(WORDS, "")])
-        assert text(90) == WORDS
-        assert text(60).endswith("F9 copies it")
-        rows.set_commands([(WORDS, ""), (WORDS[:49], "")])
-        assert text(90).count("copies it") == 1
-        assert text(90).endswith(WORDS[:49])
-        for height, shown in ((5, 1), (11, 1), (12, 2), (24, 3)):  # a sixth of it is for commands
-            await pilot.resize_terminal(90, height)
-            assert len(rows.content(90)) == shown
-        await pilot.pause()
-        # A dialog takes the keys of the bar.
-        bar = app.page.query_one(KeyBar)
-
-        def keys() -> str:
-            return "".join(text for text, _ in bar.content(80)[0]).strip()
-
-        await until(pilot, lambda: "help" in keys())
-        app.push_screen(ErrorDialog(ValueError(WORDS)))
-        await until(pilot, lambda: not keys())
-        await pilot.press("escape")
-        await until(pilot, lambda: "help" in keys())
 
 
 def test_words_are_kept_whole_indented_and_visible() -> None:

@@ -4,7 +4,6 @@ import random
 
 import pytest
 from textual.app import App, ComposeResult
-from textual.geometry import Region
 
 from dld_tui.core.text import cell_width
 from dld_tui.widgets.shell.themes import THEMES
@@ -66,25 +65,6 @@ def steps(count: int, length: float = 10.0) -> Timeline:
 
 def text_of(view: TimelineView) -> str:
     return "\n".join(view.render_line(y).text for y in range(view.size.height))
-
-
-async def test_a_move_repaints_only_the_spans_it_touches_and_the_text_below() -> None:
-    app = Host(steps(20))
-    async with app.run_test(size=(110, 14)) as pilot:
-        view = app.query_one(TimelineView)
-        await pilot.pause()
-        painted: list[Region] = []
-
-        def noting(*regions: Region, **_: object) -> TimelineView:
-            painted.extend(regions or (view.size.region,))
-            return view
-
-        view.refresh = noting  # type: ignore[method-assign]
-        await pilot.press("right")
-        lanes = [region for region in painted if region.y < 2 + view.lane_rows]
-        assert lanes
-        assert all(region.y == 2 and region.width <= 16 for region in lanes)
-        assert any(region.y == 2 + view.lane_rows for region in painted)
 
 
 async def test_any_size_draws() -> None:

@@ -11,19 +11,15 @@ from dld_tui.core.report.records import GpuEvent
 from dld_tui.core.report.report import Report
 from dld_tui.widgets.charts.bars import width_of
 from dld_tui.widgets.shell.themes import THEMES
-from dld_tui.widgets.timeline.cells import ASCII_SHADES, GAP, TEXTURES, UNICODE_SHADES, Cell, paint
 from dld_tui.widgets.timeline.lanes import (
-    TONES,
     Span,
     Timeline,
-    event_title,
-    kernel_name,
     layout,
     measure,
     timeline_of,
 )
 from dld_tui.widgets.timeline.timeline import TimelineView, event_lines, kernels_line, span_lines
-from tests.support.gpu_reports import KERNELS, gpu_writer, make_gpu_report
+from tests.support.gpu_reports import gpu_writer, make_gpu_report
 from tests.support.recorded import Recorded
 from tests.support.report_files import HOSTILE, make_nested_report
 from tests.support.tui import HostApp
@@ -65,48 +61,10 @@ def text_of(view: TimelineView) -> str:
     return "\n".join(view.render_line(y).text for y in range(view.size.height))
 
 
-def row_of(view: TimelineView, title: str) -> str:
-    return next(line for line in text_of(view).splitlines() if line.startswith(title))
-
-
 def test_streams_come_below_threads_and_overhead_last(report: Report) -> None:
     line = timeline_of(report, 0)
     assert [lane.title for lane in line.lanes] == ["thread 1", "stream 7", "stream 13", "overhead"]
     assert [lane.gpu for lane in line.lanes] == [False, True, True, True]
-
-
-def test_kernels_have_the_colour_of_their_layer_and_copies_their_own(report: Report) -> None:
-    line = timeline_of(report, 0)
-    lane = line.lanes[1]
-    tones: dict[int, set[int]] = {}
-    for key, tone in zip(lane.keys, lane.tones, strict=True):
-        tones.setdefault(key, set()).add(tone)
-    assert all(len(found) == 1 for key, found in tones.items() if key >= 0)
-    assert {TONES[tone] for tone in tones[-1]} == {"gpu-copy"}
-    assert TONES[line.lanes[2].tones[0]] == "gpu-memset"
-    assert TONES[line.lanes[3].tones[0]] == "gpu-overhead"
-
-
-def test_names_of_kernels_and_copies() -> None:
-    assert [kernel_name(name) for name in KERNELS[1:]] == [
-        "nchwToNhwcKernel", "_ReluElementWiseKernel",
-    ]  # fmt: skip
-    assert kernel_name("") == ""
-    assert kernel_name("<x>") == "<x>"
-    assert event_title(GpuEvent("s", "memcpy", "HtoD", 0, 1, None, 602_112)) == "HtoD 602 kB"
-    assert event_title(GpuEvent("s", "memset", "", 0, 1)) == "memset"
-    assert "\x1b" not in event_title(GpuEvent("s", "kernel", HOSTILE, 0, 1))
-
-
-def test_what_is_no_kernel_has_glyphs_of_its_own() -> None:
-    tones = [TONES.index(name) for name in ("gpu-copy", "gpu-memset", "gpu-overhead", "gpu-sync")]
-    cells = [Cell(0, tone, tone) for tone in tones]
-    for shades in (None, UNICODE_SHADES, ASCII_SHADES):
-        text = "".join(run.text for run in paint(cells, (), shades))
-        assert len(set(text)) == 4
-    assert all(run.paper == GAP for run in paint(cells, ()))
-    assert set(TEXTURES) == set(tones)
-    assert len(UNICODE_SHADES.tones) == len(ASCII_SHADES.tones) == len(TONES)
 
 
 def test_measure_sums_the_time_in_which_the_gpu_was_busy(report: Report) -> None:

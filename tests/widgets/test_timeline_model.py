@@ -49,36 +49,6 @@ def lane(*spans: Span) -> Lane:
     return Lane("thread 1", spans)
 
 
-def drawn(lane: Lane, scale: TimeScale) -> str:
-    """Return a lane as text: a digit for a tone, a dot for nothing, `/` where two share a cell."""
-    return "".join(
-        "/" if not cell.whole else "." if cell.left == GAP else str(cell.left)
-        for cell in lane_cells(lane, scale)
-    )
-
-
-def test_spans_gaps_and_borders_take_their_cells() -> None:
-    # Spans and gaps take their cells.
-    one = lane(span(0, 20, 1, 0), span(50, 80, 2, 3))
-    assert drawn(one, TimeScale.fit(100, 10)) == "00...333.."
-    # A border inside a cell is placed to an eighth.
-    one = lane(span(0, 25, 1, 1), span(25, 40, 2, 4))
-    cells = lane_cells(one, TimeScale.fit(40, 4))
-    assert cells[2] == Cell(4, 1, 4)
-    # A span shorter than an eighth is still seen.
-    cells = lane_cells(lane(span(52, 52.01, 1, 2)), TimeScale.fit(100, 10))
-    assert cells[5] == Cell(1, 2, GAP)
-    assert all(cell == EMPTY for index, cell in enumerate(cells) if index != 5)
-    # Neighbours of one tone are told apart when there is room.
-    one = lane(span(0, 50, 1, 1), span(50, 100, 2, 1))
-    assert lane_cells(one, TimeScale.fit(100, 10))[5] == Cell(1, GAP, 1)
-    # Many short spans in a cell become their two largest tones.
-    exact = lane(*(span(i, i + 1, i, 0 if i % 4 else 2) for i in range(8)))
-    assert lane_cell(exact, 0.0, 8.0) == Cell(2, 2, 0)
-    many = lane(*(span(i, i + 0.5, i, 3) for i in range(100)))
-    assert lane_cell(many, 0.0, 100.0) == Cell(4, 3, GAP)
-
-
 @pytest.mark.parametrize("at", [0.0, 10.0, 55.0, 99.9])
 def test_a_span_of_no_length_is_seen_exactly_once(at: float) -> None:
     cells = lane_cells(lane(span(at, at, 1, 2)), TimeScale.fit(100, 10))
@@ -110,22 +80,6 @@ def test_sums_agree_with_exact_placing() -> None:
         assert abs(cell.eighths / 8 - share) <= 1 / 8
 
 
-def test_children_lie_below_their_parent_and_nothing_else_opens_a_lane() -> None:
-    # Children lie in lanes below their parent.
-    spans = [span(0, 100, 1), span(10, 60, 2), span(20, 30, 3), span(70, 80, 4), span(100, 120, 5)]
-    lanes = layout([("thread 1", spans), ("thread 2", [span(0, 5, 6)])])
-    assert [(each.title, list(each.keys)) for each in lanes] == [
-        ("thread 1", [1, 5]), ("", [2, 4]), ("", [3]), ("thread 2", [6]),
-    ]  # fmt: skip
-    # A span of no length makes no lane of its own.
-    lanes = layout([("t", [span(5, 10, 2), span(5, 5, 1), span(10, 10, 3)])])
-    assert [list(each.keys) for each in lanes] == [[1, 2, 3]]
-    # Rounding does not open a lane.
-    (only,) = layout([("t", [span(0.1, 0.1 + 0.2, 1), span(0.3, 0.7, 2)])])
-    assert list(only.keys) == [1, 2]
-    assert only.ends[0] <= only.starts[1]
-
-
 def test_overlapping_spans_of_a_track_never_share_a_lane() -> None:
     seed = random.Random(7)
     spans = [
@@ -136,20 +90,6 @@ def test_overlapping_spans_of_a_track_never_share_a_lane() -> None:
     assert sum(len(each) for each in lanes) == 300
     for each in lanes:
         assert all(end <= start for end, start in zip(each.ends, each.starts[1:], strict=False))
-
-
-def test_labels_are_the_longest_that_fit_what_is_visible() -> None:
-    # Labels take the longest text that fits.
-    one = lane(span(0, 100, 1), span(100, 160, 2), span(160, 180, 3))
-    names = {1: ("conv1/Conv", "Conv"), 2: ("maxpool/MaxPool", "Pool"), 3: ("Relu",)}
-    found = labels(one, TimeScale.fit(180, 18), names)
-    assert [(each.cell, each.text) for each in found] == [(0, "conv1/Conv"), (11, "Pool")]
-    # A label stays in the visible part of its bar.
-    one = lane(span(0, 1000, 1))
-    scale = TimeScale.fit(1000, 50).zoomed(10, about_us=990)
-    (label,) = labels(one, scale, {1: ("MatMul",)})
-    assert label.cell >= 0
-    assert label.cell + label.width <= 50
 
 
 def test_wide_spans_are_what_a_plain_scan_finds() -> None:
@@ -281,31 +221,6 @@ def test_a_report_without_memory_has_no_row_of_it(tmp_path: Path) -> None:
         assert memory_rows(report, report.pass_events(report.passes[0].index)) == []
 
 
-def test_zooming_keeps_a_point_and_has_two_ends() -> None:
-    # Fit shows everything.
-    scale = TimeScale.fit(1000.0, 100)
-    assert scale.us_per_cell == 10.0
-    assert scale.end_us == 1000.0
-    assert scale.zoom == 1.0
-    # Zoom keeps the point under the cursor.
-    scale = TimeScale.fit(1000.0, 100).zoomed(4.0, about_us=700.0)
-    assert scale.zoom == pytest.approx(4.0)
-    assert scale.cell_of(700.0) == pytest.approx(70.0)
-    # Zoom out stops at the whole.
-    scale = TimeScale.fit(1000.0, 100).zoomed(8.0).zoomed(1 / 1000)
-    assert scale.zoom == pytest.approx(1.0)
-    assert scale.offset_us == 0.0
-    # Zoom in has an end.
-    scale = TimeScale.fit(1000.0, 100)
-    for _ in range(100):
-        scale = scale.zoomed(2.0, about_us=999.0)
-    assert 0.0009 < scale.us_per_cell < 0.01
-    assert scale.end_us <= 1000.0 + 1e-6
-    # Nothing at all has a scale too.
-    for total in (0.0, float("nan"), float("inf"), -4.0):
-        assert TimeScale.fit(total, 10).us_per_cell > 0
-
-
 @pytest.mark.parametrize("cells", [-500.0, 500.0])
 def test_pan_stays_inside(cells: float) -> None:
     scale = TimeScale.fit(1000.0, 100).zoomed(2.0).panned(cells)
@@ -329,21 +244,6 @@ def test_the_window_moves_only_when_needed() -> None:
     scale = TimeScale.fit(1000.0, 90).framing(400.0, 430.0)
     assert scale.cell_of(400.0) == pytest.approx(30.0)
     assert scale.cell_of(430.0) == pytest.approx(60.0)
-
-
-@pytest.mark.parametrize(
-    ("total", "cells", "unit", "second"),
-    [
-        (2440.0, 120, "ms", "0.2"), (90.0, 70, "µs", "10"), (5e6, 80, "s", "0.5"),
-        (0.5, 60, "ns", "50"),
-    ],
-)  # fmt: skip
-def test_axis_steps_are_round_and_have_a_unit(
-    total: float, cells: int, unit: str, second: str
-) -> None:
-    found = axis(TimeScale.fit(total, cells))
-    assert found.unit == unit
-    assert found.ticks[1][1] == second
 
 
 @pytest.mark.parametrize("cells", [1, 7, 33, 80, 200])
