@@ -105,6 +105,6 @@ format: $(DEVELOPED)  ## format the code and apply the linter's fixes
 	$(BIN)/ruff format .
 
 clean:  ## remove caches and build outputs, but not .venv
-	rm -rf build dist snapshot_report.html .hypothesis .import_linter_cache .mypy_cache \
+	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache \
 	  .pytest_cache .ruff_cache benchmarks/.data benchmarks/results
 	find src tests scripts benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -34,7 +34,7 @@ TESTED = (
     "tests/backends/test_board_watch.py",
 )
 """What touches the board, bytes and sysfs; more takes over a quarter of an hour there."""
-TEST_TOOLS = "hypothesis pytest pytest-asyncio pytest-textual-snapshot pytest-timeout pytest-xdist"
+TEST_TOOLS = "hypothesis pytest pytest-asyncio pytest-timeout pytest-xdist"
 LIMIT_S = 900.0
 """The most seconds that one step may take, on a machine that does nothing else."""
 HELLO = """
