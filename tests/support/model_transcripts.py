@@ -600,8 +600,7 @@ def _pasted(
     scope: list[str] | None = None, **more: Any,
 ) -> list[str]:  # fmt: skip
     """Paste nodes of a scope of this model, or of another one, into a scope of this one."""
-    text = source if source.startswith("<") else _text_of(source) if source else ""
-    other = Document(models.parse(text)) if text else document
+    other = Document(models.parse(_text_of(source))) if source else document
     found = [other.scope_at(at or []).find(node) for node in nodes]
     fragment = fragment_of([node for node in found if node is not None])
     data = fragment.to_json(document, document.scope_at(scope or []))
@@ -610,6 +609,9 @@ def _pasted(
 
 
 def _text_of(name: str) -> str:
+    """Return the text of a name, or a text itself."""
+    if name.startswith("<"):
+        return name
     return str(getattr(body_models, name, "") or getattr(models, name))
 
 

@@ -19,7 +19,9 @@ def opened(folder: Path, text: str) -> Document:
     return document
 
 
-@pytest.mark.parametrize(("dims", "way"), [("N", "If"), ("4", "Where"), ("4097", "If")])
+@pytest.mark.parametrize(
+    ("dims", "way"), [("N", "If"), ("4", "Where"), ("4096", "Where"), ("4097", "If")]
+)
 def test_a_node_that_takes_a_value_twice_chooses_once(tmp_path: Path, dims: str, way: str) -> None:
     text = f"""
     <ir_version: 10, opset_import: ["" : 18]>

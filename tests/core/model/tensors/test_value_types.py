@@ -90,7 +90,12 @@ def test_declared_and_known_types_have_the_same_names(
 
 def test_a_map_is_known_as_declared_only() -> None:
     assert type_of_proto(_MAP) == "map(string,tensor(float))"
-    assert type_of_value(value_type_of(_MAP)) is None
+    known = value_type_of(_MAP)
+    assert known is not None
+    assert (known.text, type_of_value(known)) == ("map(string → float32[N])", None)
+    opaque = value_type_of(onnx.TypeProto(opaque_type=onnx.TypeProto.Opaque(name="x")))
+    assert opaque is not None
+    assert opaque.text == "opaque"
     assert type_of_value(ValueType("x", None, "opaque")) is None
     assert type_of_value(None) is None
 

@@ -3,7 +3,8 @@
 Onnx's inliner does it.
 
 The inliner loses attributes that a call leaves to their default: the definition then has the
-default of another operator, or none. So the defaults are written into the calls first.
+default of another operator, or none. So the defaults are written into the calls first. It also
+loses outputs of a function that are inputs of it, so that an Identity makes them before.
 """
 
 from __future__ import annotations
@@ -14,9 +15,12 @@ from typing import TypeAlias
 import onnx
 from onnx import defs, helper
 
-from dld_tui.core.files.proto_fields import operator_key, text_of
+from dld_tui.core.files.proto_fields import operator_key, set_texts, text_of, texts_of
 from dld_tui.core.model.document.locations import bodies
+from dld_tui.core.model.document.node import node_proto
+from dld_tui.core.model.document.scope import unused_name
 from dld_tui.core.model.operators import native
+from dld_tui.core.types import plain_domain
 
 Defaults: TypeAlias = "Callable[[onnx.NodeProto], Iterable[onnx.AttributeProto]]"
 """Returns the attributes that have a default where a node is a call, else nothing."""
@@ -33,7 +37,28 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
     def of_call(node: onnx.NodeProto) -> Iterable[onnx.AttributeProto]:
         return defaults.get(operator_key(node), ())
 
-    return native.inline_local_functions(_with_defaults(model, of_call))
+    return native.inline_local_functions(_with_own_outputs(_with_defaults(model, of_call)))
+
+
+def _with_own_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model whose functions return no input as it is: a copy, or the model itself."""
+    if not any({*function.input} & {*function.output} for function in model.functions):
+        return model
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    for function in copy.functions:
+        inputs = {*texts_of(function.input)}
+        taken = inputs | {name for node in function.node for name in texts_of(node.output)}
+        names = list(texts_of(function.output))
+        for at, name in enumerate(names):
+            if name in inputs:
+                names[at] = unused_name(f"{name}_out", taken.__contains__)
+                taken.add(names[at])
+                function.node.append(node_proto("Identity", [name], [names[at]]))
+        set_texts(function, "output", names)
+        if not any(plain_domain(text_of(entry.domain)) == "" for entry in function.opset_import):
+            function.opset_import.add(domain="", version=1)
+    return copy
 
 
 def _with_defaults(model: onnx.ModelProto, defaults: Defaults) -> onnx.ModelProto:
