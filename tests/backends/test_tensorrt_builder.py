@@ -192,6 +192,8 @@ SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     (WEAKLY_TYPED, {"refit": "refit", "verbosity": "layer_names", "typing": "obey", "fp16": True}),
     (WEAKLY_TYPED, {"typing": "strong", "fp16": True, "no_timing_cache": True}),
     (WEAKLY_TYPED, {"input_formats": ("fp16:chw+hwc8",), "output_formats": ("fp32",)}),
+    (WEAKLY_TYPED, {"output_formats": ("fp16:dhwc8",)}),
+    (WEAKLY_TYPED, {"layer_precision": tuple(f"gone{number}:fp16" for number in range(10))}),
     (WEAKLY_TYPED, {"typing": "prefer", "layer_precision": ("*:fp16", "last:fp32"),
                     "layer_output_type": ("s*d:fp16",)}),
     (WEAKLY_TYPED, {"layer_precision": ("gone\x1b[1m:fp16", "first:fp16")}),
