@@ -214,9 +214,17 @@ def test_outputs_too_few_and_too_many(trt: Any, tmp_path: Path) -> None:
 
 def test_two_precisions_of_tensorrt(trt: Any, tmp_path: Path) -> None:
     path = models.write(tmp_path, models.CHAIN)
-    result, _, _ = compare(path, backend="tensorrt", fp16=True, shape=SHAPE, tensors=True)
+    result, found, _ = compare(
+        path,
+        backend="tensorrt",
+        fp16=True,
+        shape=SHAPE,
+        tensors=True,
+        layer_precision=("gone:fp16",),
+    )
+    assert any("no layer has the name of 'gone'" in remark for remark in found.remarks)
     assert result["reference"]["how"] == "TensorRT 10.13.0.35"
-    assert result["other"]["how"] == "TensorRT 10.13.0.35, fp16"
+    assert result["other"]["how"] == "TensorRT 10.13.0.35, fp16, layer-precision gone:fp16"
     assert [config.get_flag(trt.BuilderFlag.FP16) for _, config in trt.fake.builds] == [False, True]
 
 

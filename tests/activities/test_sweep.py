@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from dld_tui.backends.onnxruntime import limits
 from dld_tui.backends.onnxruntime.contest import Contestant
 from dld_tui.backends.onnxruntime.generation import Generator
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
+from dld_tui.core.params import placeholder_text, settings_of
 from dld_tui.core.report.sweep import Sweep, load_sweep
+from dld_tui.core.types import JSON
 from tests.support import decoders
 from tests.support.activities import finished
 from tests.support.jobs import texts
@@ -99,6 +101,31 @@ def test_a_point_that_fails_later_keeps_the_others(
     found, _ = sweep(write(tmp_path, WEIGHTS), batch="1,2,4")
     assert problems(found, "batch") == {1: "", 2: "no memory", 4: ""}
     assert [len(point.rounds_ms) for point in found.points] == [TURNS, 0, TURNS]
+
+
+def test_a_conversion_that_fails_is_a_cell(
+    tmp_path: Path, turns: Callable[[Turn], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(request: Any) -> Iterator[Any]:
+        raise ActivityError("it has no types", hint="Do this")
+        yield
+
+    turns(lambda one: 1.0)
+    monkeypatch.setattr(fp16, "run", fail)
+    path = write(tmp_path, WEIGHTS)
+    found, _ = sweep(path, precision="fp32,fp16", batch="1")
+    assert problems(found, "precision") == {"fp32": "", "fp16": "it has no types. Do this"}
+
+
+def test_what_an_empty_field_stands_for() -> None:
+    cases: list[tuple[str, dict[str, JSON]]] = [
+        ("1,2,4,8", {}), ("1,2,4,8", {"provider": ["CPU"]}),
+        ("as guessed", {"provider": ["CPU", "CUDA"]}), ("as guessed", {"threads": "1,2"}),
+        ("as guessed", {"dim": ["K=1"], "provider": ["CPU"]}),
+    ]  # fmt: skip
+    (batch,) = (one for one in settings_of(Request) if one.name == "batch")
+    for text, values in cases:
+        assert placeholder_text(batch, values) == text
 
 
 def test_a_sweep_that_was_stopped_goes_on(tmp_path: Path, turns: Callable[[Turn], None]) -> None:

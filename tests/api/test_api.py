@@ -436,6 +436,9 @@ def test_types_are_inferred_where_some_are_missing(
     with api.open_model(network) as model:
         assert inference.infer(model, network)
         monkeypatch.setattr(inference, "LIMIT_S", 0)
+        told: list[str] = []
+        assert inference.infer(model, network, told.append), "those of before stay"
+        assert told == [f"{network}: inference was stopped after 0 s"]
         (finding,) = inference.inference_findings(model, network)
         assert not model.main.inferred, "those of before are forgotten"
     assert finding.message == "shapes are not known: inference was stopped after 0 s"

@@ -53,8 +53,9 @@ def ranges_of(start: float) -> list[NamedRange]:
     inside = [NamedRange(name, ns(start + at), ns(start + at + 8)) for at, name in
               zip((20, 30, 40), NAMES, strict=True)]  # fmt: skip
     outside = NamedRange("something else", ns(start + 82), ns(start + 84))
+    before = NamedRange("something before", ns(start + 2), ns(start + 9))
     around = NamedRange("ExecutionContext::enqueue", ns(start + 12), ns(start + 60))
-    return [*inside, around, outside]
+    return [before, *inside, around, outside]
 
 
 def kernels_of(number: int, start: float) -> ActivityLog:

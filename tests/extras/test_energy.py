@@ -45,6 +45,17 @@ def test_packages_and_the_gpu_add_up(tmp_path: Path, clock: list[float]) -> None
     assert found.energy_rails == "package-0 (RAPL) + package-1 (RAPL) + GPU (NVML)"
 
 
+def test_a_counter_that_appears_later_is_left_out(tmp_path: Path, clock: list[float]) -> None:
+    rapl(tmp_path, "intel-rapl:1", "package-1", 0)
+    watch = EnergyWatch(root=tmp_path)
+    clock[0] += 2.0
+    rapl(tmp_path, "intel-rapl:0", "package-0", 7_000_000)
+    rapl(tmp_path, "intel-rapl:1", "package-1", 8_000_000)
+    found = watch.read(passes=4)
+    assert found is not None
+    assert (found.energy_per_inference_j, found.energy_rails) == (2.0, "package-1 (RAPL)")
+
+
 def test_nothing_is_said_where_nothing_can_be_read(tmp_path: Path, clock: list[float]) -> None:
     rapl(tmp_path, "intel-rapl:0", "package-0", 1)
     (tmp_path / "intel-rapl:0" / "energy_uj").write_text("not for you")

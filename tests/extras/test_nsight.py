@@ -290,10 +290,12 @@ def test_refused(tmp_path: Path) -> None:
             open_report(damaged)
         assert "\n" not in caught.value.message
     foreign = tmp_path / "places.sqlite"
-    with closing(sqlite3.connect(foreign)) as database, database:
-        database.execute("CREATE TABLE places (name TEXT)")
-    with pytest.raises(InputError, match="not a profile report"):
-        open_report(foreign)
+    for name in ("places", "StringIds", "NVTX_EVENTS"):
+        foreign.unlink(missing_ok=True)
+        with closing(sqlite3.connect(foreign)) as database, database:
+            database.execute(f"CREATE TABLE {name} (name TEXT)")
+        with pytest.raises(InputError, match="not a profile report"):
+            open_report(foreign)
 
 
 def test_views_are_not_read(tmp_path: Path) -> None:

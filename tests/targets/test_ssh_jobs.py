@@ -48,6 +48,17 @@ def test_a_crash_is_told_with_the_last_lines(connection: Connection) -> None:
     assert "before the crash" in str(end.details)
 
 
+def test_whatever_a_library_raises_is_the_end(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*unused: object) -> None:
+        raise ZeroDivisionError("x" * 500)
+
+    monkeypatch.setattr(ssh_job, "plan_inputs", fail)
+    text = f"unexpected ZeroDivisionError: {'x' * 500}"[:500]
+    assert target_of(connection).start("fake", script()).wait() == Failed(text, "box")
+
+
 def test_cancel_leaves_nothing(connection: Connection, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     job = target_of(connection).start("fake", script(["until_cancelled", str(trace)]))
