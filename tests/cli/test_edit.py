@@ -80,33 +80,6 @@ def named(tmp_path: Path) -> Path:
     return tmp_path / "model.onnx"
 
 
-def _types(path: Path) -> dict[str, str]:
-    graph = onnx.load(path).graph
-    return {node.op_type: node.name for node in graph.node}
-
-
-@pytest.mark.broad
-def test_options(dld: Dld, named: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out.onnx"
-    assert dld("convert", "fold", named, "-o", out, "--node", "c").status == 0
-    assert "Neg" not in _types(out)
-    assert dld("extract", named, "-o", out, "--force", "--nodes", "b,e").status == 0
-    assert [*_types(out)] == ["Relu", "Abs"]
-    fp16 = ("convert", "fp16", named, "-o", out, "--force")
-    assert dld(*fp16, "--node-block", "a", "--no-measure").status == 0
-    kept = onnx.load(out).graph
-    (product,) = (node for node in kept.node if node.op_type == "MatMul")
-    (made,) = (node for node in kept.node if product.output[0] in node.input)
-    assert made.op_type == "Cast"
-    assert "'zz'" in dld.fails(2, *fp16, "--node-block", "zz")
-    assert "MatMul" in dld("draw", named, "-o", "-", "--node", "a", "--hops", "1").out
-    static = ("convert", "quantize", named, "-o", out, "--force", "--dynamic", "--ops", "MatMul")
-    outcome = dld(*static, "--exclude", "a")
-    assert outcome.status == 0, outcome
-    assert "MatMul" in _types(out)
-    assert "no node is named 'zz'" in dld.fails(2, *static, "--exclude", "zz")
-
-
 def test_several_of_one_name(dld: Dld, named: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.onnx"
     error = dld.fails(3, "convert", "fold", named, "-o", out, "--node", "same")

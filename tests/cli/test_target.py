@@ -121,18 +121,6 @@ def test_the_terminal_is_asked_and_the_echo_comes_back(sshd: Sshd, tmp_path: Pat
     assert (tmp_path / "new").read_text() == sshd.known_line
 
 
-@pytest.mark.broad
-def test_without_a_terminal_nobody_is_asked(sshd: Sshd, tmp_path: Path) -> None:
-    saved(sshd, tmp_path, known_hosts=tmp_path / "new")
-    done = subprocess.run(
-        [sys.executable, "-m", "dld_tui", "target", "test", "box"],
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
-        start_new_session=True,
-    )  # fmt: skip
-    assert done.returncode == ExitStatus.UNAVAILABLE
-    assert sshd.fingerprint in done.stderr
-
-
 @pytest.mark.parametrize("is_there", [True, False])
 def test_a_command_with_a_target_asks_on_the_terminal_where_there_is_one(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool

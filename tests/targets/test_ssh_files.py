@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 from dataclasses import replace
@@ -15,11 +14,9 @@ from dld_tui.activities.convert import merge, opset
 from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
+from dld_tui.core.events import Failed, Finished, Log
 from dld_tui.core.files.external import ExternalDataError
 from dld_tui.core.params import to_json
-from dld_tui.core.report.generation import generation_of
-from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import job as ssh_job
 from dld_tui.targets.ssh.job import external_files, placed, plan_inputs
@@ -29,9 +26,6 @@ from tests.support.recorded import Recorded, fields_of, settled
 from tests.support.ssh_jobs import REAL, files_in, script, target_of
 
 HOSTILE = "a b'$(touch owned)`x`;\n-\x1b[31m.onnx"
-needs_onnxruntime = pytest.mark.skipif(
-    importlib.util.find_spec("onnxruntime") is None, reason="no onnxruntime here"
-)
 
 
 def external_model(folder: Path, name: str = "model.onnx") -> Path:
@@ -62,28 +56,6 @@ def test_a_location_that_needs_a_folder_of_here_is_not_sent(tmp_path: Path) -> N
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ExternalDataError, match=r"a location with \.\. cannot be sent"):
         external_files(path)
-
-
-@pytest.mark.broad
-@needs_onnxruntime
-def test_the_report_of_a_run_that_is_stopped_comes_back(
-    connection: Connection, tmp_path: Path
-) -> None:
-    model = models.write(tmp_path, models.layered())
-    report = tmp_path / "part.dldprof"
-    request = profile_onnxruntime.Request(
-        model, report, shape=("x:2x4",), duration=0.1, layer_passes=50_000
-    )
-    job = target_of(connection, REAL).start("profile_onnxruntime", to_json(request))
-    seen: list[Event] = []
-    for event in job.events():
-        seen.append(event)
-        if isinstance(event, Progress) and event.stage == "Measuring layers" and event.done > 2:
-            job.cancel()
-    assert seen[-1] == Cancelled()
-    opened = open_report(report)
-    assert opened.model["path"] == str(model)
-    assert any(isinstance(event, Log) and str(report) in event.text for event in seen)
 
 
 def test_a_model_goes_with_its_data_and_the_result_comes_back(
@@ -208,22 +180,6 @@ def test_records_are_counted_by_what_is_whole() -> None:
     assert records.offset == 5
     records.restart()  # the connection was lost: it comes again from there
     assert list(records.feed(b"etail\nx{}\n")) == [("e", b"tail"), ("x", b"{}")]
-
-
-@pytest.mark.broad
-@needs_onnxruntime
-def test_a_folder_is_measured_on_a_target(connection: Connection, tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    report = tmp_path / "r.dldprof"
-    request = profile_llm.Request(
-        folder, report, prompt="4", decode=3, iterations=1, layer_passes=1
-    )
-    job = target_of(connection, REAL).start("profile_llm", to_json(request))
-    *_, last = job.events()
-    assert isinstance(last, Finished), last
-    [figures] = generation_of(open_report(report))
-    assert (figures.prompt, figures.tokens) == (4, 3)
-    assert report.with_name("r.prefill.dldprof").exists()
 
 
 @pytest.mark.broad

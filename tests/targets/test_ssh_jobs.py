@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import sys
 import time
 from dataclasses import replace
@@ -11,12 +10,11 @@ import pytest
 
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
-from dld_tui.core.notes import NoteKind
 from dld_tui.core.params import RequestData
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh import job as ssh_job
-from dld_tui.targets.ssh.results import JobsStore, new_id
+from dld_tui.targets.ssh.results import JobsStore
 from tests.support.jobs import is_running, wait_until
 from tests.support.slow_line import SlowLine
 from tests.support.ssh_jobs import (
@@ -144,60 +142,9 @@ def test_a_newer_version_of_this_program_takes_a_job_up(
     assert jobs_there(connection) == []
 
 
-def ended_job(root: Path | str, *, written: bool, days: float = 365) -> Path:
-    """Leave a job that ended so long ago, with a result that nobody fetched, or without."""
-    folder = Path(root, "jobs", new_id())
-    (folder / "out" / "output").mkdir(parents=True)
-    if written:
-        (folder / "out" / "output" / "r.dldprof").write_bytes(b"result")
-    (folder / "lock").touch()
-    end = '{"code": 0, "cancelled": false, "reason": ""}'
-    (folder / "events").write_text(f"x{end}\n")
-    ended = time.time() - days * 86_400
-    os.utime(folder / "events", (ended, ended))
-    return folder
-
-
-@pytest.mark.broad
-def test_a_result_is_not_cleaned_away_before_it_is_fetched(connection: Connection) -> None:
-    target = target_of(connection)
-    root = connection.directory
-    result, nothing = ended_job(root, written=True), ended_job(root, written=False)
-    target.start("fake", script(["finish"])).result()  # cleans, too
-    assert result.exists()
-    assert not nothing.exists()
-    assert target.clean(0).unfetched == (result.name,)
-    with pytest.raises(ActivityError, match=f"{result.name} was not fetched.*--unfetched"):
-        target.wipe()
-    assert (result / "out" / "output" / "r.dldprof").read_bytes() == b"result"
-    assert target.clean(0, results=True).jobs == 1
-    assert not result.exists()
-
-
 def gated(gate: Path) -> RequestData:
     """Return the request of a job that says something, and ends when a file is there."""
     return script(METRIC, ["wait_for", str(gate)], ["finish", {"done": True}])
-
-
-@pytest.mark.broad
-def test_events_and_the_result_come_as_from_this_machine(connection: Connection) -> None:
-    steps = script(METRIC, ["write", 2, "[W: careful\n"], ["print", "printed"],
-                   ["finish", {"a": [1, "x"]}])  # fmt: skip
-    target = target_of(connection)
-    job = target.start("fake", steps)
-    events = list(job.events())
-    for event in (
-        Started("fake", "Fake"), Metric("n", 1.0), Log("[W: careful", NoteKind.WARNING),
-        Log("printed"),
-    ):  # fmt: skip
-        assert event in events
-    assert events[-1] == Finished({"a": [1, "x"]})
-    assert jobs_there(connection) == []
-    assert JobsStore().all() == []
-    with target.start("fake", steps) as second:
-        second.result()
-    # A second job does not send our package.
-    assert job.bytes_sent - second.bytes_sent == len(bootstrap.package_archive())
 
 
 @pytest.mark.broad
@@ -310,21 +257,6 @@ def test_a_connection_that_stays_away_leaves_the_job(
         assert again.result() == {"done": True}
     assert target.jobs() == []
     assert JobsStore().all() == []
-
-
-@pytest.mark.broad
-def test_wipe_removes_all_but_what_runs(connection: Connection, tmp_path: Path) -> None:
-    target, gate = target_of(connection), tmp_path / "gate"
-    job = target.start("fake", gated(gate))
-    until(job, Metric)
-    assert [(j.id, j.state) for j in target.jobs()] == [(job.id, "running")]
-    assert target.clean(0).jobs == 0
-    with pytest.raises(ActivityError, match="runs"):
-        target.wipe()
-    gate.touch()
-    job.wait()
-    target.wipe()
-    assert list(Path(connection.directory).iterdir()) == []
 
 
 def executable(path: Path, text: str) -> str:

@@ -189,28 +189,6 @@ def test_what_is_asked_and_sent(
 
 
 @pytest.mark.broad
-def test_files_are_there_by_the_hash_of_their_content_and_sent_once(
-    agent: Agents, connection: Connection, tmp_path: Path
-) -> None:
-    there = agent()
-    files = [noise(tmp_path / f"{size}", size, size) for size in (0, 10, 200_000, 3 * MB)]
-    names = run(Upload(there, QUICK).send(files))
-    stored = contents(connection)
-    assert stored == {names[file]: file.path.read_bytes() for file in files}
-    assert {hashlib.sha256(data).hexdigest() for data in stored.values()} == {*names.values()}
-
-    again = Upload(there, QUICK)
-    copy = noise(tmp_path / "copy", 3 * MB, 3 * MB)
-    run(again.send([files[-1]]))
-    assert run(again.send([copy]))[copy] == names[files[-1]]
-    assert again.amount.sent == 0
-
-    edited = noise(tmp_path / "copy", 3 * MB, seed=1)
-    assert run(again.send([edited]))[edited] not in stored
-    assert again.amount.sent == 3 * MB
-
-
-@pytest.mark.broad
 def test_a_cut_is_taken_up_where_it_was(
     agent: Agents, connection: Connection, sshd: Sshd, tmp_path: Path
 ) -> None:
