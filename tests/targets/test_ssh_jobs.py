@@ -14,6 +14,7 @@ from dld_tui.core.params import RequestData
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import bootstrap
 from dld_tui.targets.ssh import job as ssh_job
+from dld_tui.targets.ssh.channel import Agent
 from dld_tui.targets.ssh.results import JobsStore
 from tests.support.jobs import is_running, wait_until
 from tests.support.slow_line import SlowLine
@@ -36,7 +37,16 @@ def jobs_there(connection: Connection) -> list[Path]:
     return list(Path(connection.directory, "jobs").glob("*"))
 
 
-def test_a_crash_is_told_with_the_last_lines(connection: Connection) -> None:
+def test_a_crash_is_told_with_the_last_lines(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call, called = Agent.call, list[str]()
+
+    async def noted(agent: Agent, command: str, **more: Any) -> dict[str, Any]:
+        called.append(command)
+        return await call(agent, command, **more)
+
+    monkeypatch.setattr(Agent, "call", noted)
     steps = script(["write", 2, "before the crash\n"], ["kill", 11])
     with target_of(connection).start("fake", steps) as job:
         end = job.wait()
@@ -44,6 +54,7 @@ def test_a_crash_is_told_with_the_last_lines(connection: Connection) -> None:
     assert "SIGSEGV" in end.message
     assert end.where == "box"
     assert "before the crash" in str(end.details)
+    assert 1 <= called.count("remove") < ssh_job._REMOVE_TRIES
 
 
 def test_whatever_a_library_raises_is_the_end(

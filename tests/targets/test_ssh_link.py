@@ -29,6 +29,8 @@ def test_every_argument_arrives_as_it_is(link: Links, connection: Connection) ->
     made = link(connection)
     done = loop.call(made.run(["/usr/bin/env", "python3", "-c", script, *hostile]), 60)
     assert done.text.split("\0") == hostile
+    ends = [loop.call(made.run(["sh", "-c", text]), 60) for text in ("exit 7", "kill -9 $$", "")]
+    assert [end.code for end in ends] == [7, -9, 0]
 
 
 def test_a_passphrase_is_asked_for_once(
