@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,9 +106,8 @@ def test_a_point_that_fails_later_keeps_the_others(
 def test_a_conversion_that_fails_is_a_cell(
     tmp_path: Path, turns: Callable[[Turn], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(request: Any) -> Iterator[Any]:
+    def fail(request: Any) -> None:
         raise ActivityError("it has no types", hint="Do this")
-        yield
 
     turns(lambda one: 1.0)
     monkeypatch.setattr(fp16, "run", fail)
