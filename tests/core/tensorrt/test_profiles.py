@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,14 @@ def opened(text: str, tmp_path: Path) -> Document:
     return Document.open(models.write(tmp_path, text))
 
 
+@dataclass(frozen=True)
+class Measured(BuildSettings):
+    shape: tuple[str, ...] = ()
+    """Shapes to measure with."""
+
+
 def settings(**values: object) -> BuildSettings:
-    return BuildSettings(model=Path("m.onnx"), **values)  # type: ignore[arg-type]
+    return Measured(model=Path("m.onnx"), **values)  # type: ignore[arg-type]
 
 
 def ranges_for(document: Document, wanted: BuildSettings) -> list[Profile]:
@@ -77,6 +84,7 @@ TRIALS: dict[str, dict[str, dict[str, Any]]] = {
         "all shapes": {"min_shapes": ("image:1x3x8x8,other:1x4",),
                        "opt_shapes": ("image:[2,3,8,8]", "other:[2,4]"),
                        "max_shapes": ("image:4x3x8x8,'other':4x4",)},
+        "measured": {"shape": ("image:2x3x8x8",)}, "wrongly measured": {"shape": ("image:axb",)},
         "the usual": {"opt_shapes": ("image:2x3x8x8",)},
         "a pattern": {"opt_shapes": ("im*e:1x3x8x8",)},
         "the least": {"min_shapes": ("image:2x3x8x8",)},
