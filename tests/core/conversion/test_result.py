@@ -157,8 +157,8 @@ def test_of_weights_that_lose_values_the_first_are_those_out_of_range() -> None:
 @pytest.mark.parametrize(
     ("latency", "told"),
     [
-        (Latencies(2.0, 1.0, is_clear=True), "speedup 2.00×"),
-        (Latencies(2.0, 2.5, is_clear=True), "slower, 1.25× the latency"),
+        (Latencies(0.5, 0.25, is_clear=True), "speedup 2.00×"),
+        (Latencies(0.4, 0.5, is_clear=True), "slower, 1.25× the latency"),
         (Latencies(2.0, 1.0, is_clear=False), "no difference beyond the noise"),
         (Latencies(2.0, 2.5, is_clear=False), "no difference beyond the noise"),
         (Latencies(0.0, 1.0, is_clear=True), "no difference beyond the noise"),
