@@ -76,8 +76,8 @@ TYPED = """<ir_version: 10, opset_import: ["" : 20]>
        float[b, s, 9] logits, float[b, 4, total, 8] present_key)
     <float[9, 32] table, float[32, 9] head, int64[4] apart = {0, -1, 4, 8}> {
     embedded = Gather (table, input_ids) hidden = Add (embedded, features)
-    logits = MatMul (hidden, head) x = Reshape (hidden, apart) y = Transpose <perm = [0, 2, 1, 3]> (x)
-    present_key = Concat <axis = 2> (past_key, y) }"""
+    logits = MatMul (hidden, head) x = Reshape (hidden, apart)
+    y = Transpose <perm = [0, 2, 1, 3]> (x) present_key = Concat <axis = 2> (past_key, y) }"""
 
 
 def models_of(folder: Path) -> dict[str, Path]:
