@@ -72,8 +72,8 @@ EMBEDDED = """<ir_version: 10, opset_import: ["" : 20, "com.microsoft" : 1]>
 
 TYPED = """<ir_version: 10, opset_import: ["" : 20]>
     g (int64[b, s] token_type_ids, int64[b, s] position_ids, int64[b, total] ids_mask,
-       float[b, s, 32] features, int64[b, s] input_ids, float[b, 4, past, 8] past_key) => (float[b, s, 32] hidden,
-       float[b, s, 9] logits, float[b, 4, total, 8] present_key)
+       float[b, s, 32] features, int64[b, s] input_ids, float[b, 4, past, 8] past_key) =>
+       (float[b, s, 32] hidden, float[b, s, 9] logits, float[b, 4, total, 8] present_key)
     <float[9, 32] table, float[32, 9] head, int64[4] apart = {0, -1, 4, 8}> {
     embedded = Gather (table, input_ids) hidden = Add (embedded, features)
     logits = MatMul (hidden, head) x = Reshape (hidden, apart)
