@@ -60,8 +60,6 @@ outer <scale> (v) => (r)
 WEIGHTS = models.CHAIN.replace("<float[4] w =", "<float[1, 4] w =")
 """One weight that may go to a data file, and a list."""
 
-UNUSED_ATTRIBUTE = SHAPES.replace("\nleaky <slope", "\nleaky <unused, slope", 1)
-
 RECURSIVE = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
 g (float[N] x) => (float[N] y) { [call] y = local.ping(x) }

@@ -676,7 +676,15 @@ class _Search:
     def _past(self, assigned: Mapping[str, int]) -> int:
         """Return how many tokens are in the cache."""
         past = next((v.key for v in self._variables.values() if v.role.name == PAST.name), None)
-        return self._filled if past is None else assigned[past]
+        if past is not None:
+            return assigned[past]
+        fixed = [
+            total.constant
+            for name, pair in self._lengths.caches.items()
+            if not (pair.window or pair.in_place)
+            for total in self._sums[name][pair.axis :][:1]
+        ]
+        return self._filled or max(fixed, default=0)
 
     def _roles(self) -> dict[str, list[str]]:
         """Return the names of the roles of each input's dimensions, empty for fixed ones."""
