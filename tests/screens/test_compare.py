@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +32,8 @@ from dld_tui.widgets.dialogs.dialogs import (
     PromptDialog,
 )
 from dld_tui.widgets.dialogs.search import PickDialog
-from dld_tui.widgets.results.report_compare import CompareAbout
+from dld_tui.widgets.results.report_compare import CompareAbout, ComparePane
 from tests.support import models
-from tests.support.compare_screen import opened, pane
 from tests.support.pages import running
 from tests.support.plans import write_layers, write_profile
 from tests.support.profiles import start_report
@@ -79,6 +80,23 @@ def pair(tmp_path: Path) -> tuple[Path, Path]:
         write(tmp_path / "a.dldprof", model, 1, apart),
         write(tmp_path / "b.dldprof", model, 4, fused),
     )
+
+
+def pane(screen: CompareScreen) -> ComparePane:
+    return screen.query_one(ComparePane)
+
+
+@asynccontextmanager
+async def opened(
+    *paths: Path, size: tuple[int, int] = (200, 50)
+) -> AsyncIterator[tuple[Pilot[Any], CompareScreen]]:
+    app = DldApp([], Config())
+    async with app.run_test(size=size) as pilot:
+        screen = CompareScreen(paths)
+        app.add_page(screen)
+        await until(pilot, lambda: screen.comparison is not None and pane(screen).rows)
+        await until(pilot, lambda: len(screen.query_one(CompareAbout).lines))
+        yield pilot, screen
 
 
 async def answer(pilot: Pilot[Any], dialog: type[Dialog[Any]], path: Path | str) -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from dld_tui.core.model.document import Node
 from dld_tui.core.model.graph.pictures.content import Content
 from dld_tui.core.report.report import Report
 from dld_tui.screens.model.graph_picture import shown_in
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, FieldsDialog, OpenPathDialog
 from dld_tui.widgets.graph import row_list
 from dld_tui.widgets.graph.boxes import AT_ONCE
-from dld_tui.widgets.graph.state import GraphView
+from dld_tui.widgets.graph.state import GraphModel, GraphView
 from tests.support import models
-from tests.support.graph_session import at, named, shown, to_graph
 from tests.support.report_files import make_report
 from tests.support.workspace import NARROW, Session, opened
 
@@ -29,6 +29,33 @@ constants (float[N] x) => (float[N] y)
     [out] y = Mul(s, d)
 }
 """
+
+
+def shown(session: Session) -> GraphModel:
+    """Return the graph that is drawn."""
+    model = session.screen.graph.model
+    assert isinstance(model, GraphModel)
+    return model
+
+
+def named(session: Session, name: str) -> Node:
+    """Return a node of any scope by its name."""
+    scopes = session.screen.document.scopes()
+    return next(node for scope in scopes for node in scope.nodes if node.name == name)
+
+
+def at(session: Session) -> str:
+    """Return the name of the node under the graph's cursor."""
+    node = session.screen.graph.node
+    return node.name if node is not None else ""
+
+
+async def to_graph(session: Session, name: str = "") -> None:
+    """Go to a node in the explorer, and then to the graph."""
+    if name:
+        await session.go(name)
+    await session.press("2")
+    assert session.screen.graph.has_focus_within
 
 
 async def test_the_constants_of_one_node_are_shown_in_list_and_graph(tmp_path: Path) -> None:
