@@ -233,11 +233,12 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         """Draw again what is seen."""
         self.refresh()
 
-    def move_to(self, vertex: int, margin: int = _MARGIN) -> None:
-        """Put the cursor on a vertex, without a message."""
+    def move_to(self, vertex: int, margin: int | None = _MARGIN) -> None:
+        """Put the cursor on a vertex, without a message; without a margin nothing scrolls."""
         if self.drawing is not None and 0 <= vertex < len(self.drawing.graph):
             self._place_cursor(vertex)
-            self.show_cursor(margin)
+            if margin is not None:
+                self.show_cursor(margin)
             self.refresh()
 
     def show_link(self, link: Link | None, *, on_link: bool) -> None:
@@ -262,7 +263,7 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         self._cursor = vertex
         self.show_link(None, on_link=False)
 
-    def _go(self, vertex: int | None, margin: int = _MARGIN) -> None:
+    def _go(self, vertex: int | None, margin: int | None = _MARGIN) -> None:
         is_there = vertex == self.cursor and not self._on_link
         if vertex is None or self.drawing is None or is_there:
             return
@@ -404,7 +405,7 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
             return
         box = self._box_at(offset)
         if box is not None:
-            self._go(box.vertex, 0)  # what one points at stays where it is
+            self._go(box.vertex, None)
             if event.button == _RIGHT_BUTTON:
                 self.post_message(self.MenuAsked())
             elif event.chain == 2:
@@ -425,7 +426,7 @@ class GraphCanvas(Commands, ScrollView, can_focus=True, inherit_bindings=False):
         box = self._box_at(offset) if offset is not None and event.button == 1 else None
         if box is not None:
             event.stop()
-            self._go(box.vertex, 0)
+            self._go(box.vertex, None)  # else what follows, such as the click, meets another box
             self._held = event.screen_offset
             self.capture_mouse()
 
