@@ -190,33 +190,6 @@ g () => (float[12, 8] y) <int64[2] to = {8, -1}> {
     s_row = Squeeze (s)
     y = DequantizeLinear <axis = 1> (turned, s_row)
 }"""
-MOVES: list[tuple[str, list[int]]] = [
-    ("Identity (b)", []), ("Flatten (b)", []), ("Flatten <axis = 2> (b)", []),
-    ("Flatten <axis = -1> (b)", []), ("Squeeze (b)", []), ("Squeeze (b, to)", [0]),
-    ("Squeeze (b, to)", [-1]), ("Unsqueeze (b, to)", [0, -1]), ("Unsqueeze (b, to)", [2, 1]),
-    ("Reshape (b, to)", [0, -1]), ("Reshape (b, to)", [2, 0, -1]),
-    ("Reshape <allowzero = 1> (b, to)", [12, 2]), ("Transpose (b)", []),
-    ("Transpose <perm = [1, 0, 3, 2]> (b)", []),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("call", "to"), MOVES)
-def test_levels_in_another_shape(call: str, to: list[int], tmp_path: Path) -> None:
-    text = f"""<ir_version: 10, opset_import: ["" : 21]>
-    g () => (float y) <float s = {{0.5}}> {{ m = {call} y = DequantizeLinear (m, s) }}"""
-    weights = {"b": np.arange(24, dtype=np.int8).reshape(1, 4, 6, 1)}
-    weights |= {"to": np.array(to)} if to else {}
-    path = stored_model(tmp_path / "m.onnx", text.replace("float y", "float[?] y"), weights)
-    made = onnx.load(path)
-    made.graph.output[0].type.tensor_type.ClearField("shape")
-    onnx.save(made, path)
-    with closing(Document.open(path)) as document:
-        (weight,) = blocked_weights(document)
-        expected = as_run(path, 0)
-        assert weight.shape == expected.shape
-        np.testing.assert_array_equal(weight.matrix(), expected)
-
-
 SCALES_IN_FEW_BITS = """<ir_version: 10, opset_import: ["" : 21]>
 g () => (float[8, 32] y) {
     scales = DequantizeLinear (s, whole)
@@ -301,71 +274,3 @@ def test_sizes_are_those_that_onnx_runtime_has(tmp_path: Path, case: Any) -> Non
         found = [one for one in decoder_findings(document) if one.rule == "decoder:block-sizes"]
         assert (found == []) is runs
         assert (blocked_weight(node) is not None) is runs
-
-
-@pytest.mark.parametrize(
-    ("shapes", "attributes", "faults"),
-    [
-        ({}, {}, []),
-        ({"z1": (2, 32), "z2": (2, 16)}, {}, []),
-        ({"w1": (2, 128, 16), "s1": (2, 128)}, {}, []),  # a gated activation
-        ({"s1": (2, 64, 2), "s2": (2, 32, 4)}, {"block_size": 16}, []),
-        ({"s1": (2, 9)}, {"quant_type": "fp8"}, []),
-        ({}, {"expert_weight_bits": 3}, ["it has 3 bits"]),
-        ({"w2": (2, 32, 64)}, {"fc2_expert_weight_bits": 8}, []),
-        ({}, {"block_size": 24}, ["its blocks are of 24"]),
-        ({}, {"block_size": 8}, ["its blocks are of 8"]),
-        ({"s2": (2, 30, 1)}, {"block_size": 64},
-         ["32 rows of its weights 1 are not whole blocks of 64", "its scales 2 are 60, not 64"]),
-        ({"s1": (2, 63), "z1": (2, 31), "z2": (2, 15)}, {},
-         ["its scales 1 are 126, not 128", "its zero points 1 are 62, not 64",
-          "its zero points 2 are 30, not 32"]),
-        ({"s1": (64, 2)}, {}, ["its scales 1 are [64, 2], not [2, 64]"]),
-        ({"w2": (3, 32, 32), "s2": (3, 32)}, {}, ["its weights 2 experts"]),
-        ({"w2": (2, 31, 32), "s2": (2, 31)}, {}, ["its weights 2 experts"]),
-    ],
-)  # fmt: skip
-def test_sizes_of_experts(
-    tmp_path: Path, shapes: Any, attributes: dict[str, Any], faults: list[str]
-) -> None:
-    sizes: Any = {"w1": (2, 64, 16), "s1": (2, 64), "w2": (2, 32, 32), "s2": (2, 32)} | shapes
-    inputs = [
-        "x",
-        "x",
-        "w1",
-        "s1",
-        "",
-        "w2",
-        "s2",
-        *[""] * 4,
-        *sorted({*sizes} - {*["w1", "s1", "w2", "s2"]}),
-    ]
-    weights = {name: np.ones(shape, np.float32 if name[0] == "s" else np.uint8)
-               for name, shape in sizes.items()}  # fmt: skip
-    path = model(tmp_path / "m.onnx", "QMoE", 32, weights, inputs, **attributes)
-    with closing(Document.open(path)) as document:
-        found = [*misfits(document.main.nodes[0])]
-    assert [one[: len(fault)] for one, fault in zip(found, faults, strict=True)] == faults
-
-
-def test_what_is_computed_or_does_not_fit_is_no_weight(tmp_path: Path) -> None:
-    weights = {"b": np.zeros((6, 2, 16), np.uint8), "s": np.ones(12, np.float32)}
-    for inputs, rows in ((["x", "b", "x"], 64), (["x", "b", "s"], 640)):
-        path = model(
-            tmp_path / "m.onnx", "MatMulNBits", rows, weights, inputs,
-            K=rows, N=6, bits=4, block_size=32,
-        )  # fmt: skip
-        document = Document.open(path)
-        assert blocked_weight(document.main.nodes[0]) is None
-        document.close()
-
-
-@pytest.mark.parametrize("shape", [(), (5,), (4, 3)])
-def test_one_scale_for_all(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    levels = RANDOM.integers(-128, 128, shape).astype(np.int8)
-    weights = {"b": levels, "s": np.array(0.25, np.float32), "z": np.array(3, np.int8)}
-    path = model(tmp_path / "m.onnx", "DequantizeLinear", 0, weights, [*weights])
-    document = Document.open(path)
-    (weight,) = blocked_weights(document)
-    np.testing.assert_array_equal(weight.matrix().reshape(shape), as_run(path, 0))
-    document.close()
