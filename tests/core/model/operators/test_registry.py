@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import onnx
-import pytest
 
 from dld_tui.core.model.operators import registry
 from dld_tui.core.model.operators.registry import (
@@ -24,7 +25,7 @@ from dld_tui.core.model.operators.registry import (
     standard_schema,
 )
 from dld_tui.core.model.operators.schema import OperatorSchema
-from tests.support.recorded import Recorded
+from tests.support.recorded import Answered, Recorded
 
 
 def known(op_type: str, domain: str = "", version: int | None = None) -> OperatorSchema:
@@ -103,40 +104,6 @@ def test_operators_of_onnx_runtime_are_known_without_it(recorded: Recorded) -> N
     recorded("contrib_schemas", made)
 
 
-@pytest.mark.parametrize("opset", [9, 10, 16, 17, 21])
-@pytest.mark.parametrize(
-    ("name", "attributes", "has_scale"),
-    [
-        ("SimplifiedLayerNormalization", {}, True),
-        ("LayerNormalization", {}, True),
-        ("ThresholdedRelu", {}, False),
-        ("Affine", {"alpha": 1.0, "beta": 0.0}, False),
-        ("ScaledTanh", {"alpha": 1.0, "beta": 1.0}, False),
-        ("NoSuchOperator", {}, False),
-    ],
-)
-def test_operators_of_ai_onnx_are_those_that_onnxruntime_loads(
-    name: str, attributes: dict[str, Any], has_scale: bool, opset: int
-) -> None:
-    runtime = pytest.importorskip("onnxruntime")
-    value = onnx.helper.make_tensor_value_info
-    node = onnx.helper.make_node(name, ["x", "w"] if has_scale else ["x"], ["y"], **attributes)
-    infos = [value(each, onnx.TensorProto.FLOAT, [1, 4]) for each in ("x", "y")]
-    weights = [onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [4], [1.0] * 4)]
-    graph = onnx.helper.make_graph([node], "one", infos[:1], infos[1:], weights)
-    imports = [onnx.helper.make_opsetid("", opset)]
-    model = onnx.helper.make_model(graph, opset_imports=imports, ir_version=8)
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    try:
-        runtime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
-        loads = True
-    except Exception:  # noqa: BLE001 - ONNX Runtime's errors share no base class
-        loads = False
-    known = schema_for(name, "", opset) or standard_schema(name, opset)
-    assert loads == (known is not None)
-
-
 def test_contrib_types_are_in_onnx_notation() -> None:
     for schema in operators({"com.microsoft": 1}):
         for formal in (*schema.inputs, *schema.outputs):
@@ -162,48 +129,18 @@ def test_known_versions_end_with_the_newest() -> None:
     assert DEFAULT_OPSET in known_versions()
 
 
-@pytest.mark.parametrize(
-    ("imports", "least"),
-    [({}, 3), ({"": 18}, 8), ({"": 18, "ai.onnx.ml": 5}, 10), ({"own": 1, "": 21}, 10)],
-)
-def test_the_file_version_that_imports_need(imports: dict[str, int], least: int) -> None:
-    assert least_ir_version(imports) == least
+VERSIONS: dict[str, Callable[..., object]] = {
+    "least": least_ir_version, "importable": importable_version, "runtimes": runtimes_for,
+    "same": same_meaning,
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("domain", "ir_version", "version"),
-    [("ai.onnx.ml", 8, 3), ("ai.onnx.ml", 10, 5), ("ai.onnx.ml", 1, 1), ("com.microsoft", 3, 1),
-     ("nobody's", 3, 1), ("ai.onnx.ml", 0, 1), ("", 3, 8), ("", 8, 18)],
-)  # fmt: skip
-def test_what_can_be_imported_into_a_file(domain: str, ir_version: int, version: int) -> None:
-    assert importable_version(domain, ir_version) == version
+def test_what_versions_mean_is_what_the_record_says(answered: Answered) -> None:
+    def told(question: str) -> str:
+        word, _, arguments = question.partition(" ")
+        return str(VERSIONS[word](*json.loads(arguments)))
 
-
-def test_runtimes_that_take_a_version() -> None:
-    assert runtimes_for(DEFAULT_OPSET) == ["TensorRT 10.0", "TensorRT 10.15", "TensorRT 11"]
-    assert runtimes_for(24) == ["TensorRT 10.15", "TensorRT 11"]
-    assert runtimes_for(9) == runtimes_for(DEFAULT_OPSET)
-    assert runtimes_for(25) == ["TensorRT 11"]
-    assert runtimes_for(7) == runtimes_for(26) == []
-
-
-@pytest.mark.parametrize(
-    ("op_type", "there", "here", "same"),
-    [
-        ("Relu", 13, 18, True),
-        ("Relu", 14, 13, False),  # 14 takes integers, 13 does not
-        ("LeakyRelu", 12, 18, True),
-        ("Hardmax", 12, 13, False),  # the default axis
-        ("ReduceMax", 13, 18, False),  # axes became an input
-        ("Reshape", 13, 14, False),  # a new attribute
-        ("Upsample", 9, 18, True),  # deprecated later, with the same signature
-        ("GroupNormalization", 17, 18, False),
-        ("MyOwn", 1, 9, True),
-        ("Conv", 0, 11, False),
-    ],
-)
-def test_same_meaning(op_type: str, there: int, here: int, same: bool) -> None:
-    assert same_meaning(op_type, "", there, here) is same
+    answered("versions", told)
 
 
 def test_an_operator_outside_of_the_standard_is_there_from_its_version_on() -> None:

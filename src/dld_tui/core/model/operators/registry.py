@@ -335,6 +335,7 @@ def importable_version(domain: str, ir_version: int) -> int:
     Where every known version needs a newer file, this is the oldest one; for an unknown set it
     is 1.
     """
+    domain = plain_domain(domain)
     newest = newest_opset(domain) or 1
     if domain == CONTRIB_DOMAIN or domain not in onnx_operators():
         return newest
