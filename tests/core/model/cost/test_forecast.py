@@ -78,7 +78,11 @@ def test_no_more_bytes_are_counted_than_a_run_makes(tmp_path: Path) -> None:
     outputs = [info.name for info in model.graph.output]
     results = ReferenceEvaluator(model).run(outputs, {"x": np.zeros((2, 3), np.float32)})
     sizes = dict(zip(outputs, results, strict=True))
-    needs = {need.node.outputs[0]: need for need in Forecast(document).needs}
+    forecast = Forecast(document)
+    needs = {need.node.outputs[0]: need for need in forecast.needs}
+    largest = max(need.bytes for need in forecast.needs)
+    found = [forecast.beyond(Limits(6.0, most)) for most in (23, 24, largest - 1, largest)]
+    assert [one and bool(one.node) for one in found] == [False, True, True, None]
     assert needs.keys() == set(made) - {"s"}  # nothing reads it
     for name, need in needs.items():
         assert need.elements == sizes[name].size

@@ -82,6 +82,8 @@ def test_strings(document: Document, tmp_path: Path) -> None:
     export_npy(Tensor(proto, document), tmp_path / "b.npy")
     assert np.load(tmp_path / "b.npy").tolist() == [b"\xff", "äö".encode(), b""]
     assert import_npy(document, tmp_path / "b.npy").payload == {"values": ["\udcff", "äö", ""]}
+    np.save(tmp_path / "f.npy", np.asfortranarray([["a", "b"], ["c", "d"]]))
+    assert import_npy(document, tmp_path / "f.npy").payload == {"values": ["a", "b", "c", "d"]}
     proto.string_data[0] = b"a\0"
     with pytest.raises(InputError, match="end with NUL"):
         export_npy(Tensor(proto, document), tmp_path / "n.npy")
