@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -55,58 +54,6 @@ def test_a_name_stands_for_the_size_that_numpy_finds(
     for dim, real in zip(dims_behind(source, target), shape, strict=True):
         if isinstance(dim, int) or not dim.startswith("unk__"):
             assert (dim if isinstance(dim, int) else SIZES[dim]) == real
-
-
-GIVEN = "float[a, 8] x, float[b, 8] w"
-BOTH = "{ y = Reshape(x, s) v = Reshape(w, s) z = Relu(y) }"
-
-
-@pytest.mark.parametrize(
-    ("declared", "expected"),
-    [
-        # Outputs and inputs have names of their own, whatever these look like.
-        (
-            f"({GIVEN}) => (float[unk__6, 8] y, float[unk__6, 8] v, float[p, q] z) {BOTH}",
-            {"x": "a", "w": "b", "y": "unk__6", "v": "unk__6"},
-        ),
-        (
-            "(float[a, 8] x, float[unk__6, 8] w) => (float[unk__6, 8] y) { y = Reshape(x, s) }",
-            {"x": "a", "w": "unk__6", "y": "unk__6"},
-        ),
-        (
-            f"({GIVEN}) => (float[p, q] z) <float[unk__out, 8] y> {BOTH}",
-            {"x": "a", "w": "b", "y": "unk__out", "v": "b"},
-        ),
-        # What a tool has left there, once for two dimensions: neither is known, nor what is made.
-        (
-            f"({GIVEN}) => (float[p, q] z) <float[unk__6, 8] y, float[unk__6, 8] v> {BOTH}",
-            {"x": "a", "w": "b", "y": "unk__6", "v": "unk__6"},
-        ),
-        (
-            f"({GIVEN}) => (u) <float[unk__6, 8] y, float[unk__6, 8] v>"
-            "{ y = Reshape(x, s) u = Reshape(y, s) v = Reshape(w, s) }",
-            {"y": "unk__6", "v": "unk__6", "u": "unk__6"},
-        ),
-        (
-            f"({GIVEN}) => (float[p, q] z) <float[unk__6, 8] y> {BOTH}",
-            {"x": "a", "w": "b", "y": "a", "v": "b"},
-        ),
-    ],
-)  # fmt: skip
-def test_names_of_the_model_are_left_alone(declared: str, expected: dict[str, str]) -> None:
-    graph = onnx.parser.parse_graph("g " + declared)
-    graph.initializer.append(helper.make_tensor("s", TensorProto.INT64, [2], [-1, 8]))
-    found = infer(helper.make_model(graph))
-    inferred = found.model.graph
-    infos = (*inferred.input, *inferred.value_info, *inferred.output)
-    first = {info.name: info.type.tensor_type.shape.dim[0].dim_param for info in infos}
-    assert {name: first[name] for name in expected} == expected
-
-
-def test_shapes_that_are_not_constant_say_nothing() -> None:
-    graph = onnx.parser.parse_graph("g (float[b, s, 8] x, int64[3] t) => (y) { y = Reshape(x, t) }")
-    found = infer(helper.make_model(graph)).model
-    assert found.graph.output[0].type.tensor_type.elem_type == TensorProto.FLOAT
 
 
 @pytest.mark.parametrize("version", [10, 11, 13])

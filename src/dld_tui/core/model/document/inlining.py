@@ -4,7 +4,8 @@ Onnx's inliner does it.
 
 The inliner loses attributes that a call leaves to their default: the definition then has the
 default of another operator, or none. So the defaults are written into the calls first. It also
-loses outputs of a function that are inputs of it, so that an Identity makes them before.
+loses outputs of a function that are inputs of it, or twice the same value, so that an Identity
+makes them before.
 """
 
 from __future__ import annotations
@@ -41,20 +42,24 @@ def inline_local_functions(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _with_own_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model whose functions return no input as it is: a copy, or the model itself."""
-    if not any({*function.input} & {*function.output} for function in model.functions):
+    """Return a model whose functions make each output of its own: a copy, or the model itself."""
+    if not any(
+        {*function.input} & {*function.output} or len({*function.output}) < len(function.output)
+        for function in model.functions
+    ):
         return model
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     for function in copy.functions:
-        inputs = {*texts_of(function.input)}
-        taken = inputs | {name for node in function.node for name in texts_of(node.output)}
+        known = {*texts_of(function.input)}
+        taken = known | {name for node in function.node for name in texts_of(node.output)}
         names = list(texts_of(function.output))
         for at, name in enumerate(names):
-            if name in inputs:
+            if name in known:
                 names[at] = unused_name(f"{name}_out", taken.__contains__)
                 taken.add(names[at])
                 function.node.append(node_proto("Identity", [name], [names[at]]))
+            known.add(name)
         set_texts(function, "output", names)
         if not any(plain_domain(text_of(entry.domain)) == "" for entry in function.opset_import):
             function.opset_import.add(domain="", version=1)
