@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric, Progress, Started
+from dld_tui.core.events import Cancelled, Event, Failed, Log, Metric, Progress, Started
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import JSON, NodePlace
 from dld_tui.screens.activity import jobs as job_module
 from dld_tui.screens.activity.jobs import JobScreen, LogView
 from dld_tui.targets.base import Job
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.tasks import EndedJob
 from tests.support.pages import ScriptedJob, running
-from tests.support.tui import ESCAPE, HOSTILE, flat_text, rows_of, screen_text, until
+from tests.support.tui import ESCAPE, HOSTILE, rows_of, screen_text, until
 from tests.support.work import steps_in
 
 
@@ -49,16 +48,6 @@ async def test_progress_metrics_and_log_are_shown() -> None:
     assert job.closed.is_set()  # leaving the program leaves no job behind
 
 
-async def test_a_result_closes_the_page_and_is_given_on() -> None:
-    results: list[dict[str, JSON]] = []
-    async with running() as run:
-        shown(run.app, lambda: ScriptedJob([Finished({"report": "r.dldprof"})]), results)
-        await run.until(lambda: bool(results))
-        await run.pilot.pause()
-        assert results == [{"report": "r.dldprof"}]
-        assert not isinstance(run.app.screen, JobScreen)
-
-
 async def test_escape_stops_a_young_job_at_once() -> None:
     job = ScriptedJob([Progress(1, 10, "passes", "Running")], hold=True)
     async with running() as run:
@@ -69,21 +58,6 @@ async def test_escape_stops_a_young_job_at_once() -> None:
         await run.pilot.pause()
         assert "stopped; no partial files are left" in run.text
         assert "Measure was stopped after" in run.text
-
-
-async def test_an_old_job_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_module, "_ASK_AFTER_S", 0.0)
-    job = ScriptedJob([Progress(1, 10, "passes", "Running")], hold=True)
-    async with running() as run:
-        screen = shown(run.app, lambda: job)
-        await run.shows("Running")
-        await run.press("escape")
-        run.in_front(ChoiceDialog)
-        await run.press("g")
-        assert not job.asked.is_set()
-        await run.press("escape")
-        await run.press("s")
-        await run.until(lambda: isinstance(screen.end, Cancelled))
 
 
 async def test_a_failure_at_a_node_leads_to_the_node() -> None:
@@ -102,17 +76,6 @@ async def test_a_failure_at_a_node_leads_to_the_node() -> None:
         await pilot.press("s")
         assert shown_nodes == [("/m/net.onnx", ["choose:then"], "conv1")]
         assert not isinstance(app.screen, JobScreen)
-
-
-async def test_running_again_starts_a_new_job() -> None:
-    jobs = [ScriptedJob([Failed("first")]), ScriptedJob([Log("second run")], hold=True)]
-    app = DldApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        screen = shown(app, lambda: jobs.pop(0))
-        await until(pilot, lambda: screen.end is not None)
-        await pilot.press("f5")
-        await until(pilot, lambda: "second run" in screen_text(app))
-        assert "first" not in flat_text(app)
 
 
 @pytest.mark.broad

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from dld_tui.activities.machine.doctor import Result
-from dld_tui.app import DldApp
 from dld_tui.core.compare.gate import GateRow, Verdict
 from dld_tui.core.errors import InputError
 from dld_tui.core.machine.health import BROKEN, GOOD, Check, check_lines, check_table
@@ -27,12 +26,9 @@ from dld_tui.core.text import cell_width
 from dld_tui.core.tune.placement import Decision, PlacementResult
 from dld_tui.core.tune.regions import Scheme
 from dld_tui.screens.results.sweep import of_sweep, open_sweep
-from dld_tui.screens.results.table import TableResult, of_doctor, of_placement
+from dld_tui.screens.results.table import of_doctor, of_placement
 from dld_tui.widgets.charts.plots import draw
-from dld_tui.widgets.lists.table_view import TableView
 from tests.support import models
-from tests.support.pages import running
-from tests.support.tui import until
 from tests.support.workspace import WIDE, opened
 
 FASTER = GateRow("end to end", 10.0, 8.0, -20.0, -21.0, -19.0, Verdict.FASTER)
@@ -86,33 +82,6 @@ def result(*axes: SweepAxis) -> Sweep:
 def written(path: Path, *axes: SweepAxis) -> Path:
     path.write_text(sweep_text(result(*axes)))
     return path
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 35), (200, 50)])
-async def test_a_file_opens_with_its_points_and_a_chart(
-    size: tuple[int, int], tmp_path: Path
-) -> None:
-    async with running(DldApp([written(tmp_path / "m.sweep.json", *AXES)]), size=size) as run:
-        await until(
-            run.pilot,
-            lambda: isinstance(run.app.screen, TableResult) and run.app.screen.query("#plot"),
-        )
-        page = run.in_front(TableResult)
-        await run.shows("■ threads 1")
-        assert page.query_one(TableView).table.name == "sweep"
-        assert page.result.plot is not None
-        assert [len(marks.xs) for marks in page.result.plot.marks] == [4, 3]
-        assert page.result.plot.rules == [(4, "warn"), (8, "warn")]
-        assert "knees at 4, 8" in run.text
-        assert "items/s over batch" in run.text
-        assert ("ms over batch" in run.text) is (size[0] > 80)
-        assert (page.query_one("#plot").outer_size.height == 8) is (size[1] < 36)
-        assert page.result.plot.beside is not None
-        assert [marks.ys for marks in page.result.plot.beside.marks] == [
-            [point.ms for point in points] for points in result(*AXES).alike(BATCH).values()
-        ]
-        await run.press("end")
-        await run.shows("no memory")
 
 
 def test_without_sizes_there_is_no_chart() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.app import DldApp
-from dld_tui.core.events import Cancelled, Event, Failed, Finished, Metric, Progress
+from dld_tui.core.events import Event, Failed, Finished, Metric, Progress
 from dld_tui.core.settings import saved_targets, secrets
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.secrets import BAD, ConnectionStep
@@ -239,45 +239,3 @@ async def test_jobs_on_several_targets_end_in_a_comparison(tmp_path: Path) -> No
         await run.front(CompareScreen)
         await run.shows("By layer")
         assert run.app.screen.paths == reports  # type: ignore[attr-defined]
-
-
-def test_each_of_several_jobs_has_one_row() -> None:
-    (run,) = ManyJobsScreen("Profile", [("orin\n-of-a-long-name", Scripted)]).runs
-
-    def row(width: int) -> str:
-        return "".join(text for text, _ in run.pieces(width))
-
-    name = "orin\\n-of-a-lon…"
-    assert row(120).split() == [name, "starting"]
-    run.progress = Progress(3, 4, stage="measuring")
-    run.metric = Metric("latency", 1234.56, "ms")
-    assert row(120).split() == [name, "measuring", "█" * 12, "75", "%", "latency", "1,235", "ms"]
-    assert row(93).endswith("latency 1,235 ms")
-    assert row(92) == row(60) == row(120).partition("   latency")[0]
-    ends: list[tuple[Finished | Failed | Cancelled, str]] = [
-        (Failed("broke it " * 9, where="box"), "box: broke it broke…"),
-        (Failed("broke it"), "broke it"),
-        (Cancelled(), "stopped"),
-        (Finished({"report": "/a/long/path/to/one.dldprof"}), "…path/to/one.dldprof"),
-        (Finished({"report": 1}), "done"),
-    ]
-    for run.end, text in ends:
-        assert row(40)[2:] == f"{name}  {text}"
-    assert run.report is None
-
-
-@pytest.mark.broad
-async def test_one_of_several_that_fails_is_shown_and_the_others_open(tmp_path: Path) -> None:
-    good = Scripted(Finished({"report": str(write_report(tmp_path / "one.dldprof"))}))
-    bad = Scripted(Failed(f"broke {HOSTILE}", "box", "mend it"))
-    async with running() as run:
-        run.app.push_screen(ManyJobsScreen("Profile", [("a", lambda: good), ("b", lambda: bad)]))
-        await run.until(lambda: run.text.count("25 %") == 2)
-        good.go.set()
-        bad.go.set()
-        await run.shows("one report was written")
-        assert f"broke {HOSTILE}" in run.text
-        assert "mend it" in run.text
-        await run.press("enter")
-        await run.until(lambda: run.app.screen.SCOPE == "report")  # type: ignore[attr-defined]
-        await run.shows("median")

@@ -14,13 +14,10 @@ from dld_tui.core.model import edits
 from dld_tui.core.settings import custom_tools
 from dld_tui.core.settings.custom_tools import Tool
 from dld_tui.screens.activity.document_forms import ToolJobScreen
-from dld_tui.screens.base_pages import AboutRow
 from dld_tui.screens.home.palette import Palette, entries_for
-from dld_tui.screens.settings import ToolFormScreen, ToolsScreen
-from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, ErrorDialog, PromptDialog
-from dld_tui.widgets.forms.param_form import ParamForm
+from dld_tui.screens.settings import ToolsScreen
+from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from tests.support import models
-from tests.support.pages import running
 from tests.support.workspace import NARROW, Session, opened
 
 COPY = "import shutil, sys; shutil.copy(sys.argv[1], sys.argv[2]); print('copied', sys.argv[1])"
@@ -41,37 +38,6 @@ async def start(session: Session, at: int = 0) -> None:
     await session.press("f10")
     await session.front(ToolsScreen)
     await session.press(*["down"] * at, "f5")
-
-
-@pytest.mark.broad
-async def test_a_tool_is_added_changed_and_removed() -> None:
-    async with running() as run:
-        await run.press("f10")
-        assert "No tools yet" in run.text
-        await run.press("a")
-        run.in_front(ToolFormScreen)
-        await run.press("f5")
-        assert isinstance(run.app.screen, ToolFormScreen), "a name and an application are needed"
-        await run.press(*"show", "tab", *"cat", "f5")
-        run.in_front(ToolsScreen)
-        assert run.app.screen.query_one(AboutRow).outer_size.height == 12
-        assert custom_tools.load() == {"show": Tool("show", "cat")}
-        assert run.app.config.tools == custom_tools.load()
-        assert "$Model" in run.text
-        await run.press("e")
-        run.app.screen.query_one(ParamForm).set_values(
-            {"name": "list", "arguments": "-n '$Model' a"}
-        )
-        await run.press("f5")
-        assert custom_tools.load() == {"list": Tool("list", "cat", ("-n", "$Model", "a"))}
-        await run.press("a")
-        await run.press(*"list", "tab", *"less", "f5")
-        assert isinstance(run.app.screen, ErrorDialog), "the name is taken"
-        await run.press("escape", "escape")
-        await run.press("d")
-        run.in_front(ChoiceDialog)
-        await run.press("r")
-        assert custom_tools.load() == {}
 
 
 @pytest.mark.broad

@@ -15,7 +15,6 @@ from dld_tui.screens.home.welcome import (
     PreviewRows,
     RecentList,
     StartSource,
-    WelcomeScreen,
 )
 from dld_tui.widgets.lists.styled import Piece
 from tests.support import models
@@ -32,19 +31,6 @@ def state(tmp_path: Path) -> State:
     state.opened(tmp_path / "other.dldprof", "REPORT")
     state.opened(model, "ONNX")
     return state
-
-
-@pytest.mark.parametrize("size", [(80, 24), (200, 50), (60, 16)])
-async def test_recent_files_with_kind_size_and_age(state: State, size: tuple[int, int]) -> None:
-    async with running(DldApp(state=state), size=size) as run:
-        run.in_front(WelcomeScreen)
-        assert isinstance(run.app.focused, RecentList)
-        await run.shows("_blk[0]")
-        if size[0] >= 80:
-            await run.shows("2 MB")
-            text = run.text
-            assert "just now" in text
-            assert "report" in text
 
 
 async def test_files_that_are_gone_take_no_rows(state: State, tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock, patch
 
-import onnx.helper as oh
 import pytest
 
 from dld_tui.activities.check.full import Result
@@ -82,30 +81,6 @@ async def findings_follow_edit_undo_and_redo(session: Session) -> None:
     assert "third" in session.text
     session.edit(edits.renaming.rename_node(scope=[], node="third", name="another"))
     await session.until(lambda: "third" not in session.text)
-
-
-async def test_one_key_repairs_and_one_undo_takes_it_back(shady: Path) -> None:
-    async with opened(shady) as session:
-        await on_rule(session, "shadowed-value")
-        before = rules(session)
-        await session.press("f")
-        await session.until(lambda: "shadowed-value" not in rules(session))
-        assert session.screen.document.history.done[-1].edit == "rename_shadowing"
-        await session.press("u")
-        await session.until(lambda: rules(session) == before)
-
-
-async def test_all_of_a_rule_are_repaired_as_one_step(tmp_path: Path) -> None:
-    model = models.parse(models.CHAIN)
-    for name in ("k", "l"):
-        model.graph.value_info.append(oh.make_tensor_value_info(name, 1, [1]))
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString())
-    async with opened(path, WIDE) as session:
-        await on_rule(session, "unused-value-info")
-        await session.press("E")
-        await session.until(lambda: "unused-value-info" not in rules(session))
-        assert len(session.screen.document.history.done) == 1
 
 
 async def test_everything_is_repaired_from_the_palette(shady: Path) -> None:

@@ -26,27 +26,6 @@ def current(browser: OperatorBrowser) -> str:
     return browser.operator.name if browser.operator is not None else ""
 
 
-def title_of_docs(browser: OperatorBrowser) -> str:
-    lines = browser.docs.lines
-    return lines.text(0) if len(lines) else ""
-
-
-@pytest.mark.broad
-async def test_typing_finds_and_the_documentation_follows(palette: OperatorPalette) -> None:
-    browser = OperatorBrowser(palette)
-    app = HostApp(browser)
-    async with app.run_test(size=NARROW) as pilot:
-        await pilot.press(*"layern")
-        assert current(browser) == "LayerNormalization"
-        await pilot.pause()
-        assert title_of_docs(browser) == "LayerNormalization"
-        assert "This is layer normalization" in screen_text(app)
-        await pilot.press(*["backspace"] * 6, *"zzz")
-        assert browser.operator is None
-        assert "No such operator" in screen_text(app)
-        await pilot.press("enter")
-
-
 @pytest.mark.broad
 async def test_groups_are_stepped_over_and_switched(palette: OperatorPalette) -> None:
     browser = OperatorBrowser(palette)
