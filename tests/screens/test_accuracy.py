@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from dld_tui.activities.accuracy import job as accuracy
 from dld_tui.activities.accuracy import search as search_precision
 from dld_tui.core.accuracy.search import PrecisionReport, SearchEstimate
 from dld_tui.core.accuracy.tactics import TacticReport
@@ -15,13 +14,13 @@ from dld_tui.core.codec import decode
 from dld_tui.core.events import Finished
 from dld_tui.core.model import edits
 from dld_tui.core.model.document.metadata import precision_of
-from dld_tui.screens.results.accuracy import AccuracyScreen, Filter, PrecisionScreen, TacticsScreen
+from dld_tui.screens.results.accuracy import PrecisionScreen, TacticsScreen
 from dld_tui.widgets.dialogs.dialogs import PromptDialog
 from dld_tui.widgets.lists.table_view import ListTable
 from tests.cli.test_results import FOUND
 from tests.support import models
-from tests.support.conversions import OTHER, OVERFLOWS
-from tests.support.workspace import NARROW, WIDE, Session, opened
+from tests.support.conversions import OVERFLOWS
+from tests.support.workspace import NARROW, WIDE, opened
 
 pytest.importorskip("onnxruntime")
 
@@ -35,48 +34,6 @@ def result_of(activity: Any, request: Any) -> Any:
     *_, last = activity.run(request)
     assert isinstance(last, Finished)
     return last.result
-
-
-async def compared(session: Session, path: Path) -> AccuracyScreen:
-    other = models.write(path.parent, OTHER, "other.onnx")
-    result = result_of(accuracy, accuracy.Request(path, other, tensors=True))
-    page = AccuracyScreen.of_job(result, {"model": str(path)})
-    assert isinstance(page, AccuracyScreen)
-    session.app.add_page(page)
-    await session.until(lambda: page.is_current and page.row is not None)
-    return page
-
-
-def names(page: AccuracyScreen) -> list[str]:
-    table = page.view
-    return [str(table.table.key(row)) for row in table.order]
-
-
-async def test_the_tensors_and_their_verdict(tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    async with opened(path) as session:
-        page = await compared(session, path)
-        assert "1 of 1 output not within tolerance" in session.text
-        assert "y: 1 of 4 elements are outside of atol 1e-05" in session.text
-        assert names(page) == ["c", "b", "y", "a"]
-
-        await session.press("v")
-        assert names(page) == ["a", "b", "c", "y"]
-        await session.press("!")
-        assert page.row is not None
-        assert page.row.name == "b"
-        await session.press("f")
-        assert names(page) == ["b", "c", "y"], "still in order"
-        await session.press("f")
-        assert names(page) == ["y"]
-        await session.press("!")
-        assert page.row is not None
-        assert (page.row.name, page.filter) == ("b", Filter.ALL)
-
-        await session.press("enter")
-        await session.until(lambda: session.app.page is session.screen)
-        await session.until(lambda: session.screen.explorer.node is not None)
-        assert session.at == "second"
 
 
 async def test_precisions_are_applied_as_one_step(tmp_path: Path) -> None:

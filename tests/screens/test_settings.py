@@ -10,21 +10,6 @@ from tests.support.pages import running
 
 
 @pytest.mark.broad
-async def test_a_change_shows_at_once_and_escape_takes_it_back() -> None:
-    async with running() as run:
-        await run.press("f2")
-        run.in_front(SettingsScreen)
-        await run.press("right")
-        assert run.app.theme == "light"
-        await run.press("tab", "right")
-        assert "( ) unicode" in run.text
-        assert "+-" in run.text
-        await run.press("escape")
-        assert (run.app.theme, run.app.config.glyphs) == ("dark", "unicode")
-        assert not paths.config_path().exists()
-
-
-@pytest.mark.broad
 async def test_saving_writes_only_what_changed() -> None:
     config.save({"recent": 7})
     async with running() as run:

@@ -196,7 +196,8 @@ def test_a_pass_becomes_lanes_of_its_threads(tmp_path: Path) -> None:
 def test_names_for_bars_and_tracks_are_safe_and_short() -> None:
     assert short_name("/layer1/layer1.0/conv2/Conv") == "Conv"
     assert short_name("///") == ""
-    assert track_title(Track(0, "thread", "140706209270656"), 2) == "thread 2"
+    titles = [("thread", "140706209270656"), ("thread", "main"), ("stream", "7")]
+    assert [track_title(Track(0, *one), 2) for one in titles] == ["thread 2", "main", "7"]
     assert "\x1b" not in track_title(Track(0, "stream", HOSTILE), 1)
 
 
