@@ -16,13 +16,10 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.activities.convert import quantize
-from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.backends.accuracy import precision_trials
 from dld_tui.backends.conversion import verification
 from dld_tui.core.errors import ActivityError, DldError, InputError, UsageError
 from dld_tui.core.events import Event, result_of
-from dld_tui.core.report.report import open_report
-from dld_tui.core.report.triage import is_full_precision, is_quantizable
 from dld_tui.core.trials import Answer, Found, Outcome, Trials
 from tests.support import decoders, models
 from tests.support.conversions import LAYERS, convert, detector, with_matrix
@@ -639,24 +636,3 @@ def test_weights_that_nodes_compute_from_constants_are_quantized(tmp_path: Path)
     (kept,) = (node for node in made if node.name == "stored")
     assert list(kept.input) == ["x", "wa"]
     assert "wa" in {name for node in made for name in node.output}
-
-
-@pytest.mark.broad
-def test_advice_to_quantize_names_only_what_the_command_changes(tmp_path: Path) -> None:
-    path, report_path, out = computed_weights(tmp_path), tmp_path / "r.dldprof", tmp_path / "o.onnx"
-    request = profile_onnxruntime.Request(
-        model=path, output=report_path, shape=("x:32x32",), iterations=5, layer_passes=5
-    )
-    list(profile_onnxruntime.run(request))
-    with open_report(report_path) as report:
-        layers = [layer for layer in report.layers if is_full_precision(
-            layer, convolutions=False, narrow_weights=False) and is_quantizable(layer)]  # fmt: skip
-    convert("quantize", path, out, dynamic=True)
-    before, after = (
-        {node.name for node in onnx.load(one).graph.node if node.op_type == "MatMul"}
-        for one in (path, out)
-    )
-    named = {link.node for layer in layers for link in layer.nodes} & before
-    # ONNX Runtime multiplies by the int8 weight of "stored" itself.
-    assert {"turned", "cast_back"} <= named <= {"stored", "turned", "cast_back"}
-    assert named.isdisjoint(after)

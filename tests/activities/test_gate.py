@@ -12,22 +12,23 @@ import pytest
 from click.testing import CliRunner
 
 from dld_tui.activities import gate
-from dld_tui.activities.gate import Request, run
+from dld_tui.activities.gate import Request, Result, run
 from dld_tui.activities.registry import decode_result
 from dld_tui.cli.jobs import gate as command
 from dld_tui.core.codec import encode
-from dld_tui.core.compare.gate import Outcome, Pair, RunFigures, Verdict, gate_bars, gate_result
+from dld_tui.core.compare.gate import Outcome, Pair, RunFigures, Verdict, gate_result
 from dld_tui.core.compare.requirements import (
     Figures,
     RequirementsResult,
     judge,
     parse_requirement,
-    requirements_bars,
 )
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
 from dld_tui.core.params import command_line, from_json, to_json
+from dld_tui.screens.results.table import of_gate
 from tests.support import models
+from tests.support.recorded import Recorded, table_text
 
 
 def pairs(*ratios: float) -> list[Pair]:
@@ -90,22 +91,20 @@ def test_the_form_has_the_options_of_the_command(monkeypatch: pytest.MonkeyPatch
     assert seen == [from_json(Request, values)]
 
 
-def test_bars_are_the_changes_and_the_shares_of_limits() -> None:
-    found = gate_result("a", "b", pairs(*[1.25] * 8))
-    whole, *nodes = gate_bars(found).rows
-    assert nodes == []
-    shown = gate_bars(found).column("change").value(whole)
-    assert shown == pytest.approx((25.0, 25.0, 25.0))
-    undecided = gate_result("a", "b", pairs(1.1, 1.1))
-    assert undecided.outcome is Outcome.UNDECIDED
-    so_far = gate_bars(undecided)
-    assert so_far.column("change").value(so_far.rows[0]) == pytest.approx((10.0, 10.0, 10.0))
-    assert gate_bars(gate_result("a", "b", [])).rows == []
-
+def test_pages_of_verdicts(recorded: Recorded) -> None:
     texts = {"p95 <= 40 ms": (30.0,) * 8, "size <= 2 kB": (3000.0,), "snr >= 30 dB": ()}
     judged = [judge(parse_requirement(text), Figures(some)) for text, some in texts.items()]
-    table = requirements_bars(RequirementsResult("m", tuple(judged)))
-    bars = [table.column("of_limit").value(row) for row in table.rows]
-    assert bars[0] == pytest.approx((75.0, 75.0, 75.0))
-    assert bars[1] == pytest.approx((150.0, 150.0, 150.0))
-    assert bars[2] is None
+    results = {
+        "required": Result(required=RequirementsResult("m", tuple(judged))),
+        **{
+            title: Result(versions=gate_result("a.onnx", "x/b.onnx", pairs(*ratios)))
+            for title, ratios in {"slower": [1.25] * 8, "same": [1.0] * 8, "undecided": [1.1] * 2,
+                                  "not measured": []}.items()
+        },
+    }  # fmt: skip
+    told = {}
+    for title, result in results.items():
+        page = of_gate(result, {"model": "/models/m.onnx"})
+        lines = [page.tab_title, *page.result.summary, table_text(page.result.rows)]
+        told[title] = "\n".join([*lines, page.shown_csv()[2]])
+    recorded("gate_pages", told)

@@ -74,52 +74,6 @@ def texts(report: Report) -> str:
 
 
 @pytest.mark.broad
-def test_kernels_counters_and_state_are_in_the_report(tmp_path: Path) -> None:
-    report, events = profile(tmp_path)
-    with report:
-        sums: Any = report.properties["gpu_check"]
-        parts = sums["attributed_us"] + sums["unattributed_us"] + sums["outside_us"]
-        assert parts == pytest.approx(sums["kernel_us"])
-        assert sums["attributed"] > 0
-        (counter, absent) = report.counters
-        assert counter.title == "SM active"
-        assert counter.samples > 0
-        assert absent.absent == "no such counter"
-        last = report.kernel_passes[-1]
-        end = last.start_us + last.duration_us
-        assert any(report.counter_series(counter.id, last.start_us - 50, end + 50, 4))
-        # No NVML here: its figures are said to be unknown, not written as zero.
-        assert "gpu_power_w" not in report.environment
-        assert "clocks, power and temperature are not known" in texts(report)
-        assert "No row PCIe: no such counter." in texts(report)
-
-        # Kernels that were recorded alone are joined to layers by position.
-        timeline: Any = report.properties["gpu_timeline"]
-        assert (timeline["passes"], timeline["joined_passes"]) == (6, 6)
-        assert timeline["kernels"] == 6 * KERNELS
-        assert timeline["problem"] is None
-        # Who launched what is known from the profiled run, how long it took from the other one.
-        passes = [report.gpu_events(one.index) for one in report.counted_passes]
-        whole = next(events for events in passes if len(events) == KERNELS)
-        assert {one.duration_us for one in whole} == {FakeTracer.lasts_ns[True] / 1000}
-        alone = report.kernel_passes[0]
-        work = report.gpu_events(alone.index)
-        assert [one.name for one in work] == [f"k{n}" for n in range(KERNELS)]
-        assert {one.duration_us for one in work} == {FakeTracer.lasts_ns[False] / 1000}
-        assert timeline["attributed"] == sum(
-            one.layer is not None
-            for passed in report.kernel_passes
-            for one in report.gpu_events(passed.index)
-        )
-        assert report.typical_pass in [one.index for one in report.kernel_passes]
-        assert report.profiled_latency is not None
-        assert report.profiled_latency.count == 6
-        assert alone.start_us < report.passes[0].start_us  # on one clock: they ran before
-    stages = [one.stage for one in events if isinstance(one, Progress)]
-    assert stages.index("Recording the GPU") < stages.index("Measuring layers")
-
-
-@pytest.mark.broad
 def test_kernels_that_cannot_be_joined_are_told_and_have_no_layers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,25 +70,6 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-@pytest.mark.broad
-def test_subgraphs_are_measured_and_joined(folder: Path) -> None:
-    body = "(float[N] b) {{ [{0}_1] h = {1}(a) [{0}_2] b = Add(h, a) }}"
-    text = f"""{HEAD} g (bool c, float[N] x) => (float[N] y) {{
-        [before] a = Relu(x)
-        [choose] y = If (c) <
-            then_branch = yes () => {body.format("then", "Neg")},
-            else_branch = no () => {body.format("else", "Abs")}
-        >
-    }}"""
-    report, _ = profile(models.write(folder, text), optimization_level="disabled")
-    with report:
-        assert len([layer for layer in report.layers if layer.type == "If"]) == 1
-        inner = [layer for layer in report.layers if layer.nodes and layer.nodes[0].scope]
-        assert len(inner) == 2
-        (scope,) = {layer.nodes[0].scope for layer in inner}
-        assert scope[0].startswith("choose:")
-
-
 @pytest.mark.parametrize(
     ("passes", "seconds", "stop"),
     [

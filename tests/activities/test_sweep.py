@@ -112,8 +112,9 @@ def test_a_conversion_that_fails_is_a_cell(
     turns(lambda one: 1.0)
     monkeypatch.setattr(fp16, "run", fail)
     path = write(tmp_path, WEIGHTS)
-    found, _ = sweep(path, precision="fp32,fp16", batch="1")
-    assert problems(found, "precision") == {"fp32": "", "fp16": "it has no types. Do this"}
+    told = problems(sweep(path, precision="fp32,fp16,int8", batch="1")[0], "precision")
+    assert told.pop("int8").endswith(" needs --calibration")
+    assert told == {"fp32": "", "fp16": "it has no types. Do this"}
 
 
 def test_what_an_empty_field_stands_for() -> None:

@@ -15,6 +15,10 @@ from dld_tui.activities.tool import Request, request_for
 from dld_tui.core.errors import (
     ActivityError,
     CancelledError,
+    DldError,
+    InputError,
+    UnavailableError,
+    UsageError,
 )
 from dld_tui.core.events import Event, Log
 from dld_tui.core.params import from_json, to_json
@@ -117,6 +121,34 @@ def test_a_tool_that_fails_replaces_nothing(tmp_path: Path, program: str, why: s
     assert caught.value.where == "tool 't'"
     assert output.read_bytes() == b"before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "o.onnx"]
+
+
+def test_mistakes_are_said_before_anything_runs(tmp_path: Path) -> None:
+    model, output = tmp_path / "m.onnx", tmp_path / "o.onnx"
+    model.write_bytes(b"model")
+    output.write_bytes(b"before")
+    copy = tool(COPY, "$Model", "$Output", output=".onnx")
+    show = tool("1", "$Model")
+    link = tmp_path / "link.onnx"
+    link.symlink_to(model)
+    cases: list[tuple[type[DldError], str, Request]] = [
+        (InputError, "does not exist", request_for(copy, tmp_path / "none", output)),
+        (UsageError, "-o", request_for(copy, model, None)),
+        (UsageError, "writes no output", request_for(show, model, output)),
+        (UsageError, "exists", request_for(copy, model, output)),
+        (UsageError, "itself", request_for(copy, model, model)),
+        (UsageError, "itself", request_for(copy, model, link)),
+        (ActivityError, "cannot be written", request_for(copy, model, tmp_path / "no" / "o.onnx")),
+        (UnavailableError, "PATH", request_for(Tool("t", "no-such-program"), model, None)),
+        (UsageError, "folder", request_for(tool("1", folder="/nowhere"), model, None)),
+        (UsageError, "folder", request_for(tool("1", folder="here"), model, None)),
+        (UsageError, "unknown variable \\$X", request_for(Tool("t", "sh", ("$X",)), model, None)),
+    ]
+    for kind, why, request in cases:
+        with pytest.raises(kind, match=why):
+            ran(from_json(Request, to_json(request)))
+    assert (model.read_bytes(), output.read_bytes()) == (b"model", b"before")
+    assert not list(tmp_path.glob(".dld-*"))
 
 
 def is_alive(pid: int) -> bool:

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import onnx
@@ -14,10 +15,13 @@ import pytest
 
 from dld_tui.backends.conversion import library_file
 from dld_tui.backends.conversion.library_file import by_library, step_file
+from dld_tui.backends.onnxruntime.runtime import RAISE_LIMITS
 from dld_tui.backends.processes import ToolEnd
+from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Progress
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.inputs.shapes import InputSpec
 from dld_tui.core.process.installation import install_hint
 from tests.support import models
 
@@ -29,6 +33,38 @@ def events(path: Path, steps: int) -> list[tuple[float, float | None, str]]:
             assert isinstance(event, Progress)
             found.append((event.done, event.total, event.unit))
     return found
+
+
+@pytest.mark.parametrize(
+    ("steps", "free", "memory"),
+    [(0, 1001, 100), (3, 1001, 500), (3, 150, 100), (3, None, 100), (3, 0, 100)],
+)
+def test_what_the_process_gets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int, free: int | None, memory: int
+) -> None:
+    path, asked = models.write(tmp_path, models.CHAIN), list[Any]()
+
+    def run_tool(
+        module: str, arguments: Sequence[str], limit_s: float | None, memory: int, *, computed: bool
+    ) -> Generator[float, None, ToolEnd]:
+        view, result, options = arguments
+        assert Path(result) == Path(view).with_name(f"{Path(view).stem}-out.onnx")
+        asked.append([module, json.loads(options), limit_s, memory, computed])
+        yield 0.26
+        return ToolEnd(1, 1.0, timed_out=False, output="std::bad_alloc")
+
+    monkeypatch.setattr(library_file, "run_tool", run_tool)
+    monkeypatch.setattr(library_file, "trial_limits", lambda *_: SimpleNamespace(memory=100))
+    monkeypatch.setattr(library_file, "free_memory", lambda: free)
+    with contextlib.closing(Document.open(path)) as document, contextlib.ExitStack() as stack:
+        options = InputSpec("x", "float32", (2,))
+        running = by_library(document, "m", options, "Work", stack, steps, 9.0, computed=True)
+        assert next(running) == Progress(0.3, None, "s", "Work")
+        with pytest.raises(ActivityError) as caught:
+            next(running)
+    assert asked == [["m", encode(options), 9.0, memory, True]]
+    assert caught.value.message == f"Work: it takes over {memory} B"
+    assert (caught.value.hint, caught.value.details) == (RAISE_LIMITS, "std::bad_alloc")
 
 
 @pytest.mark.parametrize("blocked", [{}, {"op_block": ["Mul"]}, {"node_block": ["first"]}])

@@ -43,28 +43,6 @@ g (float[N, 4] x, float[N, 4] z) => (float[N, 4] y)
 """
 
 
-@pytest.mark.parametrize("level", ["disabled", "basic", "all"])
-def test_values_are_the_same_without_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: str
-) -> None:
-    settings = SessionSettings(optimization_level=level, quiet=True)
-    random = np.random.default_rng(0)
-    feeds = {name: random.standard_normal((3, 4)).astype(np.float32) for name in "xz"}
-    found = []
-    with closing(Document.open(models.write(tmp_path, EQUAL))) as document:
-        for many in (1_000, 1):
-            monkeypatch.setattr(tensors, "MANY_NODES", many)
-            with TensorRunner(document, settings) as runner:
-                found.append(runner.values(["y", "c", "f"], feeds))
-    one, other = found
-    for name, value in one.items():
-        assert value is not None
-        assert np.array_equal(value, other[name])  # type: ignore[arg-type]
-    a = 1 / (1 + np.exp(-feeds["x"].astype(np.float64)))
-    f = np.maximum(2 * a + np.exp(feeds["z"].astype(np.float64)), 0)
-    assert np.allclose(one["y"].astype(np.float64), np.tanh(f * a - a), atol=1e-5)  # type: ignore[union-attr]
-
-
 def test_a_session_that_took_long_is_used_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import numpy as np
 import onnx
 import pytest
 
 from tests.support import models
 from tests.support.cli import Dld
 from tests.support.conversions import FIRST, SECOND
-from tests.support.runtime import session_of
 
 pytest.importorskip("onnxruntime")
 
@@ -21,23 +19,6 @@ pytest.importorskip("onnxruntime")
 def parts(tmp_path: Path) -> tuple[Path, Path]:
     second = models.write(tmp_path, SECOND, "second.onnx")
     return models.write(tmp_path, FIRST, "first.onnx"), second
-
-
-@pytest.mark.parametrize("inner", ["t", "w"])
-def test_what_is_no_output_becomes_an_input(dld: Dld, tmp_path: Path, inner: str) -> None:
-    head = '<ir_version: 10, opset_import: ["": 18]>'
-    first = models.write(tmp_path, f"""{head} a (float[2] x) => (float[2] y)
-        <float[2] w = {{3, -4}}> {{ t = Add(x, w) y = Neg(t) }}""", "a.onnx")  # fmt: skip
-    second = models.write(
-        tmp_path, f"{head} b (float[2] p) => (float[2] z) {{ z = Abs(p) }}", "b.onnx"
-    )
-    out = tmp_path / "out.onnx"
-    outcome = dld("merge", first, second, "-o", out, "--map", f"{inner}=p", "--json")
-    assert outcome.status == 0, outcome
-    assert sorted(outcome.json["values"]["outputs"]) == ["y", "z"]
-    x, w = np.array([1, 2], np.float32), np.array([3, -4], np.float32)
-    _, z = session_of(onnx.load(out)).run(None, {"x": x})
-    assert np.array_equal(z, np.abs({"t": x + w, "w": w}[inner]))
 
 
 def test_names_with_equals_signs(dld: Dld, tmp_path: Path) -> None:

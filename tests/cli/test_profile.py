@@ -29,27 +29,6 @@ needs_onnxruntime = pytest.mark.skipif(
 )
 
 
-@pytest.mark.broad
-@needs_onnxruntime
-def test_a_report_is_written_printed_and_kept_without_force(dld: Dld, tmp_path: Path) -> None:
-    text = models.CHAIN.replace(", float[2] unused = {5, 6}", "")
-    model, report = models.write(tmp_path, text), tmp_path / "out.dldprof"
-    report.write_text("precious")
-    words = ["profile", "onnxruntime", model, "--iterations", 5, "--shape", "x:3x4", "-o", report,
-             "--percentile=50,99.5"]  # fmt: skip
-    assert "--force" in dld.fails(2, *words)
-    assert report.read_text() == "precious"
-    outcome = dld(*words, "--force")
-    assert (outcome.status, outcome.err) == (0, "")
-    assert outcome.out.startswith("model.onnx   ")
-    assert f"\nReport   {report}\n" in outcome.out
-    assert re.search(r"^Latency: p50 [\d.]+  p99.5 [\d.]+ ms$", outcome.out, re.MULTILINE)
-    printed = dld(*words, "--force", "--json").json
-    assert printed == dld("report", report, "--json").json
-    assert (printed["passes"], printed["settings"]["shape"]) == (5, ["x:3x4"])
-    assert {"Relu", "Sigmoid"} <= {layer["type"] for layer in printed["layers"]}
-
-
 @needs_onnxruntime
 def test_the_optimised_model_is_saved_and_named(dld: Dld, tmp_path: Path) -> None:
     model, saved = models.write(tmp_path, models.CHAIN), tmp_path / "optimised.onnx"

@@ -14,9 +14,10 @@ from dld_tui.activities.convert import merge, opset
 from dld_tui.activities.profile import llm as profile_llm
 from dld_tui.activities.profile import onnxruntime as profile_onnxruntime
 from dld_tui.core.errors import InputError, SaveError
-from dld_tui.core.events import Failed, Finished, Log
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Progress
 from dld_tui.core.files.external import ExternalDataError
 from dld_tui.core.params import to_json
+from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets.ssh import job as ssh_job
 from dld_tui.targets.ssh.job import external_files, placed, plan_inputs
@@ -56,6 +57,28 @@ def test_a_location_that_needs_a_folder_of_here_is_not_sent(tmp_path: Path) -> N
     path.write_bytes(model.SerializeToString())
     with pytest.raises(ExternalDataError, match=r"a location with \.\. cannot be sent"):
         external_files(path)
+
+
+@pytest.mark.broad
+def test_the_report_of_a_run_that_is_stopped_comes_back(
+    connection: Connection, tmp_path: Path
+) -> None:
+    pytest.importorskip("onnxruntime")
+    model = models.write(tmp_path, models.layered())
+    report = tmp_path / "part.dldprof"
+    request = profile_onnxruntime.Request(
+        model, report, shape=("x:2x4",), duration=0.1, layer_passes=50_000
+    )
+    job = target_of(connection, REAL).start("profile_onnxruntime", to_json(request))
+    seen: list[Event] = []
+    for event in job.events():
+        seen.append(event)
+        if isinstance(event, Progress) and event.stage == "Measuring layers" and event.done > 2:
+            job.cancel()
+    assert seen[-1] == Cancelled()
+    opened = open_report(report)
+    assert opened.model["path"] == str(model)
+    assert any(isinstance(event, Log) and str(report) in event.text for event in seen)
 
 
 def test_a_model_goes_with_its_data_and_the_result_comes_back(
