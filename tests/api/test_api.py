@@ -79,6 +79,10 @@ def test_each_command_that_runs_a_job_is_a_function() -> None:
     }
     assert words <= set(api.__all__) == set(dir(api))
     assert set(commands.activities()) - words == BY_HAND
+    for name, activity in commands.activities().items():
+        function = getattr(commands, name)
+        assert (function.__name__, function.__qualname__) == (name, name)
+        assert function.__doc__ == commands.documentation(registry.load(activity))
 
 
 def test_an_activity_of_another_package_is_a_function_of_its_name(

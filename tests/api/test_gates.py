@@ -20,6 +20,7 @@ from click.testing import CliRunner
 from dld_tui.api import gate, pytest_plugin
 from dld_tui.cli.jobs import gate as command
 from dld_tui.core.codec import encode
+from dld_tui.core.compare import gate as comparison
 from dld_tui.core.compare.gate import Pair, RunFigures
 from dld_tui.core.errors import CancelledError, DldError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished
@@ -209,6 +210,15 @@ def test_what_the_interval_hardly_tells_apart_is_no_alarm(monkeypatch: pytest.Mo
 def test_a_wrong_setting_is_refused_before_anything_is_measured(wrong: dict[str, Any]) -> None:
     with pytest.raises((UsageError, TypeError)):
         gate("base.onnx", "new.onnx", **wrong)
+
+
+def test_commands_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    took, told = {"true": 3.0, "sleep 0.03": 33.0}, list[tuple[int, int]]()
+    monkeypatch.setattr(comparison, "time_command", lambda line, _: RunFigures(took[line]))
+    progress: Any = lambda *counted: told.append(counted)  # noqa: E731
+    result = gate("true", "sleep 0.03", commands=True, runs=7, progress=progress)
+    assert (result.runs, {*result.ratios}, result.is_regression) == (7, {11.0}, True)
+    assert told[-1] == (7, 7)
 
 
 def test_a_single_text_stands_for_a_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
