@@ -121,6 +121,7 @@ def test_the_garbage_collector_is_off_meanwhile_and_then_as_it_was(clock: Clock)
     ("stop", "calls", "seconds", "progress"),
     [
         (StopCondition(100), 25, 9.0, (25, 100, "passes")),
+        (StopCondition(10), 25, 9.0, (10, 10, "passes")),
         (StopCondition(10, 4.0), 9, 1.0, (1.0, 4.0, "s")),
         (StopCondition(100, 4.0), 10, 3.0, (10, 100, "passes")),
         (StopCondition(0, 4.0), 9, 5.0, (4.0, 4.0, "s")),

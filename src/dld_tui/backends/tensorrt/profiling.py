@@ -635,8 +635,9 @@ class ProfilingRun:
         if plan.cuda_graph:
             yield from self._capture_graphs()
         with contextlib.closing(PassTimer(cuda, self._executions, plan.transfers)) as timer:
-            for burst in measure(timer, StopCondition(1, plan.warm_up_seconds)):
-                yield Progress(burst.seconds, plan.warm_up_seconds or None, "s", "Warming up")
+            stop = StopCondition(1, plan.warm_up_seconds)
+            for burst in measure(timer, stop):
+                yield Progress(*stop.progress(burst.calls, burst.seconds), "Warming up")
             timer.times.clear()
             self.times = timer.times
             begin, begin_ns = time.perf_counter(), time.time_ns()

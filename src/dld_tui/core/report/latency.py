@@ -65,7 +65,8 @@ class StopCondition:
         by_time = min(1.0, seconds / self.seconds) if self.seconds else 1.0
         if self.seconds and by_time <= by_calls:
             return min(seconds, self.seconds), self.seconds, "s"
-        return calls, max(self.calls, 1), "passes"
+        most = max(self.calls, 1)
+        return min(calls, most), most, "passes"
 
 
 @dataclass(frozen=True)
