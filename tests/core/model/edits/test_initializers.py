@@ -14,7 +14,7 @@ from dld_tui.core.model.document.serialise import save
 from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_lines
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import opened, tensor_in, type_in
+from tests.support.sessions import opened, tensor_in
 
 ZEROS: JSON = {"kind": "zeros"}
 
@@ -84,18 +84,6 @@ def sparse_model(places: list[int], dims: list[int], *, rank: int = 1) -> onnx.M
     return model
 
 
-def test_indices_of_several_dimensions_and_wrong_ones(tmp_path: Path) -> None:
-    path = tmp_path / "s.onnx"
-    path.write_bytes(sparse_model([0, 1, 1, 0], [2, 2], rank=2).SerializeToString())
-    document = Document.open(path)
-    document.apply("to_dense", scope=[], names=["s"])
-    assert tensor_in(document, "s").read().tolist() == [0, 1.5, 2.5, 0]
-    for places, rank in [([1, 0], 1), ([0, 4], 1), ([-1, 0], 1), ([0, 0, 0, 2], 2), ([0, 0], 1)]:
-        path.write_bytes(sparse_model(places, [2, 2], rank=rank).SerializeToString())
-        with pytest.raises(EditError, match="not in order or out of range"):
-            Document.open(path).apply("to_dense", scope=[], names=["s"])
-
-
 @pytest.mark.parametrize("rank", [1, 2])
 def test_elements_of_a_sparse_one_are_set(tmp_path: Path, rank: int) -> None:
     path = tmp_path / "s.onnx"
@@ -113,22 +101,3 @@ def test_elements_of_a_sparse_one_are_set(tmp_path: Path, rank: int) -> None:
     tensor = tensor_in(document, "s")
     assert tensor.shape == (2, 3)
     assert tensor.read().tolist() == [-np.inf, 1.5, 0, 2.5, 0, 0]
-
-
-def test_a_sparse_one_is_made_of_indices_and_values(tmp_path: Path) -> None:
-    document = opened(tmp_path)
-    entries: dict[str, JSON] = {"dims": [2, 3], "indices": [[1, 2], 0], "values": [7, 1]}
-    document.apply("set_sparse", scope=[], name="new", dtype="int64", **entries)
-    document.apply("to_dense", scope=[], names=["new"])
-    assert tensor_in(document, "new").read().tolist() == [1, 0, 0, 0, 0, 7]
-
-
-@pytest.mark.parametrize(("version", "is_listed"), [(0, False), (3, True), (4, False)])
-def test_before_version_4_of_the_format_it_is_an_input_too(version: int, is_listed: bool) -> None:
-    model = models.parse(models.CHAIN)
-    model.ir_version = version
-    document = Document(model)
-    add(document, "x", dims=[2, 4])  # which is an input already
-    add(document, "fresh", dims=[5, 6])
-    assert document.main.inputs == (("x", "fresh") if is_listed else ("x",))
-    assert type_in(document, "fresh").text == "float32[5, 6]"

@@ -14,7 +14,7 @@ from dld_tui.core.model.tensors.payloads import reference
 from dld_tui.core.model.tensors.tensor import Tensor
 from dld_tui.core.types import JSON
 from tests.support import models
-from tests.support.sessions import node_in, tensor_in, type_in
+from tests.support.sessions import node_in, tensor_in
 
 BIG: JSON = {"initializer": "big"}
 VALUE: JSON = {"node": "const", "attribute": "value"}
@@ -73,16 +73,6 @@ def test_an_edit_that_changes_nothing_is_none(tmp_path: Path) -> None:
     document.apply("replace_tensor", scope=[], tensor=BIG, dtype="float32", dims=[30, 100])
     document.apply("set_inline", scope=[], names=["big"])
     assert not document.dirty
-
-
-def test_declared_types_follow(tmp_path: Path) -> None:
-    document = opened(tmp_path)
-    document.apply("convert_tensor", scope=[], tensor=BIG, dtype="float16")
-    declared = type_in(document, "big")
-    assert declared.text == "float16[30, m]"
-    document.apply("replace_tensor", scope=[], tensor=BIG, dtype="float16", dims=[3000])
-    declared = type_in(document, "big")
-    assert declared.text == "float16[3000]"
 
 
 def test_replacing_by_reference_and_by_values(tmp_path: Path) -> None:
