@@ -181,12 +181,15 @@ async def test_a_job_that_fails_is_run_again_and_is_kept(
         await shown.keys("f5")
         await _take(shown, screen, clock, [(2.0, [Progress(1, 4, "", "")]), (0.0, [Cancelled()])])
         await shown.keys("f5")
+        await shown.keys("escape")
         await _take(shown, screen, clock, [(3.0, [Cancelled("3 of 4 sizes")])])
+        await shown.keys("f5")
+        await _take(shown, screen, clock, [(1.0, [Progress(1, 4, "", "")]), (0.0, [Cancelled()])])
         await shown.keys("escape")
         run.app.action_ended_jobs()
         await shown.step("ended jobs")
-        await shown.keys("down")
-        await shown.keys("down")
+        for _ in range(3):
+            await shown.keys("down")
         await shown.keys("enter")
         await shown.keys("y")
         shown.texts["copied then"] = copied[-1]
@@ -217,6 +220,10 @@ async def test_jobs_that_end_otherwise(clock: list[float], recorded: Recorded) -
         await shown.keys("c")
         run.app.action_ended_jobs()
         await shown.step("ended jobs")
+        opened: list[Any] = []
+        run.app.open_path = lambda path, then=None: opened.append(path)  # type: ignore[method-assign]
+        await shown.keys("enter")
+        shown.texts["opened"] = repr(opened)
     recorded("pages_of_jobs_that_end", shown.texts)
 
 
@@ -249,4 +256,8 @@ async def test_jobs_on_several_targets(clock: list[float], recorded: Recorded) -
         await shown.step("all have ended")
         await shown.keys("y")
         shown.texts["copied"] = copied[-1]
+        opened: list[Any] = []
+        run.app.open_path = lambda path, then=None: opened.append(path)  # type: ignore[method-assign]
+        await shown.keys("enter")
+        shown.texts["opened"] = repr(opened)
     recorded("pages_of_many_jobs", shown.texts)

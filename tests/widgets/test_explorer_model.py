@@ -64,30 +64,6 @@ def node(model: state.ExplorerModel, name: str) -> Node:
     return next(n for s in model.document.scopes() for n in s.nodes if n.name == name)
 
 
-def test_by_type_groups_alphabetically_or_by_count(explorer: state.ExplorerModel) -> None:
-    explorer.view = View.TYPE
-    explorer.set_unfolded(Branch.of_scope(explorer.root, 0), True)
-    unfold = [item for item in explorer.rows().items if isinstance(item, Branch)]
-    for item in unfold:
-        explorer.set_unfolded(item, item.kind == "scope")
-    assert shown(explorer) == ["main 6", "  Abs 1", "  Neg 1", "  Relu 3", "  Sigmoid 1"]
-    explorer.sort = Sort.TYPE
-    assert shown(explorer)[1] == "  Relu 3"
-
-
-@pytest.mark.parametrize("sort", list(Sort))
-@pytest.mark.parametrize("view", [View.NAME, View.FILE])
-def test_reversed_lists_are_the_same_rows_from_the_last_to_the_first(
-    explorer: state.ExplorerModel, view: View, sort: Sort
-) -> None:
-    explorer.view, explorer.sort = view, sort
-    rows = shown(explorer)[1:]
-    explorer.descending = True
-    assert shown(explorer)[1:] == rows[::-1] != rows
-    explorer.descending = False
-    assert shown(explorer)[1:] == rows
-
-
 def test_figures_are_a_column_and_an_order(explorer: state.ExplorerModel) -> None:
     explorer.view, explorer.sort = View.FILE, Sort.FIGURE
     plain = [line.strip() for line in shown(explorer)[1:]]
@@ -153,13 +129,6 @@ def test_a_folder_counts_what_is_in_subgraphs(explorer: state.ExplorerModel) -> 
     explorer.document.apply("rename_node", scope=[], node="choose", name="/a/b")
     explorer.document.apply("rename_node", scope=[], node="pre", name="/a/c")
     assert shown(explorer)[1] == "  /a 6"
-
-
-@pytest.mark.parametrize("explorer", [models.FUNCTIONS], indirect=True)
-def test_functions_are_branches_beside_the_main_graph(explorer: state.ExplorerModel) -> None:
-    assert shown(explorer) == ["main 1", "  call", "twice 1"]
-    explorer.set_root(explorer.document.functions[0])
-    assert shown(explorer) == ["twice 1", "  sum"]
 
 
 CONSTANTS = """
@@ -231,52 +200,6 @@ def test_reveal_unfolds_what_hides_a_node_and_says_when_a_filter_does(
     # Reveal says when a filter hides the node.
     explorer.set_text("Sigmoid")
     assert not state.reveal(explorer, node(explorer, "/enc/1/act"))
-
-
-@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
-def test_subgraphs_are_branches_below_their_node(explorer: state.ExplorerModel) -> None:
-    # Reveal goes into subgraphs.
-    wanted = node(explorer, "inner")
-    for item in explorer.rows().items:
-        explorer.set_unfolded(item, False)
-    assert state.reveal(explorer, wanted)
-    assert any(item.key is wanted for item in explorer.rows().items)
-    # Filter shows the holder of a match but does not count it.
-    explorer.set_text("inner")
-    assert shown(explorer) == ["main 1", "  choose", "    then_branch 1", "      inner"]
-    explorer.view = View.NAME
-    assert shown(explorer) == ["main 1", "  inner"]
-    explorer.set_text("")
-    # By name lists nodes of subgraphs among the others.
-    names = [line.strip() for line in shown(explorer)[1:]]
-    assert names == ["choose", "e", "inner", "pre", "shadow", "t"]
-    # Subgraphs are branches below their node.
-    explorer.view = View.FILE
-    unfold_all(explorer)
-    assert shown(explorer) == [
-        "main 6", "  pre", "  choose", "    then_branch 2", "      inner", "      t",
-        "    else_branch 2", "      shadow", "      e",
-    ]  # fmt: skip
-
-
-def test_search_goes_into_folded_branches_and_wraps(explorer: state.ExplorerModel) -> None:
-    for item in explorer.rows().items:
-        explorer.set_unfolded(item, isinstance(item, Branch) and item.kind == "scope")
-    rows = explorer.rows()
-    names = []
-    at = 0
-    for _ in range(3):
-        found = state.next_match(explorer, rows, at, 1, "conv")
-        assert found is not None
-        names.append(found.name)
-        state.reveal(explorer, found)
-        rows = explorer.rows()
-        at = next(i for i, item in enumerate(rows.items) if item.key is found)
-    assert names == ["/enc/0/conv", "/enc/1/conv", "/enc/0/conv"]
-    back = state.next_match(explorer, rows, at, -1, "conv")
-    assert back is not None
-    assert back.name == "/enc/1/conv"
-    assert state.next_match(explorer, rows, 0, 1, "absent") is None
 
 
 @pytest.mark.parametrize("explorer", [TREE.replace('["/head"] ', "")], indirect=True)
