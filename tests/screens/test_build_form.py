@@ -26,7 +26,6 @@ from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.targets.process import LocalTarget
 from dld_tui.widgets.forms.param_form import ChoiceField, ParamForm
-from tests.support import models
 from tests.support.pages import running
 from tests.support.recorded import Recorded, settled
 from tests.support.tui import until
@@ -188,20 +187,6 @@ async def test_a_built_engine_is_told_or_its_layers_opened(target: FakeTarget) -
             await pilot.pause()
             assert not isinstance(app.screen, ActivityScreen)
             assert shown == ([Path("m.trt.json")] if is_open else [])
-
-
-@pytest.mark.broad
-async def test_from_the_workspace(target: FakeTarget, tmp_path: Path) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-    async with running(DldApp([str(path)]), size=(100, 30)) as run:
-        await run.pilot.pause()
-        await run.app.workers.wait_for_complete()
-        for key, title in (("f6", "Build"), ("shift+f5", "Profile")):
-            await run.press(key)
-            screen = await run.front(ActivityScreen)
-            assert screen.activity.title.startswith(title)
-            assert screen.query_one(ParamForm).values()["model"] == str(path)
-            await run.press("escape")
 
 
 @pytest.mark.broad

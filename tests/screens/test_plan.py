@@ -12,7 +12,6 @@ from textual.pilot import Pilot
 from dld_tui.app import DldApp
 from dld_tui.core.settings.config import Config
 from dld_tui.screens.results.plan import PlanScreen, narrowings
-from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog, PromptDialog
 from dld_tui.widgets.graph.state import GraphView
 from dld_tui.widgets.results.plan import PlanDetails, SpecialPane
@@ -58,21 +57,6 @@ async def test_limits_of_the_filter_know_bytes_and_findings(engine: Path) -> Non
         assert [filters[key] for key in at] == [("findings>0", None)]
         others = narrowings([replace(layer, engine=None) for layer in pane.all_layers])[0]
         assert {item.text.split()[0] for item in others} == {"type", "precision"}
-
-
-@pytest.mark.broad
-async def test_enter_goes_to_the_onnx_node_of_the_model_beside(tmp_path: Path) -> None:
-    engine = write_engine(tmp_path)
-    write_model(tmp_path)
-    async with opened(engine, SMALL) as (pilot, screen):
-        assert screen.loaded is not None
-        assert screen.loaded.model is not None
-        await pilot.press("2", "j", "enter")  # /block/conv1/Conv
-        page = await front(pilot, WorkspaceScreen)
-        await until(
-            pilot,
-            lambda: page.explorer.node is not None and page.explorer.node.name.endswith("v1/Conv"),
-        )
 
 
 async def test_a_layer_of_several_nodes_asks_which(tmp_path: Path) -> None:

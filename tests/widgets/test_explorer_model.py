@@ -202,6 +202,32 @@ def test_reveal_unfolds_what_hides_a_node_and_says_when_a_filter_does(
     assert not state.reveal(explorer, node(explorer, "/enc/1/act"))
 
 
+@pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)
+def test_subgraphs_are_branches_below_their_node(explorer: state.ExplorerModel) -> None:
+    # Reveal goes into subgraphs.
+    wanted = node(explorer, "inner")
+    for item in explorer.rows().items:
+        explorer.set_unfolded(item, False)
+    assert state.reveal(explorer, wanted)
+    assert any(item.key is wanted for item in explorer.rows().items)
+    # Filter shows the holder of a match but does not count it.
+    explorer.set_text("inner")
+    assert shown(explorer) == ["main 1", "  choose", "    then_branch 1", "      inner"]
+    explorer.view = View.NAME
+    assert shown(explorer) == ["main 1", "  inner"]
+    explorer.set_text("")
+    # By name lists nodes of subgraphs among the others.
+    names = [line.strip() for line in shown(explorer)[1:]]
+    assert names == ["choose", "e", "inner", "pre", "shadow", "t"]
+    # Subgraphs are branches below their node.
+    explorer.view = View.FILE
+    unfold_all(explorer)
+    assert shown(explorer) == [
+        "main 6", "  pre", "  choose", "    then_branch 2", "      inner", "      t",
+        "    else_branch 2", "      shadow", "      e",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("explorer", [TREE.replace('["/head"] ', "")], indirect=True)
 def test_nodes_without_a_name_are_called_by_their_output(explorer: state.ExplorerModel) -> None:
     entry = explorer.entry(explorer.document.main.nodes[4])
