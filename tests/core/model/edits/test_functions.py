@@ -1,23 +1,18 @@
-"""Local functions are added, renamed with their instances, duplicated and deleted."""
+"""Local functions: recursive ones, free names, and the operators that they import."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from random import Random
 
-import numpy as np
 import onnx
 import pytest
 
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.local_functions import calls_itself, key_of, recursive
 from dld_tui.core.model.edits.functions import unused_key
-from dld_tui.core.types import JSON
 from tests.support import body_models, models
-from tests.support.sessions import bytes_of, node_in, opened, run
-
-LEAKY: list[JSON] = ["function local:leaky"]
-FEEDS = {"x": np.array([-3, 1, 4], np.float32), "z": np.array([1, -2, 3], np.float32)}
+from tests.support.sessions import bytes_of, opened
 
 
 def model_of(document: Document) -> onnx.ModelProto:
@@ -45,24 +40,6 @@ def test_nodes_of_a_function_name_the_operators_of_onnx_as_its_imports_do(tmp_pa
     assert [node.domain for node in function.node] == [""]
 
 
-def test_rename_takes_instances_and_imports_along(tmp_path: Path) -> None:
-    document = opened(tmp_path, body_models.SHAPES)
-    expected = run(document, **FEEDS)
-    done = document.apply("rename_function", scope=LEAKY, name="soft", domain="other")
-    assert done.title == "rename function 'local.leaky' to 'other.soft'; 3 instances follow"
-    assert document.opset_imports == {"": 18, "local": 1, "other": 1}
-    outer = document.scope_at(["function local:outer"])
-    assert {e.domain: e.version for e in outer.proto.opset_import} == {"": 18, "other": 1}  # type: ignore[union-attr]
-    onnx.checker.check_model(model_of(document), full_check=True)
-    for value, wanted in zip(run(document, **FEEDS), expected, strict=True):
-        np.testing.assert_array_equal(value, wanted)
-    document.apply("rename_function", scope=["function local:outer"], domain="other")
-    assert document.opset_imports == {"": 18, "other": 1}, "nothing needs local any more"
-    document.apply("rename_function", scope=["function other:soft"], overload="b")
-    assert {key_of(f)[2] for f in document.functions} == {"", "b"}
-    assert node_in(document, "first").overload == "b"
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_a_function_calls_itself_where_the_calls_of_all_lead_back(seed: int) -> None:
     random = Random(seed)
@@ -83,16 +60,6 @@ def test_a_function_calls_itself_where_the_calls_of_all_lead_back(seed: int) -> 
     document = Document(model)
     endless = {key_of(one) for one in document.functions if calls_itself(one)}
     assert endless == recursive(document)
-
-
-def test_a_default_is_what_instances_without_a_value_use(tmp_path: Path) -> None:
-    document = opened(tmp_path, body_models.SHAPES)
-    before = run(document, **FEEDS)[0]
-    document.apply(
-        "set_function_attribute", scope=LEAKY, attribute="slope", kind="float", value=2.0
-    )
-    assert not np.array_equal(run(document, **FEEDS)[0], before)
-    onnx.checker.check_model(model_of(document))
 
 
 def test_a_free_name_for_a_function(tmp_path: Path) -> None:
