@@ -1,16 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Generator
-
 import pytest
 
 from dld_tui.core.errors import (
     ActivityError,
-    CancelledError,
-    DldError,
-    InputError,
-    UnavailableError,
-    UsageError,
 )
 from dld_tui.core.events import (
     Cancelled,
@@ -26,8 +19,6 @@ from dld_tui.core.events import (
     Started,
     event_from_line,
     event_to_line,
-    events_of,
-    result_of,
 )
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.types import NodePlace
@@ -55,17 +46,6 @@ def test_an_event_is_one_ascii_line_and_comes_back_equal(event: Event) -> None:
     assert event_from_line(line) == event
 
 
-@pytest.mark.parametrize(
-    "kind", [UsageError, InputError, UnavailableError, ActivityError, CancelledError]
-)
-def test_an_error_comes_back_with_its_status(kind: type[DldError]) -> None:
-    error = kind("what", where="m.onnx", hint="next", details="more")
-    back = Failed.from_error(error).to_error()
-
-    assert type(back) is kind
-    assert (str(back), back.details) == (str(error), "more")
-
-
 def test_new_fields_are_left_out_while_they_are_empty_and_newer_ones_passed_over() -> None:
     assert "phases" not in event_to_line(Progress(1, 2))
     assert "finding" not in event_to_line(Failed("no"))
@@ -78,35 +58,6 @@ def test_new_fields_are_left_out_while_they_are_empty_and_newer_ones_passed_over
     error = ActivityError("no operator")
     error.finding = finding
     assert Failed.from_error(error).to_error().finding == finding
-
-
-def work(said: list[str]) -> Generator[int, None, str]:
-    try:
-        yield 1
-        yield 2
-        said.append("whole")
-    finally:
-        said.append("closed")
-    return "result"
-
-
-def test_the_steps_of_some_work_become_events_or_none() -> None:
-    said: list[str] = []
-
-    def both() -> Generator[Progress, None, str]:
-        steps = work(said)
-        return (yield from events_of(steps, lambda at: Progress(at) if at > 1 else None))
-
-    events = both()
-    assert next(events) == Progress(2)
-    with pytest.raises(StopIteration, match="result"):
-        next(events)
-    assert said == ["whole", "closed"]
-    assert result_of(work(said)) == "result"
-    left = events_of(work(said), Progress)
-    next(left)
-    left.close()
-    assert said[-2:] == ["closed", "closed"], "work is closed with its events"
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:

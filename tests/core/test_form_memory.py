@@ -10,18 +10,6 @@ from dld_tui.core.settings import state as form_memory
 from dld_tui.core.settings.state import State
 from dld_tui.core.types import JSON
 
-OF_MODEL = {
-    "model", "output", "against", "inputs", "shape", "dim", "min_shapes", "custom_op_library",
-    "plugins", "layer_precision", "calibration", "calibration_cache", "calibration_inputs",
-    "node_block", "op_block", "exclude", "filter", "tolerance", "load_inputs", "layer_device",
-    "input_formats", "location", "batch", "arguments", "home",
-}  # fmt: skip
-HABITS = {
-    "provider", "provider_option", "session_config", "iterations", "seed", "library", "device",
-    "tactic_sources", "memory_pools", "compute_capability", "fp16", "verify", "threads", "atol",
-    "backend", "least_bytes",
-}  # fmt: skip
-
 
 def settings(activity: str) -> tuple[Setting, ...]:
     return settings_of(load(activity).request)
@@ -32,15 +20,6 @@ def models(tmp_path: Path) -> tuple[str, str]:
     for name in ("a.onnx", "b.onnx"):
         (tmp_path / name).touch()
     return str(tmp_path / "a.onnx"), str(tmp_path / "b.onnx")
-
-
-def test_which_settings_belong_to_a_model() -> None:
-    kinds: dict[str, set[bool]] = {}
-    for info in activities():
-        for setting in settings(info.id):
-            kinds.setdefault(setting.name, set()).add(setting.of_model)
-    assert {name for name in OF_MODEL if kinds[name] != {True}} == set()
-    assert {name for name in HABITS if kinds[name] != {False}} == set()
 
 
 @pytest.mark.parametrize("activity", [info.id for info in activities()])

@@ -68,15 +68,6 @@ def test_points_of_a_text(query: str, text: str, points: int | None) -> None:
     assert places == ([0, 1] if not query else [] if points is None else [0])
 
 
-def test_a_longer_query_narrows_and_a_shorter_one_widens() -> None:
-    index = FuzzyIndex(OPERATORS)
-    wide = list(index.search("re"))
-    narrow = list(index.search("relu"))
-    assert set(narrow) < set(wide)
-    assert list(index.search("re")) == wide
-    assert list(index.search("")) == list(range(len(OPERATORS)))
-
-
 def test_added_texts_are_found_by_the_same_query() -> None:
     index = FuzzyIndex(["Relu"])
     assert list(index.search("relu")) == [0]

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from dld_tui.core.model.tensors.value_types import alias_legend, dimension_aliases, with_aliases
+from dld_tui.core.model.tensors.value_types import dimension_aliases, with_aliases
 from dld_tui.core.text import cell_width
-from dld_tui.core.text.names import ListedNames, SharedEnds, cut_names, disambiguated, shared_ends
+from dld_tui.core.text.names import SharedEnds, cut_names, disambiguated, shared_ends
 
 
 def listed(*patterns: str) -> list[str]:
@@ -155,21 +155,6 @@ def test_names_that_no_part_tells_apart_get_a_number() -> None:
     assert cut_names(few, 3) == ["…aa", "aa…", "a…a", "…2", "…3", "…4", "…5", "…ba"]
 
 
-def test_a_list_cuts_its_names_together_where_they_are_few() -> None:
-    names = ListedNames(LAYERS, step=8)
-    assert [names.cut(LAYERS[0], cells) for cells in (34, 33, 20, 16, 12, 9)] == [
-        "/model/layers.3/self_attn/q/MatMul", "…del/layers.3/self_attn/q/MatMul",
-        "/model/layers.3…", "/model/layers.3…", "/model/laye…", "/model/l…",
-    ]  # fmt: skip
-    assert names.cut("/model/another/one/of/no/list", 12) == "…/of/no/list"
-    assert names.cut("/model/another/one/of/no/list", 12, keep="start") == "/model/anot…"
-    assert ListedNames(LAYERS[:1] * 3).cut(LAYERS[0], 12, keep="middle") == "/model…atMul"
-    many = [*LAYERS, *(f"n{at}" for at in range(1995))]
-    cut = [ListedNames(some).cut(LAYERS[2], 20) for some in (many, [*many, "o"], [*many, "o", "p"])]
-    assert cut == ["…13/self_a…/q/MatMul", "…13/self_a…/q/MatMul", "…/self_attn/q/MatMul"]
-    assert names.cut("卷积层", 5) == "…积层"
-
-
 def test_layers_of_one_node_keep_their_own_names() -> None:
     assert disambiguated(["a", "b", "b"], ["x", "y", "z"]) == ["a", "y", "z"]
     assert disambiguated(["a", "b", "b"], ["x", "a", "z"]) == ["x", "a", "z"]
@@ -204,14 +189,3 @@ def test_long_dimensions_have_aliases() -> None:
     )
     assert with_aliases("batch", aliases) == "batch"
     assert with_aliases("f32[unk__12,unk__x,3]", {}) == "f32[?,unk__x,3]"
-
-
-def test_what_names_of_dimensions_have_in_common_is_said_once() -> None:
-    names = [f"p2o.DynamicDimension.{at}" for at in range(3)]
-    assert alias_legend(dimension_aliases(names)) == "P p2o.DynamicDimension.0  P2 …1  P3 …2"
-    words = ["batch_size", "sequence_length", "total_sequence_length"]
-    assert alias_legend(dimension_aliases(words)) == (
-        "B batch_size  S sequence_length  T total_sequence_length"
-    )
-    short = alias_legend({"past_a": "P", "past_b": "P2"})
-    assert short == "P past_a  P2 past_b"  # nothing is gained

@@ -13,9 +13,6 @@ from hypothesis import strategies as st
 from dld_tui.core.statistics import (
     FEW_FOR_P90,
     FEW_FOR_P99,
-    METHOD,
-    TRTEXEC_METHOD,
-    LatencySource,
     LatencySummary,
     fastest_count,
     is_certain_knee,
@@ -26,10 +23,8 @@ from dld_tui.core.statistics import (
     share_percent,
     summarise,
     trtexec_percentile,
-    trtexec_summary,
     undisturbed,
 )
-from tests.support.known import known
 
 SAMPLES = st.lists(st.floats(0.001, 1e4), min_size=1, max_size=60)
 
@@ -88,16 +83,6 @@ SUMMARY = LatencySummary(
 def test_whole_summaries(values: list[float], summary: LatencySummary | None) -> None:
     found = summarise(values)
     assert latency_json(found) == (None if summary is None else pytest.approx(asdict(summary)))
-
-
-def test_summaries_of_trtexec_and_of_other_sources() -> None:
-    found = known(trtexec_summary([4.0, 1.0, 3.0, 2.0]))
-    assert found == replace(
-        known(summarise([4.0, 1.0, 3.0, 2.0])), p90=4.0, p95=4.0, p99=4.0,
-        percentiles=TRTEXEC_METHOD,
-    )  # fmt: skip
-    passes = known(summarise([1.0], LatencySource.PROFILED))
-    assert (passes.source, passes.percentiles) == (LatencySource.PROFILED, METHOD)
 
 
 def test_percentiles_are_told_of_enough_passes() -> None:

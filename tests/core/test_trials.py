@@ -24,7 +24,6 @@ from dld_tui.core.trials import (
     Trials,
     Words,
     expected_trials,
-    limit_notes,
     ranking_trials,
     search_name,
     stamps,
@@ -147,15 +146,6 @@ def test_exactly_what_is_needed_is_found(needed: tuple[str, ...], order: Order) 
     assert smallest(NODES, needs(*needed), order)[0].things == needed
 
 
-@pytest.mark.parametrize("things", [1, 10, 300, 2000])
-@pytest.mark.parametrize("needed", [0, 1, 3])
-def test_the_expected_number_of_trials_holds(things: int, needed: int) -> None:
-    names = [str(number) for number in range(things)]
-    wanted = names[:: max(1, things // 4)][:needed]
-    _, asked = smallest(names, needs(*wanted))
-    assert len(asked) <= expected_trials(things, max(1, len(wanted)))[1]
-
-
 def test_the_likely_things_are_tried_first() -> None:
     _, few = smallest(NODES, needs("n0", "n1"))
     _, many = smallest(NODES[::-1], needs("n0", "n1"))
@@ -209,16 +199,6 @@ def test_what_matters_most_is_found_wherever_it_is() -> None:
     assert guided(parts, -1.0)[0].things is None
 
 
-def test_the_fewest_are_kept_where_noise_adds_up() -> None:
-    parts = {node: 1.0 + at % 7 for at, node in enumerate(NODES)}
-    found, _ = guided(parts, 100.0)
-    left, fewest = sum(parts.values()), 0
-    for part in sorted(parts.values(), reverse=True):
-        if left > 100:
-            left, fewest = left - part, fewest + 1
-    assert len(found.things or ()) == fewest
-
-
 @given(st.lists(st.floats(0, 4), min_size=1, max_size=12), st.floats(0, 10))
 def test_nothing_can_be_taken_from_a_guided_result(noise: list[float], most: float) -> None:
     parts = {f"n{at}": part for at, part in enumerate(noise)}
@@ -233,36 +213,6 @@ def test_nothing_can_be_taken_from_a_guided_result(noise: list[float], most: flo
     assert kept in asked
     assert all(total(kept - {node}) > most for node in kept)
     assert len(asked) <= ranking_trials(len(parts)) + expected_trials(len(parts), len(parts))[1]
-
-
-@pytest.mark.parametrize("most", range(1, 14))
-def test_a_limit_of_trials_gives_the_best_so_far_and_says_what_it_is(most: int) -> None:
-    oracle = Oracle(needs("n7", "n30"))
-    trials = trials_of(oracle, limits=Limits(trials=most))
-    found, _ = run(trials.smallest(NODES, lambda kept: kept))
-    assert trials.made == most == len(oracle.asked)
-    good = [kept for kept in oracle.asked if oracle.rule(kept) is YES]
-    assert not found.is_whole
-    if not good:
-        assert found.things is None
-        assert limit_notes(found, "node") == []
-        return
-    assert len(found.things or ()) == min(map(len, good))
-    assert "the same command resumes it" in limit_notes(found, "node")[0]
-    assert set(found.untried) == {
-        thing for thing in found.things or ()
-        if frozenset(found.things or ()) - {thing} not in oracle.asked
-    }  # fmt: skip
-
-
-def test_confirming_by_another_oracle() -> None:
-    other = Oracle(lambda kept: UNKNOWN)
-    trials = trials_of(Oracle(needs("a")))
-    run(trials.smallest(list("ab"), lambda kept: kept))
-    outcome, _ = run(trials.confirm(frozenset("a"), other))
-    assert other.asked == [frozenset("a")]
-    assert outcome == Outcome(UNKNOWN, noise=0.0)
-    assert trials.changed == ["1 kept: good, then unknown"]
 
 
 def search(path: Path, oracle: Oracle, order: Order = Order.LIKELY_FIRST) -> Found:
@@ -337,16 +287,6 @@ def test_lines_of_other_searches_and_other_files_are_left_out(tmp_path: Path) ->
     assert len(rest.asked) == len(set(rest.asked)) > 2
     assert search(mine, last := Oracle(needs("c"))).things == ("c",)
     assert last.asked == []
-
-
-def test_a_search_that_is_repeated_from_the_start_forgets(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "s.jsonl"
-    search(path, Oracle(needs("c")))
-    assert len(KnownOutcomes(Outcome, path).known) > 3
-    anew = KnownOutcomes(Outcome, path, again=True)
-    anew.add("k", Outcome(YES))
-    anew.close()
-    assert [*KnownOutcomes(Outcome, path).known] == ["k"]
 
 
 def test_a_journal_that_cannot_be_written_is_no_error(tmp_path: Path) -> None:

@@ -179,18 +179,6 @@ def test_whole_grown_sets(recorded: Recorded) -> None:
     })  # fmt: skip
 
 
-def test_half_of_the_time_that_is_left_affords_trials() -> None:
-    search = Search(needs("c"), Limits(seconds=20.0), True, {})
-    assert search.trials.affords(10**6), "nothing is known of their length"
-    for at in range(1, 5):
-        search.run(search.trials.smallest("abcd"[:at], lambda kept: kept))
-    assert search.trials.seconds == search.now
-    left = 20.0 - search.now
-    assert [search.trials.affords(round(left / 2) + more) for more in (-1, 0, 1)] == [
-        True, left / 2 > round(left / 2), False,
-    ]  # fmt: skip
-
-
 def test_numbers_of_trials() -> None:
     found: list[Any] = [expected_trials(*about) for about in ((0,), (1,), (10, 3), (2, 5), (16, 2))]
     assert found == [(1, 1), (2, 6), (2, 32), (2, 14), (2, 26)]

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dld_tui.core.accuracy.engine_settings import PAGE, EngineSettings, is_low, settings_text
-from dld_tui.core.errors import UsageError
 from dld_tui.core.params import settings_of
 from dld_tui.core.tensorrt.settings import BuildSettings
 
@@ -23,16 +20,6 @@ def test_the_settings_are_those_of_builds() -> None:
             assert setting.param.spellings == known.param.spellings
             assert (setting.type, setting.optional) == (known.type, known.optional)
             assert setting.default == known.default
-
-
-def test_a_build_gets_what_is_set() -> None:
-    settings = EngineSettings(fp16=True, tf32=False, tactic_sources=("-CUDNN,+CUBLAS",))
-    build = settings.build_settings(MODEL, ENGINE)
-    assert (build.fp16, build.tf32, build.tactic_sources) == (True, False, ("-CUDNN", "+CUBLAS"))
-    plain = settings.build_settings(MODEL, ENGINE, plain=True)
-    assert (plain.fp16, plain.tf32) == (False, False)
-    with pytest.raises(UsageError):
-        EngineSettings(max_shapes=("x:axb",)).build_settings(MODEL, ENGINE)
 
 
 def test_what_is_set_is_named_and_said() -> None:

@@ -23,7 +23,6 @@ from dld_tui.core.accuracy.tactics import (
     avoiding_command,
     cost_text,
     isolate,
-    suspects,
     tactic_table,
     verdict_text,
 )
@@ -78,16 +77,6 @@ def test_varying_takes_other_tactics_from_the_second_build_on() -> None:
     assert [plan.choices for plan in plans] == [
         plan.choices for plan in searched(lambda _: GOOD, vary=True)[1]
     ]
-
-
-def test_suspects_occur_in_wrong_builds_only() -> None:
-    one, two = Tactic(1), Tactic(2)
-    builds = [
-        Build(GOOD, choices={"a": one, "b": one}),
-        Build(BAD, choices={"a": two, "b": one}),
-        Build(FAILED, choices={"b": two}),
-    ]
-    assert suspects(builds) == {"a": (two,)}
 
 
 HALF: dict[str, Any] = dict.fromkeys(("inputs", "outputs"), (TensorForm("Half"),))

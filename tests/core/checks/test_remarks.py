@@ -1,19 +1,9 @@
 from __future__ import annotations
 
-from dld_tui.core.checks.findings import ToolFinding, findings_of, located_finding
+from dld_tui.core.checks.findings import ToolFinding, findings_of
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.locations import LocatedMessage
 from tests.support import models
-
-
-def test_a_remark_leads_to_its_node() -> None:
-    document = Document(models.parse(models.BRANCHES))
-    finding = located_finding(
-        document, "warning", "onnx:checker", LocatedMessage("odd", [1, "then_branch", 0], 1)
-    )
-    assert finding.node is document.main.children()[0].nodes[1]
-    assert finding.scope is document.main.children()[0]
-    assert (finding.level, finding.rule, finding.message) == ("warning", "onnx:checker", "odd")
 
 
 def test_remarks_without_a_place_or_with_one_that_is_gone() -> None:

@@ -27,8 +27,6 @@ from dld_tui.core.checks.findings import (
 from dld_tui.core.errors import InputError
 from dld_tui.core.files import proto_fields
 from dld_tui.core.model.document import Document, scope
-from dld_tui.core.model.document.transactions import Transaction
-from dld_tui.core.model.edits.nodes import remove_records
 from dld_tui.core.model.edits.repairs import repair_of
 from dld_tui.core.model.operators import native
 from dld_tui.core.model.operators.native import infer_shapes
@@ -66,20 +64,6 @@ REPAIRED = {
 
 def findings_of(document: Document, rule: str) -> list[Finding]:
     return [finding for finding in check(document) if finding.rule == rule]
-
-
-def test_a_conflict_is_told_in_the_order_of_the_file_also_after_an_undo(tmp_path: Path) -> None:
-    made = models.parse(models.CHAIN)
-    made.graph.value_info.extend([info("a", 1), info("a", 7)])
-    document = opened(tmp_path, made)
-    (told,) = findings_of(document, "type-conflict")
-    transaction = Transaction("remove the first", {})
-    remove_records(
-        transaction, document.main, "value_info", document.main.records["value_info"][:1]
-    )
-    transaction.roll_back()
-    assert findings_of(document, "type-conflict") == [told]
-    assert told.message == "Value a is float32 in value_info and int64 in value_info"
 
 
 def test_a_repair_is_undone_without_a_trace() -> None:
@@ -146,17 +130,6 @@ def test_many_unused_nodes_are_one_finding(tmp_path: Path) -> None:
     assert finding.message == "and 299 other nodes are not on the way to any output"
     assert finding.node is not None
     assert finding.node.name == "n299"
-
-
-def test_inferred_types_count_until_they_are_stale(tmp_path: Path) -> None:
-    from dld_tui.core.model.tensors.value_types import ValueType
-
-    document = opened(tmp_path, models.parse(models.CHAIN))
-    document.main.inferred = {"a": ValueType("int64", ("N", 4)), "y": ValueType("float32", (7, 4))}
-    found = {f.rule for f in check(document)}
-    assert found >= {"type-conflict"}
-    document.main.stale = {"a", "y"}
-    assert "type-conflict" not in {f.rule for f in check(document)}
 
 
 @pytest.mark.parametrize("most", [1, 2])

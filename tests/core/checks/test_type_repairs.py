@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from contextlib import closing
 
-import onnx
 import pytest
 
 from dld_tui.core.checks import check
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.edits.links import exposed_type
-from dld_tui.core.model.shapes.inference import infer_types, store_types
 from tests.oracles.edited_models import loads
 from tests.support import models
 from tests.support.known import known
@@ -56,22 +54,3 @@ def test_what_has_no_repair_and_what_has_the_type_of_a_terminal() -> None:
         for at, node in enumerate(document.main.nodes):
             known = exposed_type(node, 1)
             assert known.dtype == ("float16", None)[at]  # int32 or int64
-
-
-def test_an_output_of_known_rank_gets_unknown_dimensions() -> None:
-    model = models.parse(HEAD + "(float[2, 2] x) => (int64[2, n] y) { y = NonZero (x) }")
-    model.graph.output[0].type.tensor_type.ClearField("shape")
-    with closing(Document(model)) as document:
-        [finding] = [one for one in check(document) if one.rule == "missing-type"]
-        assert not finding.is_fixable  # nothing is known yet
-        parsed = onnx.ModelProto.FromString(bytes_of(document))
-        store_types(document, infer_types(parsed, None)[0])
-        [finding] = [one for one in check(document) if one.rule == "missing-type"]
-        fix = known(finding.fix)
-        assert finding.is_fixable
-        document.apply(fix)
-        shape = (
-            onnx.ModelProto.FromString(bytes_of(document)).graph.output[0].type.tensor_type.shape
-        )
-        assert len(shape.dim) == 2
-        assert not [one for one in check(document) if one.rule == "missing-type"]

@@ -1,15 +1,13 @@
-"""A comparison for programs."""
+"""What is said of a difference and its noise."""
 
 from __future__ import annotations
 
-from dld_tui.core.compare.export import row_note
 from dld_tui.core.compare.matching import METHOD
-from dld_tui.core.compare.records import Cell, ComparisonRow, Interval
+from dld_tui.core.compare.records import Cell, Interval
 from dld_tui.core.compare.rows import verdict
 
 SURE = Cell(1.5, (0,), 0.5, 1.5, Interval(0.4, 0.6))
 NOISE = Cell(1.01, (0,), 0.01, 1.01, Interval(-0.02, 0.04))
-BASE = Cell(1.0, (0, 1))
 
 
 def test_verdicts() -> None:
@@ -23,20 +21,3 @@ def test_verdicts() -> None:
     assert "within noise by the rank test, though not by its interval" in verdict(ranked)
     assert "larger than its ± can be noise" in METHOD
     assert "too few passes" in verdict(Cell(2.0, (0,), 1.0, 2.0))
-
-
-def test_remarks() -> None:
-    guess, gone = Cell(2.0, (0,), 1.0, 2.0), Cell(None, (), -1.0)
-    for cells, counted, estimate, note in (
-        ((BASE, SURE), False, False, ""),
-        ((BASE, SURE), True, False, "2>1"),
-        ((BASE, NOISE), True, False, "noise 2>1"),
-        ((BASE, guess), False, False, "?"),
-        ((BASE, guess), False, True, "shared"),
-        ((BASE, SURE), False, True, ""),
-        ((Cell(None), SURE), False, False, "only B"),
-        ((BASE, gone), False, False, "only A"),
-        ((Cell(None), Cell(None), BASE), False, False, ""),
-    ):
-        row = ComparisonRow("x", cells, estimate=estimate)
-        assert row_note(row, 1, 0, counted=counted) == note, cells

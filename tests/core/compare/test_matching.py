@@ -8,7 +8,6 @@ from typing import Any
 from dld_tui.core.compare.engine_subject import plan_subject
 from dld_tui.core.compare.matching import Match, match_layers
 from dld_tui.core.compare.records import Subject
-from dld_tui.core.report.records import NodeLink
 from tests.support.compared import subject, timed
 from tests.support.plans import layer as plan_layer
 from tests.support.plans import plan
@@ -61,17 +60,6 @@ def test_fusions_that_overlap_make_one_row() -> None:
     ]
 
 
-def test_an_inserted_conversion_is_a_row_of_its_own() -> None:
-    first = subject(timed("conv", 1, ["c"]))
-    second = subject(
-        timed("conv_nchwc", 1, ["c"]), timed("out", 1, ["c"], "ReorderOutput", op="Conv")
-    )
-    assert names(match_layers([first, second]), first, second) == [
-        (("conv",), ("conv_nchwc",), "node"),
-        ((), ("out",), ""),
-    ]
-
-
 def test_a_cast_of_the_model_is_no_conversion() -> None:
     first = subject(timed("cast", 1, ["k"], "Cast"))
     second = subject(timed("cast_1", 1, ["k"], "Cast"))
@@ -106,42 +94,6 @@ def test_a_profile_without_shapes_is_matched_by_type_and_order() -> None:
         (("n2",), ("m2",), "order"),
     ]
     assert all(not match.how for match in match_layers([bare, shaped], same_model=False))
-
-
-def test_a_node_number_counts_only_within_one_model() -> None:
-    def numbered(name: str, dims: tuple[tuple[int, ...], ...]) -> Any:
-        layer, times = timed(name, 1, output_dims=dims)
-        link = NodeLink((), "#3", "", "Conv")
-        return type(layer)(**{**vars(layer), "nodes": (link,)}), times
-
-    first, second = subject(numbered("p", ((1,),))), subject(numbered("q", ((2,),)))
-    assert match_layers([first, second])[0].how == "node"
-    assert [match.how for match in match_layers([first, second], same_model=False)] == ["", ""]
-
-
-def test_scopes_keep_nodes_of_the_same_name_apart() -> None:
-    def inside(scope: str) -> Any:
-        layer, times = timed(f"layer in {scope}", 1)
-        return type(layer)(
-            **{**vars(layer), "nodes": (NodeLink((scope,), "n", "n", "Conv"),)}
-        ), times
-
-    first = subject(inside("then"), inside("else"))
-    second = subject(inside("else"), inside("then"))
-    assert names(match_layers([first, second]), first, second) == [
-        (("layer in then",), ("layer in then",), "node"),
-        (("layer in else",), ("layer in else",), "node"),
-    ]
-
-
-def test_three_reports() -> None:
-    apart = subject(timed("a", 1, ["a"]), timed("b", 1, ["b"]))
-    fused = subject(timed("ab", 1, ["a", "b"]))
-    other = subject(timed("A", 1, ["a"]), timed("B", 1, ["b"]), timed("new", 1, ["z"]))
-    assert names(match_layers([apart, fused, other]), apart, fused, other) == [
-        (("a", "b"), ("ab",), ("A", "B"), "node"),
-        ((), (), ("new",), ""),
-    ]
 
 
 def test_a_quantized_node_is_the_one_that_it_was() -> None:

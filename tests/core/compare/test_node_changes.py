@@ -19,10 +19,8 @@ from dld_tui.core.compare.gate import (
     junit,
     listed_nodes,
     markdown,
-    node_times,
 )
 from dld_tui.core.compare.node_changes import SEPARATOR, changed, node_runs, partners_of
-from dld_tui.core.report.records import Layer, NodeLink
 
 if TYPE_CHECKING:
     from dld_tui.core.report.measurement import FloatArray
@@ -104,19 +102,6 @@ def test_nodes_of_some_runs_only_are_not_compared() -> None:
     runs = [{"a": 1.0}] * 5
     found = node_runs([*runs, {"a": 1.0, "b": 1.0}], [*runs, {"a": 1.0}])
     assert [node.title for node in found] == ["a"]
-
-
-def test_the_time_of_a_fused_layer_is_not_split() -> None:
-    def link(name: str, share: float) -> NodeLink:
-        return NodeLink((), name, name, "Conv", share=share)
-
-    layers = [
-        Layer("f", "FusedConv", time_ms=3.0, nodes=(link("conv", 0.9), link("relu", 0.1))),
-        Layer("a", "Add", time_ms=1.0, nodes=(link("add", 1.0),)),
-        Layer("a2", "Add", time_ms=0.5, nodes=(link("add", 1.0),)),
-        Layer("r", "ReorderOutput", time_ms=0.5),
-    ]
-    assert node_times(layers) == {f"conv{SEPARATOR}relu": 3.0, "add": 1.5}
 
 
 CHAIN = """

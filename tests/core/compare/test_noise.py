@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from dld_tui.core.compare import matching
-from dld_tui.core.compare.matching import Statistic, intervals, median_of, resolution_of
+from dld_tui.core.compare.matching import Statistic, intervals
 from dld_tui.core.compare.records import Interval
 from tests.support.known import known
 
@@ -63,39 +63,9 @@ def test_a_real_difference_is_found_and_bounded() -> None:
     assert found.low_ms < 0.05 < found.high_ms
 
 
-def test_few_passes_tell_nothing() -> None:
-    few, enough = ordered([1.0] * 4), ordered([1.0] * 5)
-    assert intervals([few, enough, enough], [enough, few, enough]) == [
-        None,
-        None,
-        Interval(0.0, 0.0),
-    ]
-
-
-def test_rows_of_any_length_come_back_in_their_order() -> None:
-    shifts = [0.0, 5.0, -3.0, 2.0]
-    lengths = [5, 8, 5, 9]
-    first = [ordered([1.0] * count) for count in lengths]
-    second = [
-        ordered([1.0 + shift] * (count + 1)) for count, shift in zip(lengths, shifts, strict=True)
-    ]
-    assert intervals(first, second) == [Interval(shift, shift) for shift in shifts]
-
-
 def test_the_same_data_give_the_same_interval() -> None:
     dice = random.Random(1)
     first, second = ([dice.random() for _ in range(40)] for _ in range(2))
     found = one(first, second)
     matching._weights.cache_clear()
     assert one(first, second) == found
-
-
-def test_steps_and_medians() -> None:
-    micro = [0.005] * 20, [0.006] * 20
-    assert not one(*micro).has_zero
-    assert one(*micro, 0.001).has_zero
-    assert resolution_of(np.array([0.005, 0.123, np.nan])) == 0.001
-    assert resolution_of(np.array([0.0051, 0.123])) == 0.0
-    assert resolution_of(np.array([np.nan])) == 0.0
-    assert median_of(np.array([1.0, 2.0, 4.0])) == 2.0
-    assert median_of(np.array([1.0, 2.0, 4.0, 9.0])) == 3.0

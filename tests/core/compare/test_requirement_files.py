@@ -10,7 +10,6 @@ import pytest
 
 from dld_tui.core.compare.gate import Outcome
 from dld_tui.core.compare.requirement_files import (
-    KeptRequirements,
     keep_verdict,
     kept_requirements,
     requirement_states,
@@ -28,16 +27,6 @@ def model(tmp_path: Path) -> Path:
 
 def require(model: Path, text: str) -> None:
     model.with_name("dld.toml").write_text(text)
-
-
-def test_a_list_and_a_table_say_the_same(model: Path) -> None:
-    assert kept_requirements(model) == KeptRequirements()
-    require(model, '[requirements]\n"m.onnx" = ["size <= 1 kB"]\n"other.onnx" = ["fps > 1"]')
-    assert kept_requirements(model) == KeptRequirements(("size <= 1 kB",))
-    require(model, '[requirements."m.onnx"]\nrequire = ["snr > 1"]\nreference = "old/b.onnx"')
-    assert kept_requirements(model) == KeptRequirements(
-        ("snr > 1",), model.parent / "old" / "b.onnx"
-    )
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 from dld_tui.core.conversion.dequantize import dequantize
 from dld_tui.core.errors import InputError
 from dld_tui.core.model.document.document import Document
-from tests.support import conversions, decoders, models
+from tests.support import conversions, models
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21, "com.microsoft" : 1]>'
 
@@ -49,22 +49,6 @@ def same(path: Path, feeds: dict[str, Any]) -> tuple[onnx.ModelProto, dict[str, 
     for before, after in zip(run_model(path, feeds), run_model(output, feeds), strict=True):
         np.testing.assert_allclose(after, before, rtol=1e-3, atol=1e-4)
     return onnx.load(output), result
-
-
-def test_a_decoder_computes_the_same(tmp_path: Path) -> None:
-    path = decoders.grouped(tmp_path / "decoder.onnx")
-    ids = np.array([[3, 1, 4, 1, 5]])
-    cache = {
-        f"past_key_values.{at}.{one}": np.zeros((1, 2, 0, 16), np.float32)
-        for at in range(2)
-        for one in ("key", "value")
-    }
-    model, result = same(path, {"input_ids": ids, "attention_mask": np.ones_like(ids)} | cache)
-    assert result["weights"] == 8
-    assert {node.op_type for node in model.graph.node if node.domain} == {
-        "GroupQueryAttention", "SkipSimplifiedLayerNormalization"
-    }  # fmt: skip
-    assert [one.name for one in model.graph.initializer if one.data_type == TensorProto.UINT8] == []
 
 
 def test_a_shared_weight_a_bias_rows_and_stored_weights(tmp_path: Path) -> None:

@@ -140,35 +140,6 @@ def test_a_fixed_tensor_is_joined_along_any_axis(axis: int, joined: int, is_equa
         np.testing.assert_array_equal(run(model, x=x), wanted)
 
 
-TWO_AT_ONCE = """
-<ir_version: 8, opset_import: ["" : 13]>
-g (float[4, 6, 8] a, float[4, 8, 6, 1] b) => (float[4, 6, 8] y)
-<int64[3] whole = {4, 6, 8}, int64[2] rows = {24, 8}, float[8] k = {1, 2, 3, 4, 5, 6, 7, 8}>
-{
-    t = Transpose <perm = [0, 2, 1, 3]> (b)
-    r = Reshape (t, whole)
-    s = Add (a, r)
-    q = Reshape (s, rows)
-    z = Mul (q, k)
-    y = Reshape (z, whole)
-}
-"""
-SQUARE = TWO_AT_ONCE.replace("6, 1]", "4, 1]").replace("6, 8", "4, 8").replace("24", "16")
-
-
-@pytest.mark.parametrize("text", [TWO_AT_ONCE, SQUARE], ids=["4x6", "4x4"])
-def test_two_dimensions_are_freed_at_once(text: str) -> None:
-    model = models.parse(text)
-    length = sizes_of(model.graph.input[0])[1]
-    freed(model, {("a", 0): "N", ("b", 0): "N", ("a", 1): "T", ("b", 2): "T"})
-    assert sizes_of(model.graph.output[0]) == ["N", "T", 8]
-    random = np.random.default_rng(0)
-    for n, t in ((4, length), (3, length), (4, 7), (3, 7), (1, 1)):
-        a, b = (random.random(sizes, np.float32) for sizes in ((n, t, 8), (n, 8, t, 1)))
-        expected = (a + b[..., 0].transpose(0, 2, 1)) * np.arange(1, 9)
-        np.testing.assert_allclose(run(model, a=a, b=b), expected, rtol=1e-5)
-
-
 COMPUTED: dict[str, tuple[tuple[int, ...], Callable[..., list[list[int]]]]] = {
     "sizes of the data": ((3, 0, 1, 2), lambda m, n, t: [[2, 4, m, n, t]]),
     "in another order": ((3, 2, 1, 0), lambda m, n, t: [[4, 2, t, n, m]]),

@@ -9,9 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.quantization_plan import (
-    QdqInsertion,
     QuantizationPlan,
     Scale,
     point_lines,
@@ -43,18 +41,6 @@ PLAN = QuantizationPlan.from_json({
                "weight:w": scale(0.125, 0), "weight:whole": scale(0.5), "range:y": scale(2.0)},
     "narrowed": [["a", "relu", "range:b"]],
 })  # fmt: skip
-
-
-def test_a_tensor_is_quantized_when_a_node_asks_for_it() -> None:
-    assert PLAN.points() == [
-        QdqInsertion("x", "activation", ("conv",)),
-        QdqInsertion("a", "activation", ("conv", "relu")),
-        QdqInsertion("w", "weight", ("conv",)),
-        QdqInsertion("c", "bias", ("conv",)),
-        QdqInsertion("b", "activation", ("relu",)),
-        QdqInsertion("y", "activation", ("rows",)),
-    ]
-    assert decode(QdqInsertion, encode(PLAN.points()[1])) == PLAN.points()[1]
 
 
 def test_the_scale_depends_on_the_nodes_around() -> None:

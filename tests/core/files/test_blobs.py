@@ -7,36 +7,14 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import SaveError
-from dld_tui.core.files.blobs import SENTINEL_LENGTH, Blob, BlobTable, SpillFile
+from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.source import Source
-from tests.support.known import known
 
 
 @pytest.fixture
 def source(tmp_path: Path) -> Source:
     (tmp_path / "f").write_bytes(bytes(range(256)))
     return Source.open(tmp_path / "f")
-
-
-def test_reads_the_whole_or_a_part(source: Source) -> None:
-    blob = Blob(source, 10, 20, "raw_data")
-    assert blob.read() == bytes(range(10, 30))
-    assert blob.read(5, 3) == bytes(range(15, 18))
-    assert blob.read(15, 100) == bytes(range(25, 30))
-    assert blob.read(100) == b""
-    assert list(blob.chunks(8)) == [blob.read(0, 8), blob.read(8, 8), blob.read(16, 8)]
-
-
-def test_sentinels_lead_back_to_their_payload(source: Source) -> None:
-    blobs = BlobTable()
-    added = [Blob(source, index, 1, "raw_data") for index in range(3)]
-    sentinels = [blobs.add(blob) for blob in added]
-    assert [blobs.get(sentinel) for sentinel in sentinels] == added
-    assert len(set(sentinels)) == len(blobs) == 3
-    for sentinel in sentinels:
-        assert len(sentinel) == SENTINEL_LENGTH
-        assert sentinel.isascii()
-        assert sentinel.startswith(blobs.nonce)
 
 
 def test_other_bytes_and_what_was_forgotten_are_no_sentinel(source: Source) -> None:
@@ -52,19 +30,6 @@ def test_other_bytes_and_what_was_forgotten_are_no_sentinel(source: Source) -> N
     blobs.forget_from(1)
     assert blobs.get(kept) is not None
     assert blobs.get(dropped) is None
-
-
-def test_repointing_after_a_save_reads_from_the_new_file(source: Source, tmp_path: Path) -> None:
-    blobs = BlobTable()
-    saved = blobs.add(Blob(source, 100, 10, "raw_data"))
-    unsaved = blobs.add(Blob(source, 200, 10, "raw_data"))
-    blob = known(blobs.get(saved))
-    pieces: list[bytes | Blob] = [b"head", blob, b"tail"]
-    (tmp_path / "new").write_bytes(b"head" + blob.read() + b"tail")
-    new = Source.open(tmp_path / "new")
-    blobs.repoint(pieces, new)
-    assert blobs.get(saved) == Blob(new, 4, 10, "raw_data")
-    assert blobs.get(unsaved) == Blob(source, 200, 10, "raw_data")
 
 
 def test_spill_file_keeps_payloads_without_a_name(tmp_path: Path) -> None:

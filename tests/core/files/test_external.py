@@ -14,19 +14,14 @@ from dld_tui.core.files.external import (
     ExternalDataError,
     ExternalFiles,
     decoded,
-    entries_of,
-    has_external,
     has_values_as_stored,
     in_huggingface_cache,
     inline_blob,
-    is_external,
     payload_length,
     resolve_external,
-    set_external,
-    set_inline,
 )
 from dld_tui.core.files.source import Source
-from tests.support.payloads import cut_file, everything, raw_tensor, write_model
+from tests.support.payloads import cut_file, everything, write_model
 
 
 @pytest.fixture
@@ -66,23 +61,6 @@ def refusal(folder: Path, location: str) -> str:
         resolve_external(folder / "m.onnx", location)
     assert raised.value.where == str(folder / "m.onnx")
     return raised.value.message
-
-
-@pytest.mark.parametrize(
-    ("location", "expected"),
-    [
-        ("w.bin", "w.bin"),
-        ("./w.bin", "w.bin"),
-        ("sub/w.bin", "sub/w.bin"),
-        ("sub//./w.bin", "sub/w.bin"),
-        ("sub/../w.bin", "w.bin"),
-        ("m.onnx", "m.onnx"),
-    ],
-)
-def test_files_in_the_folder_and_below_are_found(
-    folder: Path, location: str, expected: str
-) -> None:
-    assert resolve_external(folder / "m.onnx", location) == folder / expected
 
 
 @pytest.mark.usefixtures("never_outside")
@@ -234,22 +212,6 @@ def test_allowing_links_allows_nothing_else(folder: Path) -> None:
             resolve_external(model, location, allow_linked=True)
 
 
-def test_entries_name_ranges_of_one_shared_file(folder: Path) -> None:
-    files = ExternalFiles(folder / "m.onnx")
-    first = files.blob({"location": "w.bin", "offset": "10", "length": "5"})
-    second = files.blob({"location": "w.bin", "offset": " 20 ", "length": "180", "evil": "x"})
-    assert first.read() == bytes(range(10, 15))
-    assert second.read(0, 1) == b"\x14"
-    assert first.source is second.source
-    files = ExternalFiles(folder / "m.onnx")
-    assert files.blob({"location": "w.bin"}).length == 200
-    assert files.blob({"location": "w.bin", "offset": "150"}).length == 50
-    assert files.blob({"location": "w.bin", "offset": "150"}, expected=8).length == 8
-    assert files.blob({"location": "w.bin", "length": "6"}, expected=8).length == 6
-    with pytest.raises(ExternalDataError, match="Invalid offset/length"):
-        files.blob({"location": "w.bin", "offset": "150"}, expected=51)
-
-
 @pytest.mark.parametrize(
     ("offset", "length"),
     [
@@ -293,15 +255,6 @@ def test_a_file_that_appears_later_is_found(folder: Path) -> None:
     assert files.blob({"location": "late"}).read() == b"late"
 
 
-def test_changes_on_disk_are_known(folder: Path) -> None:
-    files = ExternalFiles(folder / "m.onnx")
-    files.blob({"location": "w.bin"})
-    files.blob({"location": "sub/w.bin"})
-    assert files.changed_on_disk() == []
-    (folder / "sub" / "w.bin").write_bytes(b"longer than before")
-    assert files.changed_on_disk() == [folder / "sub" / "w.bin"]
-
-
 def test_more_files_than_the_usual_limit(folder: Path) -> None:
     """Some exporters write a file for each weight."""
     for index in range(300):
@@ -318,44 +271,6 @@ def test_more_files_than_the_usual_limit(folder: Path) -> None:
         files.close()
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_messages_name_the_path_that_the_model_was_saved_to(folder: Path) -> None:
-    files = ExternalFiles(folder / "m.onnx")
-    files.moved_to(folder / "other" / "n.onnx")
-    assert files.blob({"location": "w.bin"}).length == 200
-    with pytest.raises(ExternalDataError) as raised:
-        files.blob({"location": "w.bin", "offset": "x"})
-    assert raised.value.where == str(folder / "other" / "n.onnx")
-
-
-def test_entries_may_hold_any_bytes() -> None:
-    tensor = TensorProto.FromString(
-        TensorProto(external_data=[onnx.StringStringEntryProto(key="location", value="??")])
-        .SerializeToString()
-        .replace(b"??", b"\xff\xfe")
-    )
-    assert entries_of(tensor) == {"location": "\udcff\udcfe"}
-
-
-def test_external_and_back() -> None:
-    tensor = raw_tensor("w", 10)
-    before = tensor.raw_data
-    set_external(tensor, "w.bin", 4096, 40)
-    assert is_external(tensor)
-    assert not tensor.HasField("raw_data")
-    assert entries_of(tensor) == {"location": "w.bin", "offset": "4096", "length": "40"}
-    assert has_external(tensor.SerializeToString())
-    set_external(tensor, "v.bin", 0, 40)
-    assert entries_of(tensor)["location"] == "v.bin"
-    assert len(tensor.external_data) == 3
-    set_inline(tensor, before)
-    assert tensor == raw_tensor_with("w", before)
-    assert not has_external(helper.make_model(onnx.GraphProto(name="g")).SerializeToString())
-
-
-def raw_tensor_with(name: str, content: bytes) -> TensorProto:
-    return TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[10], raw_data=content)
 
 
 def test_payloads_that_were_cut_out_are_found_and_decoded(tmp_path: Path) -> None:
@@ -399,15 +314,6 @@ def test_a_payload_that_is_not_all_of_the_tensor_is_left_alone(tmp_path: Path) -
     assert inline_blob(TensorProto(raw_data=b"x" * 32), blobs) is None
     assert inline_blob(TensorProto(), blobs) is None
     assert inline_blob(TensorProto(int64_data=[-1] * 32), blobs) is None
-
-
-def test_a_broken_payload_cannot_be_decoded(tmp_path: Path) -> None:
-    (tmp_path / "f").write_bytes(b"\x01" * 99)
-    blobs = BlobTable()
-    sentinel = blobs.add(Blob(Source.open(tmp_path / "f"), 0, 99, "int64_data"))
-    tensor = TensorProto(data_type=TensorProto.INT64, dims=[10], int64_data=list(sentinel))
-    with pytest.raises(ValueError, match="reshape"):
-        decoded(tensor, blobs)
 
 
 @pytest.mark.parametrize(

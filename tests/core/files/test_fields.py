@@ -9,23 +9,8 @@ from hypothesis import strategies as st
 
 from dld_tui.core.errors import InputError
 from dld_tui.core.files import wire
-from dld_tui.core.files.proto_fields import MODEL_TAGS, read_varint, tag_of, varint
+from dld_tui.core.files.proto_fields import MODEL_TAGS, read_varint, tag_of
 from dld_tui.core.files.wire import Kind, fixed_width
-
-
-@pytest.mark.parametrize(
-    ("value", "encoded"),
-    [
-        (0, b"\0"),
-        (127, b"\x7f"),
-        (128, b"\x80\x01"),
-        (300, b"\xac\x02"),
-        (2**63, b"\x80" * 9 + b"\1"),
-    ],
-)
-def test_varints(value: int, encoded: bytes) -> None:
-    assert varint(value) == encoded
-    assert read_varint(b"x" + encoded + b"y", 1) == (value, 1 + len(encoded))
 
 
 def test_varints_and_tags() -> None:

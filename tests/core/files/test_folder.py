@@ -86,14 +86,3 @@ def test_there_is_a_limit_to_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     found = scan(tmp_path, limit_s=-1.0)
     assert not found.files
     assert found.note == "stopped after -1 s, 1 names"
-
-
-def test_a_scan_can_be_stopped(tmp_path: Path) -> None:
-    touch(tmp_path / "a/m.onnx")
-    touch(tmp_path / "b/m.onnx")
-    found = FolderScan(str(tmp_path))
-    steps = found.steps()
-    assert [len(next(steps)), len(next(steps))] == [0, 1]
-    found.stop()
-    assert [*steps] == []
-    assert len(found.files) == 1

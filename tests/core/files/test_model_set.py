@@ -49,15 +49,6 @@ def names(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def test_a_model_that_fits_is_one_file(tmp_path: Path) -> None:
-    path = weights(tmp_path / "m.onnx", [5000, 6000])
-    before = path.read_bytes()
-    plan, remarks = Opened(path).save(tmp_path / "n.onnx")
-    assert plan.data is None
-    assert remarks == []
-    assert (tmp_path / "n.onnx").read_bytes() == before
-
-
 def test_a_model_that_is_too_large_gets_a_data_file(tmp_path: Path) -> None:
     path = weights(tmp_path / "m.onnx", [5000, 6000, 8192, 40])
     values = values_of(path)
@@ -142,20 +133,6 @@ def test_data_files_are_never_overwritten(tmp_path: Path) -> None:
     Opened(path).save(path, limit=2000)
     assert (tmp_path / "m.onnx.data").read_bytes() == b"of another model"
     assert (tmp_path / "m.onnx.2.data").stat().st_size == 8192 + 6000
-
-
-def test_a_payload_used_twice_is_stored_once(tmp_path: Path) -> None:
-    opened = Opened(weights(tmp_path / "m.onnx", [5000]))
-    model = onnx.ModelProto.FromString(opened.skeleton)
-    twin = model.graph.initializer.add()
-    twin.CopyFrom(model.graph.initializer[0])
-    twin.name = "twin"
-    opened.skeleton = model.SerializeToString()
-    plan, _ = opened.save(tmp_path / "n.onnx", limit=2000)
-    assert plan.data is not None
-    assert plan.data.length == 5000
-    values = values_of(tmp_path / "n.onnx")
-    assert values["twin"] == values["w0"]
 
 
 def test_what_cannot_be_external_may_be_too_much(tmp_path: Path) -> None:
@@ -273,15 +250,6 @@ def test_a_failed_save_leaves_nothing_new(
         Opened(external).save(target)
     assert names(tmp_path / "to") == ["m.onnx"]
     assert target.read_bytes() == b"old"
-
-
-def test_progress_covers_both_files(tmp_path: Path) -> None:
-    opened = Opened(weights(tmp_path / "m.onnx", [100_000, 200_000]))
-    plan = plan_model(opened.skeleton, opened.blobs, tmp_path / "n.onnx", limit=10_000)
-    seen: list[tuple[int, int]] = []
-    plan.write(progress=lambda done, total: seen.append((done, total)))
-    total = sum((tmp_path / name).stat().st_size for name in ("n.onnx", "n.onnx.data"))
-    assert seen[-1] == (total, total)
 
 
 def external_of_replaced_data(folder: Path, name: str) -> Path:

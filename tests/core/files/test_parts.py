@@ -17,7 +17,6 @@ from dld_tui.core.files.columns import ModelParts, NodeParts
 from dld_tui.core.files.source import Source
 from dld_tui.core.files.wire import cut
 from dld_tui.core.model.document.document import Document
-from dld_tui.core.model.document.metadata import precision_of
 from tests.support.payloads import cut_file, everything, raw_tensor
 
 LONG = 1 << 20
@@ -91,21 +90,6 @@ def test_scopes_are_those_of_a_document_that_was_told_nothing(kind: str, tmp_pat
         one.metadata for scope in told_nothing.scopes() for one in scope.nodes
     ]
     opened.close()
-
-
-def test_metadata_that_an_edit_adds_is_seen_and_taken_back(tmp_path: Path) -> None:
-    path = tmp_path / "m.onnx"
-    path.write_bytes(model([node()]).SerializeToString())
-    document = Document.open(path)
-    [only] = document.main.nodes
-    assert not document.main.annotated
-    document.apply("set_precision", nodes=[[[], "n"]], precision="fp16")
-    assert precision_of(only) == "fp16"
-    document.undo()
-    assert precision_of(only) == ""
-    document.redo()
-    assert precision_of(only) == "fp16"
-    document.close()
 
 
 @cache

@@ -177,22 +177,6 @@ def test_titles_and_words_fit_a_sentence() -> None:
     )
 
 
-def test_real_files(real_files: Path) -> None:
-    folders = {
-        "ortprofile/*.ort1.*.json": FileKind.ORT_PROFILE,
-        "engines/trex/**/*.graph.json": FileKind.ENGINE_LAYERS,
-        "engines/trex/**/*.profile.json": FileKind.ENGINE_PROFILE,
-        "engines/trex/**/*.timing.json": FileKind.ENGINE_TIMES,
-        "engines/trex/**/*.metadata.json": FileKind.ENGINE_METADATA,
-        "engines/cookbook/trtexec-*": FileKind.TRTEXEC_LOG,
-        "engines/cookbook/*.json": FileKind.ENGINE_LAYERS,
-    }
-    for pattern, kind in folders.items():
-        found = {path.name: recognise(path) for path in real_files.glob(pattern)}
-        assert found
-        assert {name: other for name, other in found.items() if other is not kind} == {}
-
-
 BAD = {
     "03_empty_0_bytes.onnx": "File is empty (0 bytes)",
     "04_wrong_magic_zip.onnx": "This is a ZIP archive (PyTorch .pt?), not ONNX",

@@ -8,7 +8,7 @@ from onnx import helper
 
 from dld_tui.core.files.blobs import Blob, BlobTable
 from dld_tui.core.files.source import Source
-from dld_tui.core.files.wire import TENSOR, pieces_length, splice
+from dld_tui.core.files.wire import splice
 from tests.support.payloads import cut_file, joined, weights
 
 
@@ -16,19 +16,6 @@ from tests.support.payloads import cut_file, joined, weights
 def source(tmp_path: Path) -> Source:
     (tmp_path / "f").write_bytes(bytes(range(256)) * 100)
     return Source.open(tmp_path / "f")
-
-
-def test_a_skeleton_is_one_piece_and_payloads_stay_references(tmp_path: Path) -> None:
-    model = helper.make_model(helper.make_graph([], "g", [], [])).SerializeToString()
-    assert splice(model, BlobTable()) == [model]
-    assert splice(b"", BlobTable()) == [b""]
-    path = weights(tmp_path / "m.onnx", [5000, 300_000, 7000])
-    skeleton, blobs = cut_file(path, 4096)
-    pieces = splice(skeleton, blobs)
-    assert [piece.length for piece in pieces if isinstance(piece, Blob)] == [5000, 300_000, 7000]
-    assert pieces_length(pieces) == path.stat().st_size
-    # Bytes that follow each other are one piece: each piece may cost a system call.
-    assert len(pieces) == 7
 
 
 def test_moved_repeated_and_dropped_payloads(tmp_path: Path) -> None:
@@ -77,18 +64,6 @@ def test_fields_that_no_version_knows_are_passed_over(source: Source, unknown: b
     model = helper.make_model(onnx.GraphProto(initializer=[tensor])).SerializeToString()
     whole = joined(splice(model, blobs))
     assert joined(splice(unknown + model + unknown, blobs)) == unknown + whole + unknown
-
-
-def test_one_message_can_be_spliced_alone(source: Source) -> None:
-    blobs = BlobTable()
-    tensor = onnx.TensorProto(
-        name="w", raw_data=blobs.add(Blob(source, 5, 500, "raw_data")), data_type=2, dims=[500]
-    )
-    whole = onnx.TensorProto.FromString(
-        joined(splice(tensor.SerializeToString(), blobs, kind=TENSOR))
-    )
-    assert whole.raw_data == source.read(5, 500)
-    assert whole.name == "w"
 
 
 def test_float_payload_may_become_raw(source: Source) -> None:

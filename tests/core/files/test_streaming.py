@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import CancelledError, FileChangedError
+from dld_tui.core.errors import FileChangedError
 from dld_tui.core.files.blobs import Blob, ByteCount, stored_length, stream
 from dld_tui.core.files.source import Source
 from tests.support.payloads import NUMBERS
@@ -34,21 +34,6 @@ def written(path: Path, pieces: list[bytes | Blob], count: ByteCount | None = No
     with path.open("wb", buffering=0) as file:
         stream(file.fileno(), pieces, count or ByteCount(0))
     return path.read_bytes()
-
-
-def test_pieces_of_all_sizes_are_written_and_every_byte_counted(
-    tmp_path: Path, source: Source
-) -> None:
-    pieces = pieces_of(source)
-    assert written(tmp_path / "out", pieces) == expected(pieces)
-    pieces = pieces_of(source)
-    total = len(expected(pieces))
-    seen: list[tuple[int, int]] = []
-    count = ByteCount(total, lambda done, of: seen.append((done, of)))
-    written(tmp_path / "out", pieces, count)
-    assert seen[0] == (0, total)
-    assert seen[-1] == (total, total)
-    assert seen == sorted(seen)
 
 
 def test_holes_of_large_payloads_take_no_room(tmp_path: Path, source: Source) -> None:
@@ -110,16 +95,6 @@ def test_other_errors_of_the_kernel_are_passed_on(
     monkeypatch.setattr(os, "copy_file_range", refuse)
     with pytest.raises(OSError, match="No space left"):
         written(tmp_path / "out", pieces_of(source))
-
-
-def test_stops_between_parts(tmp_path: Path, source: Source) -> None:
-    answers = iter([False, False])
-    with pytest.raises(CancelledError):
-        written(
-            tmp_path / "out",
-            pieces_of(source),
-            ByteCount(0, cancelled=lambda: next(answers, True)),
-        )
 
 
 def test_a_source_that_shrinks_is_reported(tmp_path: Path, source: Source) -> None:

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from dld_tui.core.errors import CancelledError, SaveError
 from dld_tui.core.files import model_set
-from dld_tui.core.files.blobs import BlobTable, SpillFile
+from dld_tui.core.files.blobs import BlobTable
 from dld_tui.core.files.external import ExternalFiles
 from dld_tui.core.files.model_set import discard_view, external_view
 from dld_tui.core.files.source import Source
@@ -96,20 +96,6 @@ def test_a_loadable_view_keeps_values_up_to_a_limit_in_all(
     assert kept == [True, True, False, True]
 
 
-def test_values_are_referred_to_in_the_model_itself(home: Path, temporary: Path) -> None:
-    path = weights(home / "m.onnx", [500_000, 700_000])
-    before = arrays(path)
-    view = Opened(path).view(values=True)
-    assert view.parent == home
-    assert view.stat().st_size < 1000
-    assert len(os.listdir(home)) == 2
-    assert arrays(view) == before
-    onnx.checker.check_model(view, full_check=True)
-    discard_view(view)
-    assert os.listdir(home) == ["m.onnx"]
-    assert os.listdir(temporary) == []
-
-
 def test_every_encoding_is_readable_in_a_view(home: Path) -> None:
     tensors = [tensor for tensor in typed_tensors() if tensor.name != "string"]
     graph = helper.make_graph([], "g", [], [], initializer=tensors)
@@ -118,21 +104,6 @@ def test_every_encoding_is_readable_in_a_view(home: Path) -> None:
     assert arrays(view) == arrays(path)
     model = onnx.load(view, load_external_data=False)
     assert all(t.data_location == TensorProto.EXTERNAL for t in model.graph.initializer)
-    discard_view(view)
-    assert os.listdir(home) == ["m.onnx"]
-
-
-def test_payloads_of_edits_are_copied(home: Path) -> None:
-    path = weights(home / "m.onnx", [5000, 6000])
-    opened = Opened(path)
-    spill = SpillFile()
-    model = onnx.ModelProto.FromString(opened.skeleton)
-    new = np.arange(1250, dtype=np.float32)
-    model.graph.initializer[0].raw_data = opened.blobs.add(spill.append(new.tobytes()))
-    opened.skeleton = model.SerializeToString()
-    view = opened.view(values=True)
-    assert arrays(view) == {**arrays(path), "w0": ("float32", new.tobytes())}
-    assert len(os.listdir(home)) == 3
     discard_view(view)
     assert os.listdir(home) == ["m.onnx"]
 
@@ -249,19 +220,6 @@ def test_claims_of_absurd_size_are_not_believed(external: Path) -> None:
     kept = onnx.load(view, load_external_data=False).graph.initializer[0]
     assert {entry.value for entry in kept.external_data} == {"sub/w0"}
     discard_view(view)
-
-
-def test_what_cannot_be_external_is_inline(home: Path) -> None:
-    values = numpy_helper.from_array(np.arange(500, dtype=np.float32), "values")
-    indices = numpy_helper.from_array(np.arange(500, dtype=np.int64), "indices")
-    sparse = helper.make_sparse_tensor(values, indices, [1000])
-    node = helper.make_node("Custom", [], ["y"], domain="d", cache=b"\xff" * 5000)
-    graph = helper.make_graph([node], "g", [], [], sparse_initializer=[sparse])
-    path = write_model(home / "m.onnx", helper.make_model(graph))
-    for with_values in (True, False):
-        view = Opened(path).view(values=with_values)
-        assert view.read_bytes() == path.read_bytes()
-        discard_view(view)
 
 
 def test_a_broken_payload_is_left_to_the_tool(home: Path) -> None:

@@ -30,10 +30,6 @@ def kernel(name: str, layer: int | None) -> GpuEvent:
     return GpuEvent("stream 7", "kernel", name, 0.0, 1.0, layer)
 
 
-def copy(direction: str, size: int, layer: int | None) -> GpuEvent:
-    return GpuEvent("stream 7", "memcpy", direction, 0.0, 1.0, layer, size)
-
-
 def recorded(*names: str, number: int = 0, **more: Any) -> list[Activity]:
     """Return kernels of a pass, one after another, each launched by a call of its own."""
     begin = ORIGIN + number * PASS_NS
@@ -66,34 +62,6 @@ def test_the_kth_kernel_is_of_the_layer_that_launched_the_kth() -> None:
     assert [event.start_us for event in found.events[0]] == [1.0, 2.0, 3.0]
 
 
-@pytest.mark.parametrize(
-    ("names", "problem"),
-    [
-        (("a", "a"), "it has 2 kernels, in the profiled run 3"),
-        (("a", "a", "b", "b"), "it has 4 kernels, in the profiled run 3"),
-        (("a", "b", "a"), "kernel 2 is b, in the profiled run a"),
-        (("a", "a", "c\x1b[2J"), "kernel 3 is c\\x1b[2J, in the profiled run b"),
-    ],
-)
-def test_other_kernels_are_of_no_layer_and_it_is_said_why(
-    names: tuple[str, ...], problem: str
-) -> None:
-    launches = Launches([[kernel("a", 4), kernel("a", 5), kernel("b", 5)]])
-    found = joined(recorded(*names), launches)
-
-    assert layers_of(found) == [None] * len(names)
-    assert (found.joined, found.attributed, found.problem) == (0, 0, problem)
-
-
-def test_one_pass_that_differs_leaves_the_others_alone() -> None:
-    launches = Launches([[kernel("a", 0), kernel("b", 1)]])
-    work = [*recorded("a", "b"), *recorded("a", number=1), *recorded("a", "b", number=2)]
-    found = joined(work, launches, 3)
-
-    assert [layers_of(found, n) for n in range(3)] == [[0, 1], [None], [0, 1]]
-    assert (found.passes, found.joined) == (3, 2)
-
-
 def test_models_whose_passes_differ_have_a_sequence_for_each_way() -> None:
     ways = [[kernel("a", 0), kernel("b", 1)], [kernel("a", 0), kernel("c", 2)]]
     found = joined([*recorded("a", "c"), *recorded("a", "b", number=1)], Launches(ways), 2)
@@ -119,17 +87,6 @@ def test_a_launch_between_two_layers_in_one_pass_of_many_is_still_the_layers() -
     whole, edge = [kernel("a", 3)], [kernel("a", None)]
     assert layers_of(joined(recorded("a"), Launches([whole, edge, whole]))) == [3]
     assert layers_of(joined(recorded("a"), Launches([whole, edge, edge]))) == [None]
-
-
-def test_copies_are_compared_on_their_own() -> None:
-    launches = Launches([[copy("HtoD", 64, None), kernel("a", 1), copy("DtoH", 8, 2)]])
-    work = recorded("a")
-    there = Activity("memcpy", "HtoD", ORIGIN, ORIGIN + 100, 0, "s", 64)
-    back = Activity("memcpy", "DtoH", ORIGIN + 9000, ORIGIN + 9100, 9, "s", 8)
-    assert layers_of(joined([there, *work, back], launches)) == [None, 1, 2]
-    # With inputs that stay on the device there is no copy of them.
-    assert layers_of(joined([*work, back], launches)) == [1, None]
-    assert joined([*work, back], launches).problem == ""
 
 
 def test_nodes_of_a_graph_are_in_the_order_of_their_numbers() -> None:

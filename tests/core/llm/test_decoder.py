@@ -9,23 +9,10 @@ import pytest
 
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
-from dld_tui.core.llm.folder import find_decoder, open_document, read_config
+from dld_tui.core.llm.folder import find_decoder, read_config
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.inputs.guess import input_specs
 from tests.support import decoders
-
-
-def test_special_tokens_are_not_in_a_prompt(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    model, config = find_decoder(folder)
-    assert config is not None
-    with closing(Document.open(model)) as document:
-        feeds = StepFeeds(Decoder(document, input_specs(document), config), 4, 200)
-    ids = feeds.prompt()["input_ids"]
-    assert config.special_tokens == {0, 1, 2}
-    assert ids.min() == 3
-    assert ids.max() == decoders.VOCABULARY - 1
-    assert feeds.step(7)["attention_mask"].shape == (4, 208)
 
 
 def test_positions_go_on_after_the_prompt(tmp_path: Path) -> None:
@@ -50,16 +37,6 @@ def test_the_decoder_of_a_folder_is_found(tmp_path: Path) -> None:
         find_decoder(folder)
 
 
-def test_a_folder_is_opened_by_its_decoder_which_documents_know_nothing_of(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    with closing(open_document(folder)) as document:
-        assert document.path == find_decoder(folder)[0]
-    with closing(open_document(str(folder / "model.onnx"))) as document:
-        assert document.path == folder / "model.onnx"
-    with pytest.raises(InputError):
-        Document.open(folder)
-
-
 @pytest.mark.parametrize(
     "text", ["", "[]", '{"model": {}}', '{"model": {"decoder": {"filename": "../m.onnx"}}}',
              '{"model": {"decoder": {"filename": 3}}}', '{"model": {"decoder": {"filename": ""}}}',
@@ -70,3 +47,16 @@ def test_a_configuration_of_another_form_is_an_error(text: str, tmp_path: Path) 
     path.write_text(text)
     with pytest.raises(DldError):
         read_config(path)
+
+
+def test_special_tokens_are_not_in_a_prompt(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    model, config = find_decoder(folder)
+    assert config is not None
+    with closing(Document.open(model)) as document:
+        feeds = StepFeeds(Decoder(document, input_specs(document), config), 4, 200)
+    ids = feeds.prompt()["input_ids"]
+    assert config.special_tokens == {0, 1, 2}
+    assert ids.min() == 3
+    assert ids.max() == decoders.VOCABULARY - 1
+    assert feeds.step(7)["attention_mask"].shape == (4, 208)

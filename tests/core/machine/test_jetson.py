@@ -14,7 +14,6 @@ from dld_tui.core.machine.jetson import (
     power_modes,
     present_mode,
     release,
-    too_old,
 )
 from tests.support.jetson_boards import modes
 
@@ -29,18 +28,6 @@ def test_python_of_jetpack_6_has_no_wheels_of_the_gpu(
     monkeypatch.setattr("sys.version_info", version)
     monkeypatch.setattr("platform.machine", lambda: machine)
     assert lacks_gpu_wheels() is lacks
-
-
-def test_caps_are_read_and_minus_one_is_none() -> None:
-    text = (
-        "< POWER_MODEL NAME=30W ID=3 >\n"
-        "CPU_ONLINE CORE_0 1\nCPU_ONLINE CORE_1 0\nCPU_A78_0 MAX_FREQ 1728000\n"
-        "GPU MIN_FREQ 0\nGPU MAX_FREQ -1\nGPU_NVD MAX_FREQ 5\nEMC MAX_FREQ 0x10\n"
-        "< PM_CONFIG DEFAULT=3 >\nEMC MAX_FREQ 0x20\n"
-    )
-    (mode,) = power_modes(text)
-    assert (mode.id, mode.gpu_cap, mode.memory_cap, mode.cores) == (3, math.inf, 16, 1)
-    assert mode.cpu_caps == {"CPU_A78_0": 1728000}
 
 
 def test_caps_of_release_28_are_paths_of_files() -> None:
@@ -96,12 +83,3 @@ def test_odd_outputs_are_unknown() -> None:
     assert mode.gpu_cap is None
     assert release(f"# R{long} (release)") is None
     assert last_jetpack("A board of tomorrow") is None
-
-
-def test_releases_before_and_after_those_that_are_known() -> None:
-    old, new = release("# R24 (release), REVISION: 2.1"), release("# R99 (release)")
-    assert old is not None
-    assert new is not None
-    assert (old.jetpack, new.text, new.jetpack) == (3, "R99", None)
-    assert "too old" in too_old("# R24 (release), REVISION: 2.1")
-    assert too_old("# R99 (release)") == ""

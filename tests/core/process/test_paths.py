@@ -19,15 +19,6 @@ def test_folders_follow_xdg(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert paths.unsaved_folder() == tmp_path / "nv" / "unsaved"
 
 
-@pytest.mark.parametrize("value", ["", "relative/folder"])
-def test_relative_values_are_ignored(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", value)
-    monkeypatch.setenv("NV_DLD_CACHE_DIR", value)
-    monkeypatch.setenv("XDG_CACHE_HOME", value)
-    assert paths.state_dir() == Path.home() / ".local/state/dld-tui"
-    assert paths.cache_dir() == Path.home() / ".cache/dld-tui"
-
-
 def test_a_folder_is_made_for_its_owner_only(tmp_path: Path) -> None:
     folder = paths.ensure(tmp_path / "a" / "b")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -48,16 +39,6 @@ def test_short_paths() -> None:
     assert paths.short(home + "/models/a.onnx") == "~/models/a.onnx"
     assert paths.short(home) == "~"
     assert paths.short(home + "-other/a") == home + "-other/a"
-
-
-def test_paths_near_the_working_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    monkeypatch.chdir(tmp_path / "a")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert paths.relative_to_cwd(tmp_path / "a" / "b" / "c.onnx") == "b/c.onnx"
-    assert paths.relative_to_cwd(tmp_path / "ab.onnx") == "~/ab.onnx"
-    assert paths.relative_to_cwd("/elsewhere/c.onnx") == "/elsewhere/c.onnx"
-    assert paths.relative_to_cwd("b/c.onnx") == "b/c.onnx"
 
 
 @pytest.mark.parametrize(

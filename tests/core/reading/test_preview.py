@@ -57,22 +57,6 @@ def test_a_report_is_told_alone_and_beside_its_model(
 
 
 @pytest.mark.parametrize(
-    ("kind", "data"),
-    [("ONNX", b""), ("ONNX", b"<html>"), ("REPORT", b"x" * 200), ("ONNX", None), ("REPORT", None)],
-)
-def test_a_file_that_is_something_else_or_gone_is_one_line(
-    tmp_path: Path, kind: str, data: bytes | None
-) -> None:
-    path = tmp_path / "m"
-    if data is not None:
-        path.write_bytes(data)
-    found = preview(str(path), kind, never)
-    assert found.problem
-    assert "\n" not in found.problem
-    assert not found.lines
-
-
-@pytest.mark.parametrize(
     ("weights", "told"),
     [
         ("float[4] w = {1, 2, 3, 4}, float[2] v = {5, 6}", "6 parameters, 24 B, float32"),
@@ -84,18 +68,6 @@ def test_weights_are_told_by_their_types(tmp_path: Path, weights: str, told: str
     text = models.CHAIN.replace("float[4] w = {1, 2, 3, 4}, float[2] unused = {5, 6}", weights)
     found = preview(str(models.write(tmp_path, text)), "ONNX", never)
     assert dict(found.lines)["weights"] == told
-
-
-def test_weights_and_dimensions_are_explained(tmp_path: Path) -> None:
-    text = """g (float[2] x) => (float[2] y)
-        { c = Constant <value_floats = [1.0, 2.0]> () y = Add(x, c) }"""
-    path = models.write(tmp_path, f'<ir_version: 10, opset_import: ["" : 18]>\n{text}')
-    assert dict(preview(str(path), "ONNX", never).lines)["weights"] == "in 1 Constant node"
-    text = models.CHAIN.replace("[N", "[batch_size")
-    lines = preview(str(models.write(tmp_path, text)), "ONNX", never).lines
-    assert ("dims", "B batch_size") in lines
-    assert not any("batch_size" in said for title, said in lines if title != "dims")
-    assert any("[B" in said for _, said in lines)
 
 
 def test_the_newest_question_is_answered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,20 +163,6 @@ def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_d
         child.wait()
         assert asked.preview(path, "ONNX", never).lines
         assert asked._process is not child
-    finally:
-        asked.close()
-
-
-def test_an_answer_that_was_given_up_halfway_does_not_spoil_the_next_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(previews, "_CHUNK", 7)
-    path = str(models.write(tmp_path, models.CHAIN))
-    asked = previews.Previewer()
-    try:
-        with pytest.raises(CancelledError):
-            asked.preview(path, "ONNX", lambda: bool(asked._received))
-        assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
     finally:
         asked.close()
 

@@ -13,10 +13,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from dld_tui.activities.tune import Request
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.machine.peaks import Peaks
-from dld_tui.core.params import from_json, rerun_command, settings_of
+from dld_tui.core.params import rerun_command, settings_of
 from dld_tui.core.reading.card import card_lines, card_svg, write_card
 from dld_tui.core.reading.first_lines import headline, title
 from dld_tui.core.reading.story import NextStep, advice_json, next_steps, request_of, step_command
@@ -98,24 +97,6 @@ def test_what_was_measured_is_what_the_documentation_says() -> None:
     assert told == MEASURED
 
 
-def test_a_step_is_tried_as_the_report_was_made(tmp_path: Path) -> None:
-    report = report_of(tmp_path / "r.dldprof", types=PRODUCTS)
-    [step] = next_steps(report)
-    activity, values = request_of(report, step, Path("m.onnx"))
-    assert activity == "tune"
-    assert from_json(Request, values).only == step.changes
-    assert (values["model"], values["provider"]) == ("m.onnx", "CPU")
-
-
-def test_a_change_that_slowed_most_models_down_is_not_advised(tmp_path: Path) -> None:
-    made = writer(tmp_path / "r.dldprof", threads=2)
-    made.add_layer(layer(0, cost=Cost(launch_ms=0.9, roof_ms=0.1)))
-    made.add_pass(0, 0.0, 1000.0)
-    made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1)])
-    made.finish()
-    assert next_steps(open_report(tmp_path / "r.dldprof")) == []  # as other threads would be
-
-
 def waiting(path: Path, provider: str = "CUDA", cost: Cost | None = None) -> Path:
     """Write a report of a GPU that works 0.3 of 1 ms, a third of that in a Conv."""
     with gpu_writer(path, provider) as made:
@@ -139,18 +120,6 @@ def waiting(path: Path, provider: str = "CUDA", cost: Cost | None = None) -> Pat
 def test_what_a_provider_has_not_is_not_advised(tmp_path: Path) -> None:
     with open_report(waiting(tmp_path / "g.dldprof", "Tensorrt")) as report:
         assert [step.text for step in next_steps(report)] == ["Measure again"]
-
-
-def test_bounds_on_a_gpu_are_of_the_pass_without_recording(tmp_path: Path) -> None:
-    """Without launches, a pass takes what is left of the GPU's work."""
-    with open_report(waiting(tmp_path / "g.dldprof")) as report:
-        _, graph, fp16 = next_steps(report)
-    assert graph.changes == ("cuda-graph",)
-    assert graph.most == pytest.approx(1.5 / 0.3)  # of a slow pass, which waits most
-    assert fp16.changes == ("cuda-graph", "fp16")  # alone, its casts are launched, too
-    assert fp16.most == pytest.approx(1.5 / (0.3 - 0.1))
-    assert fp16.gain_percent == pytest.approx((100 * (1 - 1 / 1.45), 100 * (1 - 0.2 / 1.5)))
-    assert "33 % of the time is MatMul and Conv in fp32" in fp16.line
 
 
 @pytest.mark.parametrize(("bound", "roof_ms"), [("compute", 0.004), ("memory", 0.09)])
@@ -218,20 +187,6 @@ def advised(path: Path, command: JSON) -> str:
 
 
 PROFILE = ["dld", "profile", "onnxruntime", "/a b/it's.onnx"]
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        [*PROFILE, "--threads", "2", "--shape", "x:1x3", "--seed", "-1", "--target", "board"],
-        [*PROFILE, "--session-config", "session.x=1", "--provider-option", "CUDA.do_copy=False"],
-        ["dld", "profile", "tensorrt", "m.engine", "--no-gpu-timeline"],
-    ],
-)
-def test_measuring_again_repeats_the_command_that_made_the_report(
-    tmp_path: Path, command: list[JSON]
-) -> None:
-    assert shlex.split(advised(tmp_path / "a.dldprof", command)) == command
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from dld_tui.core.errors import CorruptFileError, InputError
 from dld_tui.core.report import schema
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import Report
-from dld_tui.core.report.schema import is_report, open_database
+from dld_tui.core.report.schema import is_report
 from tests.support.profiles import write_report
 from tests.support.recorded import Recorded, settled
 
@@ -69,16 +69,6 @@ def test_folders_other_databases_and_cut_reports(tmp_path: Path, report: Path) -
     assert not is_report(whole[:99])
     report.write_bytes(whole[:5000])
     assert "damaged" in refused(report)
-
-
-def test_a_report_is_opened_to_read_under_any_name(report: Path) -> None:
-    odd = report.with_name("a b?mode=memory#%41 ü.dldprof")
-    report.rename(odd)
-    assert Report.open(odd).layers[0].name == "a"
-    database = open_database(odd)
-    with pytest.raises(sqlite3.OperationalError, match="readonly"):
-        database.execute("DELETE FROM layers")
-    database.close()
 
 
 WRONG = (

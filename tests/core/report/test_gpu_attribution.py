@@ -54,53 +54,6 @@ def test_edges_allow_for_times_cut_to_microseconds(launched: float, layer: int |
     assert layers_of(log_of((launched, 150, 1)), passes) == [layer]
 
 
-def test_inside_a_loop_the_innermost_layer_counts() -> None:
-    # 1 holds 2 and 3, which holds 4.
-    passes = one_pass((1, 110, 80), (2, 115, 10), (3, 130, 40), (4, 140, 10))
-    kernels = [(112, 1), (116, 1), (127, 1), (131, 1), (145, 1), (155, 1), (175, 1), (195, 1)]
-    log = log_of(*((launched, 150, duration) for launched, duration in kernels))
-
-    assert layers_of(log, passes) == [1, 2, 1, 3, 4, 3, 1, None]
-
-
-def test_the_lots_add_up_to_all_kernels() -> None:
-    log = log_of((50, 60, 5), (112, 113, 7), (125, 126, 11), (190, 191, 13), (300, 301, 17))
-    found = attribute(log, ORIGIN, one_pass((4, 110, 10), (5, 180, 15)))
-
-    assert (found.kernels.count, found.kernels.time_us) == (5, 53)
-    assert (found.given.count, found.given.time_us) == (2, 20)
-    assert (found.unclaimed.count, found.unclaimed.time_us) == (1, 11)
-    assert (found.outside.count, found.outside.time_us) == (2, 22)
-    assert found.missing_us == 0
-    assert found.given_percent == pytest.approx(100 * 20 / 31)
-
-
-def test_passes_have_their_own_events() -> None:
-    passes = [
-        PassSpan(0, 0.0, 50.0, [LayerSpan(0, 10.0, 20.0)]),
-        PassSpan(1, 60.0, 50.0, [LayerSpan(0, 70.0, 20.0)]),
-        PassSpan(2, 120.0, 50.0, []),
-    ]
-    found = attribute(log_of((15, 20, 1), (75, 80, 1), (76, 82, 2)), ORIGIN, passes)
-
-    starts = {index: [e.start_us for e in events] for index, events in found.events.items()}
-    assert starts == {0: [20.0], 1: [20.0, 22.0], 2: []}
-
-
-def test_copies_have_layers_and_overhead_has_none() -> None:
-    log = log_of((112, 130, 5))
-    log.work[0] = log.work[0]._replace(kind="memcpy", name="HtoD", bytes=64)
-    log.work.append(Activity("overhead", "flush", ORIGIN + 113_000, ORIGIN + 114_000, -1, "o"))
-    found = attribute(log, ORIGIN, one_pass((4, 110, 10)))
-
-    assert [(e.kind, e.layer, e.bytes) for e in found.events[0]] == [
-        ("memcpy", 4, 64),
-        ("overhead", None, None),
-    ]
-    assert found.kernels.count == 0
-    assert found.given_percent is None
-
-
 def test_a_kernel_without_a_known_call_is_in_its_pass_but_of_no_layer() -> None:
     log = log_of((112, 115, 3))
     log.launches.clear()

@@ -3,14 +3,13 @@ from __future__ import annotations
 import math
 import random
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from dld_tui.core.errors import CorruptFileError, DldError
 from dld_tui.core.reading.export import report_json
-from dld_tui.core.report.records import Bucket, GpuEvent, Layer, PassState
+from dld_tui.core.report.records import Bucket, GpuEvent, Layer
 from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import STEP
 from dld_tui.core.types import JSON
@@ -39,35 +38,6 @@ def test_events_are_read_as_they_were_written(path: Path) -> None:
         assert [(t.kind, t.name) for t in found.tracks] == [
             ("stream", "stream 7"), ("stream", "stream 13"),
         ]  # fmt: skip
-
-
-def test_events_with_more_details_replace_those_before(path: Path) -> None:
-    plain = [GpuEvent("stream 7", "kernel", name, at, 5.0) for name, at in (("a", 0.0), ("b", 9.0))]
-    full = [replace(event, layer=0, details={"grid": [at, 1, 1]}) for at, event in enumerate(plain)]
-    more = GpuEvent("stream 7", "kernel", "c", 20.0, 5.0)
-    with gpu_writer(path) as report:
-        report.add_layer(Layer("a", "Conv"))
-        report.add_pass(0, 0.0, 60.0)
-        report.add_gpu_events(0, plain)
-        report.add_gpu_events(0, full, again=True)
-        report.add_gpu_events(0, [more])
-    with Report.open(path) as found:
-        assert found.gpu_events(0) == [*full, more]
-
-
-def test_time_on_the_gpu_is_of_the_sums_of_kernels(path: Path) -> None:
-    with gpu_writer(path) as report:
-        for name in ("two kernels", "none"):
-            report.add_layer(Layer(name, "Conv"))
-        for index, took in enumerate((10.0, 20.0, 60.0)):
-            report.add_pass(index, index * 100.0, 90.0, PassState.MEASURED)
-            events = [GpuEvent("s", "kernel", "k", n * 20.0, took, 0) for n in range(2)]
-            copy = GpuEvent("s", "memcpy", "HtoD", 0.0, 500.0, 0)
-            report.add_gpu_events(index, [*events, copy])
-        report.add_pass(3, 300.0, 90.0, PassState.WARM_UP)
-        report.add_gpu_events(3, [GpuEvent("s", "kernel", "k", 0.0, 9000.0, 0)])
-    with Report.open(path) as found:
-        assert [layer.gpu_time_ms for layer in found.layers] == [0.02, None]
 
 
 def test_a_killed_run_has_its_gpu_times_too(path: Path) -> None:
@@ -159,16 +129,6 @@ def test_samples_are_put_into_equal_parts_of_the_time(path: Path) -> None:
         assert found.counter_series(0, 0.0, 8.0, 0) == []
         assert found.counter_series(0, 5.0, 5.0, 2) == [None, None]
         assert found.counter_series(9, 0.0, 8.0, 1) == [None]
-
-
-def test_where_nothing_was_measured_there_is_nothing(path: Path) -> None:
-    samples = [(float(n), 0.0) for n in range(4)] + [(100.0 + n, 7.0) for n in range(4)]
-    with write_counter(path, samples) as found:
-        series = found.counter_series(0, 0.0, 104.0, 26)
-    assert series[0] == Bucket(4, 0.0, 0.0, 0.0)
-    assert series[1] is None or series[1].samples == 0
-    assert series[2:25] == [None] * 23
-    assert series[25] == Bucket(4, 7.0, 7.0, 7.0)
 
 
 def test_a_near_look_repeats_the_nearest_sample(path: Path) -> None:

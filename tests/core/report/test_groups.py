@@ -1,19 +1,12 @@
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dld_tui.core.model.document.document import Document
-from dld_tui.core.reading.export import cost_json
 from dld_tui.core.report.groups import (
     GROUPINGS,
-    NO_NODE,
-    NO_SCOPE,
-    UNKNOWN,
     group_layers,
     has_gpu_times,
     layer_type,
@@ -52,17 +45,6 @@ def test_no_time_is_lost_or_made(by: str) -> None:
     assert sum(group.time_ms for group in groups) == pytest.approx(10)
     assert sum(group.percent for group in groups) == pytest.approx(100)
     assert [g.time_ms for g in groups] == sorted((g.time_ms for g in groups), reverse=True)
-
-
-def test_keys() -> None:
-    assert times("type") == {"FusedConv": 4, "LSTM": 3, "Conv": 2, "ReorderInput": 1}
-    assert times("provider") == {"CUDA": 6, "CPU": 3, UNKNOWN: 1}
-    assert times("precision") == {"float16": 4, "float32": 5, UNKNOWN: 1}
-    assert times("op") == {"Conv": 4, "LSTM": 3, "Relu": 2, NO_NODE: 1}
-    assert times("scope") == {
-        "/enc/0": 4, "If:then_branch › /dec": 3, NO_SCOPE: 2, NO_NODE: 1,
-    }  # fmt: skip
-    assert times("node")["If:then_branch › /dec/x"] == 3
 
 
 def test_shared_time_is_an_estimate_unless_it_comes_together_again() -> None:
@@ -150,23 +132,6 @@ def test_layers_cost_their_kernels_or_their_own_time_on_a_processor() -> None:
 )
 def test_size_of_outputs(layer: Layer, size: int | None) -> None:
     assert output_bytes(layer) == size
-
-
-def test_the_energy_of_nodes_is_an_estimate_by_their_time() -> None:
-    def layer(ms: float, count: float, *shares: float) -> Layer:
-        links = tuple(NodeLink((), f"n{at}", "", "Conv", share=s) for at, s in enumerate(shares))
-        return Layer("l", "Conv", time_ms=ms, count=count, nodes=links, cost=Cost(1, 1))
-
-    layers = [layer(3.0, 1.0, 0.75, 0.25), layer(1.0, 3.0, 1.0)]
-    shared: Any = cost_json(layers, 2.0)
-    assert [node["energy_j_estimate"] for node in shared["nodes"]] == pytest.approx(
-        [1.125, 0.375, 0.5]
-    )
-    assert shared["above_roof_layers"] == 0
-    above: Any = cost_json([replace(layers[0], cost=Cost(1, roof_ms=3.2))])
-    assert above["above_roof_layers"] == 1
-    unknown: Any = cost_json(layers)
-    assert {node["energy_j_estimate"] for node in unknown["nodes"]} == {None}
 
 
 def test_times_of_bodies_count_for_the_node_that_has_them() -> None:

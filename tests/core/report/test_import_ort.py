@@ -4,14 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.errors import InputError
 from dld_tui.core.model.document import Document
 from dld_tui.core.reading.first_lines import doubts
 from dld_tui.core.report.formats.import_ort import add_ort_profile, report_from_ort_profile
 from dld_tui.core.report.groups import time_title
 from dld_tui.core.report.report import Report
 from tests.support import models
-from tests.support.known import known
 from tests.support.profiles import Event, kernel, run, start_report, write_profile
 
 
@@ -109,21 +108,3 @@ def test_gpu_launches_are_said_to_be_launches(tmp_path: Path) -> None:
     report = report_from_ort_profile(write_profile(tmp_path / "p.json", events))
     assert time_title(report.layers) == "launch ms"
     assert any("Launches of layers" in text for group in doubts(report) for text in group)
-
-
-def test_cancel_keeps_what_was_read(tmp_path: Path, profile: Path) -> None:
-    writer = start_report(tmp_path / "r.dldprof")
-    writer.add_latencies([1.0])
-    with pytest.raises(CancelledError):
-        add_ort_profile(writer, profile, None, None, None, lambda: True)
-    writer.abort()
-    assert Report.open(tmp_path / "r.dldprof").status == "partial"
-
-
-def test_real_control_flow_sums_to_the_run(real_files: Path) -> None:
-    """Without self times, the kernels of this model sum to nearly twice the run."""
-    report = report_from_ort_profile(real_files / "ortprofile" / "silero_if.ort1.31.1.json")
-    covered = known(report.measurement.covered_percent)
-    assert 90 < covered <= 100
-    depths = {event.depth for event in report.pass_events(0)}
-    assert depths == {0, 1, 2, 3}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import CancelledError, InputError
+from dld_tui.core.errors import InputError
 from dld_tui.core.report.formats import json_stream
 from dld_tui.core.report.formats.json_stream import ArrayReader, last_list
 from tests.support.recorded import Recorded
@@ -107,25 +107,6 @@ def test_what_is_no_file(path: Path) -> None:
     for other in (path.with_name("none.json"), path.parent):
         with pytest.raises(InputError):
             list(ArrayReader(other).objects())
-
-
-def test_progress_ends_at_the_size_and_cancel_stops(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(json_stream, "_CHUNK", 16)
-    path.write_text("[" + ",".join(['{"a":1}'] * 50) + "]")
-    seen: list[tuple[int, int]] = []
-    size = path.stat().st_size
-    list(ArrayReader(path, progress=lambda done, total: seen.append((done, total))).objects())
-    assert seen[-1] == (size, size)
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
-    taken: list[object] = []
-    reader = ArrayReader(path, cancelled=lambda: len(taken) >= 5)
-    objects = reader.objects()
-    while len(taken) < 5:
-        taken.append(next(objects))
-    with pytest.raises(CancelledError):
-        list(objects)
 
 
 def test_a_trace_may_describe_much_before_its_events(

@@ -14,7 +14,6 @@ from dld_tui.core.errors import UsageError
 from dld_tui.core.process.paths import report_path
 from dld_tui.core.report import latency
 from dld_tui.core.report.latency import (
-    Burst,
     StopCondition,
     latency_summary,
     measure,
@@ -87,34 +86,6 @@ def test_it_goes_on_until_both_are_reached_and_no_further(
     durations = [one for burst in bursts for one in burst.milliseconds]
     assert durations == [milliseconds] * calls
     assert [burst.calls for burst in bursts][-1:] == ([calls] if calls else [])
-
-
-def test_a_burst_lasts_a_tenth_of_a_second_and_feeds_go_on_over_bursts(clock: Clock) -> None:
-    assert [len(b.milliseconds) for b in measure(Calls(clock, 10), StopCondition(25))] == [
-        10,
-        10,
-        5,
-    ]
-    assert [len(b.milliseconds) for b in measure(Calls(clock, 400), StopCondition(2))] == [1, 1]
-    calls = Calls(clock, 10)
-    list(measure(calls, StopCondition(25)))
-    assert calls.firsts == [0, 10, 20]
-
-
-def test_the_garbage_collector_is_off_meanwhile_and_then_as_it_was(clock: Clock) -> None:
-    calls = Calls(clock, 10)
-    gc.enable()
-    bursts = measure(calls, StopCondition(1000))
-    assert isinstance(next(bursts), Burst)
-    assert calls.collecting == [False]
-    bursts.close()
-    assert gc.isenabled()
-    gc.disable()
-    try:
-        list(measure(Calls(clock, 1), StopCondition(1)))
-        assert not gc.isenabled()
-    finally:
-        gc.enable()
 
 
 @pytest.mark.parametrize(

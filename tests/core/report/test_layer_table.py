@@ -11,13 +11,9 @@ from dld_tui.core.report import layer_table as layer_module
 from dld_tui.core.report.layer_table import (
     SHAPES,
     VIEWS,
-    all_nodes,
     group_table,
     groups_of,
-    informative_columns,
     layer_columns,
-    layer_name,
-    layer_names,
     layer_table,
     select,
     shapes_text,
@@ -26,7 +22,7 @@ from dld_tui.core.report.layer_table import (
 )
 from dld_tui.core.report.records import Cost, Layer, LayerInformation, NodeLink
 from dld_tui.core.report.report import Report
-from dld_tui.core.tables.rendering import csv_of, fitted_lines, text_lines
+from dld_tui.core.tables.rendering import csv_of, text_lines
 from dld_tui.core.tables.table import Column, Table
 from dld_tui.core.tables.writers import writers
 from dld_tui.core.tensorrt.plan.export import plan_json
@@ -43,44 +39,9 @@ from tests.support.report_files import layer, make_report
 EVERY = layer_columns()
 
 
-def test_every_column_of_an_unknown_layer_is_text_that_says_so() -> None:
-    bare = Layer("", "")
-    for column in EVERY:
-        assert isinstance(column.shown_text(bare), str)
-        assert column.value(bare) in (None, "", -1, 0, (), "none")
-    assert {column.key for column in EVERY if column.shown_text(bare) == "–"} >= {
-        "time_ms", "percent", "min_ms", "max_ms", "mean_ms", "provider", "precision", "nodes",
-        "count", "gpu_time_ms", "tactic",
-    }  # fmt: skip
-
-
 def test_providers_lose_what_they_share() -> None:
     assert short_provider("CUDAExecutionProvider, CPUExecutionProvider") == "CUDA, CPU"
     assert short_provider(None) == "–"
-
-
-def test_a_layer_is_called_by_its_main_node() -> None:
-    names = ("QuantizeLinear_7", "Conv_9", "Relu_10")
-    nodes = tuple(NodeLink((), name, name, name.partition("_")[0]) for name in names)
-    one = layer(0, " + ".join(names), nodes=nodes)
-    assert layer_name(replace(one, confidence="rule")) == "Conv_9"
-    assert all_nodes(one).startswith("Conv_9, ")
-    unnamed = replace(one, nodes=())
-    assert layer_name(unnamed) == unnamed.name
-    copy = replace(one, index=1, name="copy for Conv_9", engine=LayerInformation(inserted=True))
-    assert layer_names([one, copy]) == ["Conv_9", "copy for Conv_9"]
-    again = replace(one, index=2, name="Conv_9 in the other branch")
-    every = [one, again]
-    assert layer_names([one], every) == layer_names(every)[:1] != layer_names([one])
-
-
-@pytest.mark.parametrize("cells", [12, 25, 60])
-def test_names_in_texts_stay_different(cells: int) -> None:
-    layers = [layer(at, f"/model/layers.{at}/self_attn/o_proj/MatMul") for at in range(40)]
-    table = layer_table(layers, "report text").pick(["name"])
-    lines, _ = fitted_lines(table, cells)
-    assert len({*lines}) == len(layers) + 1
-    assert max(map(len, lines)) <= cells
 
 
 def test_runs_and_shapes() -> None:
@@ -89,17 +50,6 @@ def test_runs_and_shapes() -> None:
     assert runs.shown_text(replace(layer(0), count=2.5)) == "2.5"
     assert shapes_text(((1, "N", None), ())) == "1xNx?; scalar"
     assert SHAPES.shown(()) == "–"
-
-
-def test_columns_that_say_the_same_of_all_layers_are_left_out() -> None:
-    def telling(layers: list[Layer]) -> set[str]:
-        return set(informative_columns(layer_table(layers, "report screen")))
-
-    same = [layer(0), layer(1)]
-    assert {"provider", "count", "gpu_time_ms"} & telling(same) == set()
-    other = [layer(0), replace(layer(1), provider="CUDAExecutionProvider", count=4.0)]
-    assert {"provider", "count", "nodes"} <= telling(other)
-    assert "nodes" not in telling([replace(one, nodes=()) for one in same])
 
 
 def test_views_name_columns_that_there_are() -> None:
@@ -159,17 +109,6 @@ def test_one_group_is_a_filter() -> None:
     assert select(LAYERS, group=("type", "Conv")) == [0, 3]
     assert select(LAYERS, "head", ("type", "Conv")) == [3]
     assert select(LAYERS, group=("node", LAYERS[1].nodes[0].label)) == [1]
-
-
-def test_groups_follow_the_filter_and_stay_percent_of_everything() -> None:
-    groups = groups_of(LAYERS, "type")
-    assert [(one.key, one.count, one.time_ms, one.percent) for one in groups] == [
-        ("Conv", 2, 3.5, 87.5),
-        ("Relu", 1, 0.5, 12.5),
-        ("Cast", 1, 0.0, 0.0),
-    ]
-    (only,) = groups_of(LAYERS, "type", "stem")
-    assert (only.key, only.percent) == ("Conv", 50.0)
 
 
 def test_selection_sums() -> None:

@@ -82,17 +82,6 @@ def test_a_busy_machine_is_a_doubt(tmp_path: Path, environment: dict[str, JSON],
         assert ("kept" in place or "load" in place) == bool(text)
 
 
-def test_what_is_no_figure_is_left_out(tmp_path: Path) -> None:
-    with start_report(tmp_path / "r.dldprof", environment={"other_busy_threads": "x"}) as report:
-        report.set_property("phases_ms", {"h2d": 3, "compute": {"median": "x"}})
-        report.set_property("throughput_per_s", -1)
-        report.set_property("peak_memory_bytes", "much")
-        report.add_latencies([1.0])
-    with Report.open(tmp_path / "r.dldprof") as report:
-        found = [(fact.name, fact.text) for fact in measured_figures(report)]
-    assert found == [("GPU compute", "–")]
-
-
 def test_the_peaks_of_the_devices_that_computed_are_shown(tmp_path: Path) -> None:
     cpu = Peaks("a cpu", {"fp32": 4.5e11}, 7.2e10, source=PeakSource.MEASURED)
     roofs: Any = {"CPUExecutionProvider": cpu, "CUDAExecutionProvider": cpu, "Bad": {"flops": {}}}

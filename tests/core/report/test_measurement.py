@@ -50,18 +50,6 @@ def test_runs_of_a_pass_are_added_and_what_did_not_run_is_not_zero() -> None:
     assert (stored.time_ms, stored.mean_ms, stored.count, stored.passes) == (0.075, 0.15, 1, 1)
 
 
-def test_it_agrees_with_the_histories(tmp_path: Path) -> None:
-    with Report.open(make_report(tmp_path / "r.dldprof", layers=7, passes=5)) as report:
-        found = known(report.measurement.own)
-        for layer in range(7):
-            history = [
-                sum(event.self_us for event in events if event.layer == layer) / 1000
-                for events in (report.pass_events(one.index) for one in report.passes)
-            ]
-            assert found.times_ms[layer].tolist() == pytest.approx(history)
-        assert report.measurement.gpu is None
-
-
 def test_own_time_without_the_body(tmp_path: Path) -> None:
     with Report.open(make_nested_report(tmp_path / "r.dldprof")) as report:
         found = known(report.measurement.own)
@@ -119,17 +107,6 @@ def test_what_delays_another_layer_in_each_pass_is_in_no_figure() -> None:
     assert [layer.time_ms for layer in found.layers] == [1.0] * 8
     assert (found.total_ms, found.between_ms, found.pass_ms) == (8.0, 2.0, 10.0)
     assert (found.covered_percent, found.between_percent) == (80.0, 20.0)
-
-
-def test_the_order_is_certain_where_no_range_reaches_another() -> None:
-    rows = [[value + 0.1 * (number % 4) for number in range(8)] for value in (9.0, 5.0, 3.0, 1.0)]
-    found = measured(rows)
-    assert found.is_order_certain
-    assert found.range_ms(found.layers[1]) == pytest.approx((5.0, 5.15))
-    close = measured([*rows, [2.9 + 0.2 * number for number in range(8)]])
-    assert close.is_order_certain is False
-    assert (close.may_be_first, found.may_be_first) == (1, 1)
-    assert measured([row[:5] for row in rows]).is_order_certain is None
 
 
 @pytest.mark.parametrize(

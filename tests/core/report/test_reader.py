@@ -12,7 +12,7 @@ from dld_tui.core.reading.export import report_json
 from dld_tui.core.report.records import Layer, NodeLink
 from dld_tui.core.report.report import Report, open_report
 from tests.support import models
-from tests.support.profiles import kernel, run, start_report, write_profile, write_report
+from tests.support.profiles import start_report, write_report
 
 
 @pytest.fixture
@@ -56,29 +56,6 @@ def test_times_that_contradict_their_percents_are_computed_again(
     assert not any("contradict" in line for line in report.problems)
 
 
-def test_depth_of_nested_events(tmp_path: Path) -> None:
-    with start_report(tmp_path / "n.dldprof") as writer:
-        outer = writer.add_layer(Layer("if", "If"))
-        inner = writer.add_layer(Layer("c", "Conv"))
-        writer.add_pass(0, 100, 50)
-        writer.add_samples(0, [(inner, 110, 10, 10, 1), (outer, 105, 30, 20, 1)])
-    found = Report.open(tmp_path / "n.dldprof").pass_events(0)
-    assert [(e.layer, e.depth, e.start_us) for e in found] == [(outer, 0, 5), (inner, 1, 10)]
-
-
-def test_a_failed_pass_does_not_count(tmp_path: Path) -> None:
-    with start_report(tmp_path / "n.dldprof") as writer:
-        layer = writer.add_layer(Layer("c", "Conv"))
-        for index, state in ((0, "warm-up"), (1, "measured"), (2, "incomplete")):
-            writer.add_pass(index, index * 100, 50 + index, state)  # type: ignore[arg-type]
-            writer.add_samples(index, [(layer, index * 100, 10, 10 * (index + 1), 1)])
-    report = Report.open(tmp_path / "n.dldprof")
-    assert report.layers[0].time_ms == 0.02
-    assert (report.typical_pass, len(report.counted_passes)) == (1, 1)
-    assert report.profiled_latency is not None
-    assert report.profiled_latency.median == 0.051
-
-
 def test_empty_report(tmp_path: Path) -> None:
     start_report(tmp_path / "n.dldprof").finish()
     report = Report.open(tmp_path / "n.dldprof")
@@ -116,17 +93,6 @@ def test_reading_from_several_threads(report: Report) -> None:
     for thread in threads:
         thread.join()
     assert found == [2] * 100
-
-
-def test_reports_and_profiles_are_told_apart_by_content(tmp_path: Path) -> None:
-    stored = write_report(tmp_path / "odd.json", [(Layer("a", "Conv"), [1.0])])
-    profile = write_profile(tmp_path / "odd.dldprof", [kernel("a", "Conv", 2, 5), run(1, 9)])
-    with open_report(stored) as report:
-        assert isinstance(report, Report)
-        assert report.path == stored
-    with open_report(profile) as report:
-        assert report.layers[0].time_ms == 0.005
-        assert report.path == profile
 
 
 def test_other_files_are_named(tmp_path: Path) -> None:

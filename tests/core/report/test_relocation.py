@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -8,32 +7,15 @@ from pathlib import Path
 import pytest
 
 from dld_tui.core.errors import InputError
-from dld_tui.core.reading.story import advice_json
 from dld_tui.core.report.report import open_report
 from dld_tui.core.report.schema import moved_paths, relocate
 from dld_tui.core.types import JSON
-from tests.support.report_files import make_report, writer
+from tests.support.report_files import make_report
 
 
 def test_paths_are_replaced_wherever_they_stand() -> None:
     value: JSON = {"a": ["/job/x", 1, {"b": "in /job/x: no"}], "c": None}
     assert moved_paths(value, {"/job/x": "y"}) == {"a": ["y", 1, {"b": "in y: no"}], "c": None}
-
-
-@pytest.mark.parametrize("here", ["/home/me/my models/m.onnx", "/home/me/it's.onnx"])
-def test_the_command_of_a_report_from_a_target_makes_it_again_there(
-    here: str, tmp_path: Path
-) -> None:
-    made = writer(tmp_path / "r.dldprof")
-    made.add_latencies([1.0, 5.0] * 10)
-    made.set_property("command", ["dld", "profile", "onnxruntime", "/job/m.onnx", "--threads", "2"])
-    made.finish()
-    relocate(tmp_path / "r.dldprof", {"/job/m.onnx": here}, "board")
-    [told] = advice_json(open_report(tmp_path / "r.dldprof"))
-    assert isinstance(told, dict)
-    assert shlex.split(str(told["command"])) == [
-        "dld", "profile", "onnxruntime", here, "--threads", "2", "--target", "board",
-    ]  # fmt: skip
 
 
 def test_only_reports_are_relocated(tmp_path: Path) -> None:

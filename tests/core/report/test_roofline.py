@@ -20,7 +20,6 @@ from dld_tui.core.report.roofline import (
     node_kind,
     per_second,
     roof_percent,
-    roofline_text,
     with_reached_roofs,
     with_roof,
 )
@@ -153,16 +152,3 @@ def test_a_layer_that_is_faster_than_the_peaks_of_a_cpu_raises_them() -> None:
     assert not any(map(is_above_roof, raised))
     on_gpu = layer(10**9, 10**6, 0.5, gpu_time_ms=0.5, provider="CUDAExecutionProvider")  # type: ignore[arg-type]
     assert (roof_percent(on_gpu), limiter(on_gpu)) == (None, None)  # the data sheet is another's
-
-
-def test_what_limits_layers_is_a_share_of_the_time_of_all_devices() -> None:
-    """Layers on the CPU stand against its peaks; beside launches alone they say nothing."""
-    cuda = {"provider": "CUDAExecutionProvider"}
-    fell_back = layer(10**6, 10**8, 20.0, provider="CPUExecutionProvider")  # type: ignore[arg-type]
-    assert roofline_text([fell_back]) == "memory 100 % (at 50 % of the limit)"
-    launched = layer(10**12, 10**6, 0.01, **cuda)  # type: ignore[arg-type]
-    assert roofline_text([fell_back, launched]) == ""
-    kernels = layer(10**12, 10**6, 0.01, gpu_time_ms=2000.0, **cuda)  # type: ignore[arg-type]
-    assert roofline_text([fell_back, kernels]) == (
-        "compute 99 % (at 50 % of the limit), memory 1 % (at 50 % of the limit)"
-    )

@@ -13,11 +13,8 @@ import pytest
 from dld_tui.core.errors import SaveError
 from dld_tui.core.report import schema
 from dld_tui.core.report.queries import read_properties
-from dld_tui.core.report.records import Layer
-from dld_tui.core.report.report import Report
 from dld_tui.core.report.schema import as_json, as_list, saving
 from dld_tui.core.text import encodable
-from tests.support.profiles import write_report
 
 DOCUMENTATION = Path(__file__).parents[3] / "docs/reference/report-format.md"
 
@@ -73,16 +70,6 @@ def test_wrong_types_are_refused(check: Callable[[object, str], object], value: 
         check(value, "the column")
 
 
-def test_right_types() -> None:
-    assert schema.number_of(2, "x") == 2.0
-    assert schema.optional_number(None, "x") is None
-    assert schema.optional_text(None, "x") is None
-    assert schema.shapes_of('[[1, "N", null], null, []]', "x") == ((1, "N", None), None, ())
-    assert schema.texts_of('["a"]', "x") == ("a",)
-    assert schema.one_of("b", ("a", "b"), "a") == "b"
-    assert schema.one_of("later", ("a", "b"), "a") == "a"
-
-
 def test_what_json_and_utf8_cannot_hold() -> None:
     text = as_json({"a": [1.5, math.nan], "b": {"c": math.inf}})
     assert json.loads(text) == {"a": [1.5, None], "b": {"c": None}}
@@ -103,24 +90,6 @@ def test_failures_name_the_file(error: Exception) -> None:
         saving(Path("/x/r")),
     ):
         raise error
-
-
-def test_statistics_of_a_partial_report_are_those_that_the_writer_would_store(
-    tmp_path: Path,
-) -> None:
-    path = write_report(
-        tmp_path / "r.dldprof",
-        [(Layer("a", "Conv"), [1.0, 5.0, 3.0]), (Layer("b", "Relu"), [0.5, 0.5, 0.25])],
-    )
-    stored = Report.open(path).layers
-    database = sqlite3.connect(path)
-    database.execute("UPDATE report SET value = '\"partial\"' WHERE key = 'status'")
-    database.execute("UPDATE layers SET time_ms = NULL, percent = NULL, passes = NULL")
-    database.commit()
-    database.close()
-    found = Report.open(path)
-    assert found.status == "partial"
-    assert found.layers == stored
 
 
 def test_facts_are_data() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -11,7 +10,6 @@ import pytest
 
 from dld_tui.core.errors import InputError, SaveError, UsageError
 from dld_tui.core.files import permission
-from dld_tui.core.report import store
 from dld_tui.core.report.records import Layer
 from dld_tui.core.report.report import Report
 from tests.support.fork_server import python
@@ -21,18 +19,6 @@ from tests.support.profiles import start_report
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "r.dldprof"
-
-
-def test_a_finished_report_is_one_file_that_any_program_reads(path: Path) -> None:
-    with start_report(path) as report:
-        report.add_latencies([1.0])
-    assert [p.name for p in path.parent.iterdir()] == ["r.dldprof"]
-    database = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
-    query = "SELECT json_extract(value, '$') FROM report WHERE key = 'network'"
-    assert database.execute(query).fetchone() == ("net",)
-    assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
-    database.close()
 
 
 def test_what_cannot_be_written_to_is_refused_and_kept(path: Path, tmp_path: Path) -> None:
@@ -98,20 +84,6 @@ def test_closed_report_takes_nothing_more(path: Path) -> None:
     writer.finish()
     with pytest.raises(ValueError, match="closed"):
         writer.add_latencies([1.0])
-
-
-def test_rows_are_committed_when_a_second_has_passed(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = time.monotonic()
-    monkeypatch.setattr("dld_tui.core.report.store.time.monotonic", lambda: now)
-    writer = start_report(path)
-    writer.add_latencies([1.0])
-    assert Report.open(path).latencies == ()
-    now += store.COMMIT_SECONDS
-    writer.add_latencies([2.0])
-    assert Report.open(path).latencies == (1.0, 2.0)
-    writer.abort()
 
 
 def test_disk_full_is_a_save_error_and_the_rest_is_readable(path: Path) -> None:
@@ -197,17 +169,6 @@ def test_kill_within_a_commit_is_rolled_back(path: Path) -> None:
     assert Path(f"{path}-journal").exists()
     found = Report.open(path)
     assert (found.latencies, found.settings) == ((1.0,), {"iterations": 3})
-
-
-def test_report_is_readable_while_it_is_written(path: Path) -> None:
-    writer = start_report(path)
-    writer.add_latencies([1.0])
-    writer.flush()
-    reader = Report.open(path)
-    writer.add_latencies([2.0])
-    writer.finish()
-    assert reader.latencies == (1.0,)
-    assert Report.open(path).latencies == (1.0, 2.0)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

@@ -27,22 +27,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return found
 
 
-def test_the_file_is_gone_while_the_report_is_open_and_amended(
-    tmp_path: Path, folder: Path
-) -> None:
-    with temporary_report(tmp_path / "x.json", fill, network="n", backend="b") as report:
-        assert os.listdir(folder) == []
-        assert (report.path, report.status) == (tmp_path / "x.json", "complete")
-        assert report.layers[0].time_ms == 0.008
-        assert report.pass_events(0)[0].duration_us == 8.0
-
-    def amend(database: sqlite3.Connection) -> None:
-        database.execute("UPDATE layers SET max_ms = NULL")
-
-    with temporary_report(tmp_path / "x", fill, network="", backend="", amend=amend) as report:
-        assert (report.layers[0].min_ms, report.layers[0].max_ms) == (0.008, None)
-
-
 def test_nothing_is_left_when_the_file_is_bad_or_the_disk_is(tmp_path: Path, folder: Path) -> None:
     def fail(writer: ReportWriter) -> None:
         fill(writer)

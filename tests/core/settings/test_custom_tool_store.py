@@ -211,7 +211,7 @@ def test_wrong_tables_are_told_and_the_others_kept(table: object, why: str) -> N
 
 def test_the_table(recorded: Recorded) -> None:
     longest = Tool("all", "/b c", ("$Model", "it's $Output"), ".onnx", True, "/d", MOST_LIMIT_S)
-    assert problems(longest) == []
+    assert problems(longest) == problems(Tool("a", "b", ("$$$Output",), ".onnx")) == []
     assert len(problems(replace(longest, limit=MOST_LIMIT_S + 1))) == 1
     table = tool_table([longest, Tool("none", "b", limit=0)])
     assert table.row_key is not None

@@ -1,18 +1,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from dld_tui.core.settings.state import (
-    HABITS,
-    OF_MODELS,
-    PRESETS,
     RecentFile,
     State,
-    keep,
 )
 
 
@@ -34,15 +28,6 @@ def test_recent_files_are_newest_first_and_so_many(state: State, tmp_path: Path)
     assert [Path(file.path).name for file in state.recent()] == [
         f"{n}.onnx" for n in (28, 27, 26, 25)
     ]
-
-
-def test_values_by_section_and_key(state: State) -> None:
-    state.put("layouts", "workspace", {"explorer": 40})
-    state.put("layouts", "report", {"summary": 5})
-    assert state.get("layouts", "workspace") == {"explorer": 40}
-    assert State(state.folder).get("layouts", "report") == {"summary": 5}
-    state.put("layouts", "workspace", {})
-    assert state.get("layouts", "workspace") == {}
 
 
 BROKEN = '{"files": [1, {}, {"path": "/m/b", "kind": "ONNX", "opened": "x"}'
@@ -73,22 +58,3 @@ def test_names_and_folders_of_any_kind(tmp_path: Path, state: State) -> None:
     assert unwritable.recent() == []
     state.opened("/m/\udcff.onnx", "ONNX")
     assert state.recent()[0].path == "/m/\udcff.onnx"
-
-
-@pytest.mark.parametrize("section", [HABITS, OF_MODELS, PRESETS])
-def test_what_an_activity_had_under_its_former_name_is_read(state: State, section: str) -> None:
-    state.put(section, "refit_engine", {"engine": "old.engine"})
-    assert state.get(section, "refit") == {"engine": "old.engine"}
-    state.put(section, "refit", {"engine": "new.engine"})
-    assert State(state.folder).get(section, "refit") == {"engine": "new.engine"}
-    assert "refit_engine" not in (state.folder / f"{section}.json").read_text()
-
-
-def test_settings_of_so_many_models_are_remembered(state: State, tmp_path: Path) -> None:
-    settings: Any = [SimpleNamespace(name="shapes", of_model=True)]
-    for number in range(31):
-        (tmp_path / f"{number}.onnx").touch()
-        path = str(tmp_path / f"{number}.onnx")
-        keep(state, "build", settings, {"model": path, "shapes": str(number)})
-    kept: Any = state.get(OF_MODELS, "build")
-    assert [one["shapes"] for one in kept.values()] == [str(number) for number in range(1, 31)]

@@ -6,17 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from dld_tui.core.errors import UnavailableError, UsageError
+from dld_tui.core.errors import UsageError
 from dld_tui.core.tensorrt.availability import (
     FLAGS,
     MEMBERS,
-    ON_A_TARGET,
     library_reasons,
     reasons,
     require_available,
-    require_driver,
 )
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.tensorrt.settings import BuildSettings
@@ -102,15 +98,6 @@ def test_what_libraries_lack_is_greyed_and_refused_with_the_reason(recorded: Rec
     assert set(reasons(STRONG)) <= set(BuildSettings.__dataclass_fields__)
     assert library_reasons({}, STRONG) == reasons(STRONG)
     assert library_reasons({}, None) == {}
-
-
-def test_a_library_without_a_driver_runs_nothing() -> None:
-    require_driver(WEAK)
-    with pytest.raises(UnavailableError) as caught:
-        require_driver(replace(WEAK, no_driver="there is none"))
-    assert (caught.value.message, caught.value.hint) == (
-        "TensorRT 10.13.0 cannot run engines here: there is none", ON_A_TARGET
-    )  # fmt: skip
 
 
 def test_a_reason_makes_it_unusable() -> None:

@@ -101,64 +101,10 @@ def gain(before: Path, after: Path) -> Gain:
     return found
 
 
-def test_the_gain_is_told_by_node(tmp_path: Path) -> None:
-    before = report(tmp_path / "a.dldprof", PARTS)
-    after = report(tmp_path / "b.dldprof", {0: 3.0, 1: 1.0, 2: 2.5, 3: 0.5})
-    found = gain(before, after)
-    rows = [(row.nodes, round(row.delta_ms, 6)) for row in found.rows]
-    assert rows == [
-        ("/block.0/conv_0", -3.0), ("/block.0/matmul_2", -0.5), ("/block.0/relu_1", 0.0),
-        ("/block.0/add_3", 0.5),
-    ]  # fmt: skip
-    assert found.before_ms == pytest.approx(10.0)
-    assert found.whole_ms == pytest.approx(-3.0)
-    assert found.percent_of(-30.0) == pytest.approx(100.0)
-    assert found.percent_of(-40.0) == pytest.approx(75.0)  # the profiles show less than was claimed
-    named = "first /block.0/conv_0 (-3.000 ms), /block.0/matmul_2 (-0.500 ms)."
-    assert gain_line(found, -40.0) == f"75 % of it is at 4 nodes, {named}"
-
-
-def test_profiles_that_show_another_gain_than_was_confirmed_share_nothing_out(
-    tmp_path: Path,
-) -> None:
-    before = report(tmp_path / "a.dldprof", PARTS)
-    found = gain(before, report(tmp_path / "b.dldprof", {0: 3.0, 1: 1.0, 2: 3.0}))
-    rough = "Roughly, first at /block.0/conv_0 (-3.000 ms)."
-    assert gain_line(found, -15.0) == gain_line(found, -80.0) == rough
-    assert gain_line(found, -25.0).startswith("100 % of it is at 3 nodes, first /block.0/conv_0")
-
-
-def test_profiles_that_show_what_was_confirmed_are_preferred() -> None:
-    confirmed = GateRow("end to end", 10.0, 9.0, -10.0, -11.0, -9.0, Verdict.FASTER)
-    same, half, slow, none = (
-        Gain(before, after, (), 0.0).difference(confirmed)
-        for before, after in ((10.0, 9.0), (10.0, 9.5), (13.0, 11.7), (13.0, 13.0))
-    )
-    assert same == pytest.approx(0.0)
-    assert half == pytest.approx(0.5)
-    assert slow == pytest.approx(np.log(1.3))
-    assert same < slow < half < none
-
-
 def test_a_gain_that_is_at_no_node_is_called_so(tmp_path: Path) -> None:
     before = report(tmp_path / "a.dldprof", PARTS)
     found = gain(before, report(tmp_path / "b.dldprof", {0: 6.2, 1: 1.0, 2: 3.0}))
     assert gain_line(found, -8.0).startswith("No node gained: fewer delays between nodes")
-
-
-def test_what_recording_adds_and_what_hits_some_passes_is_no_gain(tmp_path: Path) -> None:
-    """Of more nodes recording takes more time; of a pass that is hit, one node would be blamed."""
-    many = {number: 0.5 for number in range(8)}
-    few = {number: 0.5 for number in range(4)} | {4: 1.9}
-    hits = {number: (number % 8, 30.0) for number in range(0, 20, 3)}
-    before = report(tmp_path / "a.dldprof", many, recording_ms=0.4, hits=hits)
-    found = gain(before, report(tmp_path / "b.dldprof", few, recording_ms=0.4))
-    by_name = {row.nodes: row.delta_ms for row in found.rows}
-    assert found.whole_ms == pytest.approx(-0.1)
-    assert by_name["/block.0/conv_0"] == pytest.approx(0.0, abs=1e-9)
-    assert by_name["/block.0/softmax_4"] == pytest.approx(1.4)
-    assert by_name["/block.1/conv_5"] == pytest.approx(-0.5)
-    assert found.percent_of(-2.5) == pytest.approx(100.0)
 
 
 def test_what_is_saved_after_the_last_node_is_saved_at_the_outputs(tmp_path: Path) -> None:
@@ -171,34 +117,6 @@ def test_what_is_saved_after_the_last_node_is_saved_at_the_outputs(tmp_path: Pat
     assert found.percent_of(-12.5) == pytest.approx(100.0)
     text = "100 % of it is at copies of inputs and outputs (-1.500 ms)."
     assert gain_line(found, -12.5) == text
-
-
-def test_where_every_pass_is_delayed_processor_times_say_what_recording_adds(
-    tmp_path: Path,
-) -> None:
-    """Each pass is hit at another layer, so that no pass is quick, and each layer's median is."""
-    hits = {number: (number % 3, 40.0) for number in range(20)}
-    before = report(tmp_path / "a.dldprof", PARTS, recording_ms=0.1, hits=hits, processor_ms=10.0)
-    after = report(
-        tmp_path / "b.dldprof", PARTS | {0: 5.5}, recording_ms=0.1, hits=hits, processor_ms=9.5
-    )
-    found = gain(before, after)
-    assert found.before_ms == pytest.approx(10.0)
-    assert found.whole_ms == pytest.approx(-0.5)
-    assert [round(row.delta_ms, 6) for row in found.rows] == [-0.5, 0.0, 0.0]
-    assert found.percent_of(-5.0) == pytest.approx(100.0)
-
-
-def test_what_is_saved_before_nodes_is_theirs(tmp_path: Path) -> None:
-    """As by a CUDA graph: launches go, kernels take their time."""
-    waits = {0: 1.0, 1: 2.0, 2: 3.0}
-    before = report(tmp_path / "a.dldprof", PARTS, before_ms=waits)
-    after = report(tmp_path / "b.dldprof", PARTS, before_ms={0: 1.0})
-    found = gain(before, after)
-    assert [row.waiting_ms for row in found.rows] == pytest.approx([-3.0, -2.0, 0.0])
-    assert [row.running_ms for row in found.rows] == pytest.approx([0.0] * 3, abs=1e-9)
-    text = "100 % of it is at 3 nodes before they start, first "
-    assert gain_line(found, -31.25).startswith(text)
 
 
 def rows_of(*deltas: tuple[float, float]) -> tuple[GainRow, ...]:
@@ -377,18 +295,6 @@ def test_no_set_up_that_was_slower_than_the_leader_has_a_higher_speed() -> None:
     found = candidates({one.key: one for one in (base, leader, slower)}, [race], {}, {}, leader.key)
     assert [one.first_ratio for one in found] == pytest.approx([1.0, 3.0 / 3.06, 3.3 / 3.06])
     assert [one.state for one in found] == ["compared", "best", "slower"]
-
-
-def test_who_is_behind_the_leader_is_not_called_slower_than_the_original() -> None:
-    base = Setup(Path("m.onnx"))
-    leader, behind = (base.with_change(_BY_ID[name]) for name in ("fp16", "blocks"))
-    race = Race([base.key, leader.key, behind.key])
-    for _ in range(4):
-        race.add_round({base.key: 4.0, leader.key: 2.0, behind.key: 3.0})
-    assert behind.key not in race.running
-    found = candidates({one.key: one for one in (base, leader, behind)}, [race], {}, {}, leader.key)
-    assert [one.state for one in found] == ["compared", "best", "behind"]
-    assert found[2].first_ratio == pytest.approx(0.75)
 
 
 def test_a_wide_interval_claims_its_least_and_no_median() -> None:

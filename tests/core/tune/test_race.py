@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 
 from dld_tui.core.compare.gate import RunFigures
 from dld_tui.core.tune.race import Race
@@ -64,21 +63,6 @@ def test_what_delays_the_reference_does_not_make_all_others_seem_faster() -> Non
 
     alone, beside = (np.mean([common_error(seed, many) for seed in range(100)]) for many in (10, 3))
     assert beside < alone / 2
-
-
-def test_the_reference_runs_again_beside_those_that_it_is_compared_with() -> None:
-    race = Race(["base", *"abcdefg"])
-    for _ in range(9):
-        order = race.order()
-        assert sorted(set(order)) == sorted(race.names)
-        at_base = [at for at, name in enumerate(order) if name == "base"]
-        assert all(min(abs(at - base) for base in at_base) <= 3 for at in range(len(order)))
-        race.add_round(dict.fromkeys(race.names, 1.0))
-    turns = [("base", 2.0), ("a", 3.0), ("base", 4.0), ("b", 3.0)]
-    figures = Race(["base", "a", "b"]).figures_of(
-        [(name, RunFigures(ms)) for name, ms in turns], lambda name, base, new: new.ms / base.ms
-    )
-    assert figures == pytest.approx({"base": 3.0, "a": 3.0 * math.sqrt(1.5 * 0.75), "b": 2.25})
 
 
 def test_whole_races(recorded: Recorded) -> None:

@@ -21,7 +21,6 @@ from dld_tui.core.tune.changes import (
     Setup,
     combinations,
     thread_changes,
-    usable_changes,
 )
 from dld_tui.core.tune.journal import KnownMeasurements
 from dld_tui.core.tune.result import CandidateState, Exclusion, cpp_code, python_code
@@ -61,21 +60,6 @@ def test_no_candidate_is_taken_below_20_db() -> None:
         assert problem == "the signal to noise ratio is 15.0 dB, less than 20 dB"
         assert criteria.problem(replace(embedding, snr_db=20.0), "") == ""
     assert QUANTIZED.problem(embedding, "") == "", "a conversion that the user asks for"
-
-
-def test_only_what_makes_sense_is_tried() -> None:
-    def ids(provider: str, operators: set[str], **given: object) -> set[str]:
-        found = usable_changes(CHANGES, provider, frozenset(operators), given.get)
-        return {change.id for change in found}
-
-    cpu = ids("CPU", {"Conv"})
-    assert "int8-dynamic" in cpu
-    assert cpu.isdisjoint({"gelu", "cuda-graph", "bf16", "int8", "weights-int8"})
-    assert "int8" in ids("CPU", {"Conv"}, calibration=Path("folder"))
-    assert "gelu" in ids("CPU", {"Erf"})
-    gpu = ids("CUDA", {"Conv"})
-    assert {"cuda-graph", "bf16", "nhwc"} <= gpu
-    assert "no-spinning" not in gpu
 
 
 def test_a_model_that_lost_is_tried_where_no_launch_holds_it_up() -> None:

@@ -12,7 +12,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.core.codec import encode
 from dld_tui.core.compare.diff import diff_documents, tensors
 from dld_tui.core.compare.diff.tensors import Meter, TensorDifference, digest, tensor_difference
 from dld_tui.core.errors import CancelledError, InputError
@@ -46,21 +45,6 @@ def model_of(weights: dict[str, np.ndarray], path: Path, **options: Any) -> Path
     )
     onnx.save(helper.make_model(graph), path, **options)
     return path
-
-
-def test_differences_of_elements() -> None:
-    assert tensor_difference(tensor([1, np.nan, -0.0]), tensor([1, np.nan, -0.0]), Meter()) is None
-    found = difference(tensor([1, 2, 3, 4]), tensor([1, 2.5, 3, 2]))
-    assert found == TensorDifference(4, 2, 2.0, 0.625)
-    assert found.text == "2 of 4 elements differ, max |Δ| 2, mean |Δ| 0.625"
-    assert encode(found)["max_abs"] == 2.0
-    found = difference(tensor([1, np.nan, np.inf, 2]), tensor([1, 5, 5, 2.5]))
-    assert (found.different, found.not_finite, found.max_abs) == (3, 2, 0.5)
-    assert found.mean_abs == pytest.approx(0.25)
-    only = difference(tensor([np.nan]), tensor([1]))
-    assert (only.max_abs, only.mean_abs, only.not_finite) == (None, None, 1)
-    found = difference(tensor([0.0]), tensor([-0.0]))
-    assert (found.different, found.max_abs) == (1, 0.0)
 
 
 def test_how_the_file_keeps_the_values_does_not_matter() -> None:

@@ -16,7 +16,6 @@ from dld_tui.core.tensorrt.plan.file_set import (
     device_name,
     device_of,
     file_name,
-    find_set,
     model_of,
     read_metadata,
     text_of_file,
@@ -49,15 +48,6 @@ PROFILE = '[{"count": 1}, {"name": "a", "averageMs": 2.0}]'
 )
 def test_names(name: str, parts: FileName | None) -> None:
     assert file_name(name) == parts
-
-
-def test_the_same_hash_comes_first(tmp_path: Path) -> None:
-    for name in ("n.graph.aaaaaa.json", "n.profile.bbbbbb.json", "n.profile.aaaaaa.json"):
-        (tmp_path / name).touch()
-    found = find_set(tmp_path / "n.graph.aaaaaa.json")
-    assert [path.name for path in found.of("profile")] == [
-        "n.profile.aaaaaa.json", "n.profile.bbbbbb.json"
-    ]  # fmt: skip
 
 
 def archive(folder: Path) -> Path:

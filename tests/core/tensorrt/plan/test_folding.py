@@ -76,17 +76,6 @@ def _of(name: str, dims: list[int], form: str) -> JSON:
     return {"Name": name, "Dimensions": list(dims), "Format/Datatype": form}
 
 
-def test_constants_belong_to_their_readers() -> None:
-    chain = layers(
-        ("c", "Constant", [], ["k"]), ("a", "kgen", ["x", "k"], ["t"]), ("b", "kgen", ["k"], ["y"])
-    )
-    first, second = fold(chain, frozenset())
-    assert ends(first) == (["x"], ["t"])
-    assert [t.name for t in first.constants] == [t.name for t in second.constants] == ["k"]
-    # The bytes are there once.
-    assert (first.weights_bytes, second.weights_bytes) == (8, 0)
-
-
 def test_optimization_profiles() -> None:
     found = layers(
         ("conv", "kgen", ["x"], ["t"]),

@@ -2,18 +2,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from dld_tui.core.model.graph.folding import Overview
 from dld_tui.core.model.graph.graph import Kind
-from dld_tui.core.model.graph.pictures.drawing import picture_of
-from dld_tui.core.model.graph.pictures.style import Look
 from dld_tui.core.tensorrt.plan.graph import (
     LayerVertex,
     category_of_type,
-    colour_of_type,
     drawn_plan,
-    first_node,
     plan_content,
 )
 from dld_tui.core.tensorrt.plan.reader import open_plan
@@ -69,50 +63,8 @@ def test_scopes_of_onnx_nodes_fold_the_layers(tmp_path: Path) -> None:
     assert titles == ["0 … 1", "2", "3", "4", "5"]  # all are in "net", which is not said
 
 
-@pytest.mark.parametrize(
-    ("name", "node"),
-    [
-        ("/a/Conv + /a/Relu", "/a/Conv"),
-        ("PWN(/a/Sigmoid, /a/Mul)", "/a/Sigmoid, /a/Mul"),
-        ("PWN(PWN(/a/Sigmoid), /a/Mul)", "/a/Sigmoid"),
-        ("{ForeignNode[/a/first.../b/last]}", "/a/first"),
-        ("Reformatting CopyNode for Input Tensor 0 to /a/Conv + /a/Relu", "/a/Conv"),
-        ("/a/q || /a/k || /a/v", "/a/q"),
-        ("", ""),
-        ("(((", ""),
-    ],
-)
-def test_the_first_node_of_a_name(name: str, node: str) -> None:
-    assert first_node(name) == node
-
-
-@pytest.mark.parametrize(
-    ("kind", "colour"),
-    [
-        ("CaskConvolution", "conv"), ("CublasConvolution", "conv"), ("TiledPooling", "conv"),
-        ("gemm", "matmul"), ("kgen", "elem"), ("PointWiseV2", "elem"), ("Reformat", "shape"),
-        ("CudaSoftMax", "norm"), ("shape_call", "shape"), ("Scale", "quant"), ("", "other"),
-        ("SomethingNew", "other"),
-    ],
-)  # fmt: skip
-def test_types_of_layers_have_the_colours_of_operators(kind: str, colour: str) -> None:
-    assert colour_of_type(kind) == colour
-
-
 def test_an_unknown_type_has_no_category() -> None:
     assert category_of_type("SomethingNew") == ""
-
-
-def test_a_picture_says_precision_and_time(tmp_path: Path) -> None:
-    content = plan_content(open_plan(write_engine(tmp_path)), "precision")
-    assert content.notes[3] == [
-        "/block/conv2/Conv + /block/add/Add", "int8 → fp16  0.200 ms  50.0 %",
-    ]  # fmt: skip
-    assert content.colours[3] == "int8"
-    assert content.colour(0) == "io"
-    drawn = picture_of(content, "svg", Look()).data.decode()
-    assert ".int8 rect" in drawn
-    assert "5 layers" in drawn
 
 
 def test_by_type_the_colours_are_those_of_operators(tmp_path: Path) -> None:

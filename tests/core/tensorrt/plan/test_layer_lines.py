@@ -19,23 +19,6 @@ ONELINE = (
 )
 
 
-def test_the_inspectors_line() -> None:
-    layer = known(layer_of_line(ONELINE))
-    assert layer["Name"] == "conv, one + relu [profile 1]"
-    assert layer["LayerType"] == "CaskConvolution"
-    assert layer["Inputs"] == [
-        {
-            "Name": "x", "Location": "Device", "Dimensions": [1, 3, 28, 28],
-            "Format/Datatype": "Channel major FP16 format where channel % 8 == 0",
-        },
-        {"Name": "r[0]", "Dimensions": [-1], "Format/Datatype": "Half"},
-    ]  # fmt: skip
-    assert layer["Kernel"] == [5, 5]
-    assert layer["OutMaps"] == 32
-    assert layer["Weights"] == {"Type": "Float", "Count": 800}
-    assert layer["Metadata"] == "[ONNX Layer: conv]\x1e[ONNX Layer: relu]"
-
-
 def test_layers_without_tensors_and_lines_of_others() -> None:
     line = "Name: __mye1_myl0_0, LayerType: shape_call, Inputs: [], Outputs: [], TacticName: ,"
     layer = known(layer_of_line(line + " StreamId: 0, Metadata:"))

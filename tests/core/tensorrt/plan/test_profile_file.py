@@ -36,17 +36,6 @@ def test_names_repeat() -> None:
     assert (found.total_ms, found.notes) == (4.0, [])
 
 
-def test_what_does_not_fit_is_said() -> None:
-    found = join(["a", "b", "c\x1b"], ("a", 1.0), ("d", 0.5))
-    assert found.notes == [
-        "2 layers without a row in the profile: b, c\\x1b",
-        "1 row of the profile, 0.500 ms, fit no layer: d",
-    ]
-    assert (found.total_ms, found.matched, found.left) == (1.0, 1, 1)
-    assert join(["a", *"bcd"], ("a", 1.0)).notes[0].endswith("profile: b, c, d")
-    assert join(["a", *"bcde"], ("a", 1.0)).notes[0].endswith("profile: b, c, d, …")
-
-
 def test_a_profile_of_another_engine() -> None:
     found = join(["a"], ("b", 1.0))
     assert found.notes == ["the profile names none of the layers: it is of another engine"]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from dld_tui.core.report.formats.trtexec_files import warm_up_ms
 from dld_tui.core.statistics import trtexec_percentile
 from dld_tui.core.tensorrt.plan.reader import open_plan
@@ -14,8 +12,6 @@ from dld_tui.core.tensorrt.plan.trtexec_log import timing_of_rows
 from dld_tui.core.types import JSON
 from tests.support.known import known
 from tests.support.plans import write_layers
-
-WITHIN = "all inferences are within the warm-up (200 ms, the default): they are shown"
 
 
 def row(start: float, took: float) -> dict[str, JSON]:
@@ -25,36 +21,6 @@ def row(start: float, took: float) -> dict[str, JSON]:
         "startD2hMs": start + 0.1 + took, "endD2hMs": start + 0.2 + took, "h2dMs": 0.1,
         "computeMs": took, "d2hMs": 0.1, "latencyMs": took + 0.2,
     }  # fmt: skip
-
-
-def test_statistics_and_series() -> None:
-    found, notes = timing_of_rows([row(1, 1.0), row(3, 2.0), row(5, 3.0), {"computeMs": "x"}])
-    assert found is not None
-    assert found.compute is not None
-    assert found.h2d is not None
-    assert found.enqueue is not None
-    assert (found.compute.median, found.compute.count) == (2.0, 3)
-    assert found.h2d.mean == pytest.approx(0.1)
-    assert found.enqueue.mean == pytest.approx(0.1)
-    assert found.series["compute"] == (1.0, 2.0, 3.0)
-    assert found.throughput is None  # of what was left out nothing is known
-    assert notes == [WITHIN, "1 inference without valid times left out"]
-
-
-def test_throughput_is_of_the_time_that_went_by() -> None:
-    rows: list[dict[str, JSON]] = [
-        {"startComputeMs": at, "endComputeMs": at + 1.0, "computeMs": 1.0} for at in (5.0, 7.0, 9.0)
-    ]
-    found, notes = timing_of_rows(rows)
-    assert found is not None
-    assert found.throughput == pytest.approx(1000 * 3 / 5.0)
-    assert notes == [WITHIN]
-    found, notes = timing_of_rows([*rows, *rows])
-    assert found is not None
-    assert found.compute is not None
-    assert found.compute.count == 3
-    assert found.throughput == pytest.approx(1000 * 3 / 5.0)
-    assert notes == [WITHIN, "3 inferences are in the file twice and counted once"]
 
 
 def test_warm_up_is_left_out_unless_there_is_nothing_else() -> None:
@@ -87,20 +53,6 @@ def engine(folder: Path, mark: str, layers: tuple[str, ...], sum_ms: float) -> P
 def timing(path: Path, compute_ms: float) -> None:
     rows = [{"computeMs": compute_ms, "latencyMs": compute_ms, "startComputeMs": i} for i in (1, 2)]
     path.write_text(json.dumps(rows))
-
-
-def test_the_warm_up_that_metadata_elsewhere_tell_is_left_out(tmp_path: Path) -> None:
-    path = engine(tmp_path, "", ("a",), 1.0)
-    timing_file = tmp_path / "net.timing.json"
-    timing_file.write_text(json.dumps([row(start, 1.0) for start in (5.0, 60.0, 120.0, 250.0)]))
-    told = tmp_path / "elsewhere" / "m.json"
-    told.parent.mkdir()
-    for length, count in ((0, 4), (50, 3), (100, 2)):
-        options = {"Duration": f"3s (+ {length}ms warm up)"}
-        told.write_text(json.dumps({"inference_options": options}))
-        found = open_plan(path, metadata=[told]).timing
-        assert found is not None
-        assert len(found.series["latency"]) == count
 
 
 def test_a_summary_of_another_engine_is_left_out(tmp_path: Path) -> None:
