@@ -22,6 +22,8 @@ import pytest
 from mcp_types import CallToolResult
 from onnx import parser
 
+from dld_tui.cli.agents import server
+from dld_tui.cli.agents.calls import Answer
 from dld_tui.cli.agents.results import MOST_ROWS, Resources, shortened
 from dld_tui.cli.agents.tools import TOOLS, Tool
 from dld_tui.core.errors import InputError, UsageError
@@ -127,6 +129,19 @@ def test_without_the_sdk(dld: Dld, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_folder_must_be_there(dld: Dld, tmp_path: Path) -> None:
     assert "the folder does not exist" in dld.fails(2, "mcp", "--allow", tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        (Answer(2, {"error": {"message": "no", "where": "m", "hint": "Do"}}, ["a"]), "m: no. Do"),
+        (Answer(3, {"error": "no"}, ["first", "last"]), "last"),
+        (Answer(-9, None, []), "the command ended with status -9"),
+        (Answer(0, [], ["said"]), "the command gave no result"),
+    ],
+)
+def test_why_a_command_failed(said: Answer, line: str) -> None:
+    assert server._line_of(said) == line
 
 
 def test_long_results_are_cut_to_their_first_rows() -> None:
