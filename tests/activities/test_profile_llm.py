@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -517,3 +518,27 @@ def test_the_energy_of_a_token_is_that_of_the_steps_alone(
     with closing(Report.open(report)) as made:
         assert "energy_per_inference_j" not in made.properties
         assert sum("energy of a token is not known" in note.text for note in made.notes) == 1
+
+
+@pytest.mark.parametrize(
+    ("runs", "more_ms", "change"),
+    [
+        ([(1, 9, 5, 5, 5)], None, np.inf),
+        ([(1, 9, 5), (1, 9, 1)], None, 0.4),  # of one token
+        ([(1, 9, 5, 7), (1, 9, 1, 1)], 5, 6),
+        ([(1, 9, 5, 7, 9), (2, 8, 6, 7, 8), (1, 9, 1, 1, 2)], 6, 4),
+        ([(4, 9, 1.04, 1.2), (2, 9, 1, 1)], None, 1),
+        ([(2, 2, 1.75, 1.75), (2, 2, 1, 1)], 0.75, 0.75),  # more than half of a usual one
+        ([(2, 2, 1.5, 1.5), (2, 2, 1, 1)], None, 0.5),
+        ([(2, 2, 0.375, 0.375), (2, 2, 0.125, 0.125)], 0.25, 2),
+        ([(2, 2, 0.25, 0.25), (2, 2, 0.125, 0.125)], None, 1),
+        ([(2,), (4,)], None, 0.5),
+    ],
+)
+def test_what_runs_tell_of_new_lengths_and_of_steadiness(
+    runs: list[tuple[float, ...]], more_ms: float | None, change: float
+) -> None:
+    """Each run has its first token and its steps, of which the first one has costs of its own."""
+    timed: Any = [SimpleNamespace(first_token_ms=one, step_ms=steps) for one, *steps in runs]
+    assert profile_llm._new_shape_ms(timed) == more_ms
+    assert profile_llm._change(timed) == pytest.approx(change)
