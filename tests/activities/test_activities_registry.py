@@ -94,12 +94,16 @@ def test_what_an_empty_field_stands_for_follows_the_other_values() -> None:
 
 
 def test_a_value_that_stands_for_another_one_says_which() -> None:
-    threads, mode = named("threads").param.means, named("execution_mode").param.means
+    threads, at_once, mode = (
+        named(name).param.means for name in ("threads", "inter_threads", "execution_mode")
+    )
     assert threads is not None
+    assert at_once is not None
+    assert [at_once(value, {}, True) for value in (0, 1, 2)] == ["one", "", ""]
     assert threads(0, {}, True).startswith(f"{usable_threads():,} thread")
     assert (threads(0, {}, False), threads(4, {}, True)) == ("one a core there", "")
     assert mode is not None
-    assert mode("auto", {"inter_threads": 0}, True) == "sequential"
+    assert mode("auto", {"inter_threads": 1}, True) == "sequential"
     assert mode("auto", {"inter_threads": 2}, True) == "parallel"
     assert mode("parallel", {}, True) == ""
 
