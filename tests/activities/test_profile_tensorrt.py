@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 
+from dld_tui.activities import build
 from dld_tui.activities.profile.tensorrt import Request, run
 from dld_tui.backends.machine import capture
 from dld_tui.backends.tensorrt import library
 from dld_tui.backends.tensorrt.library import Library, use
 from dld_tui.core.codec import encode
-from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, InputError, SaveError, UnavailableError, UsageError
 from dld_tui.core.events import Event, Progress
+from dld_tui.core.files import writer
 from dld_tui.core.report.gpu_kernels import Activity, ActivityLog, NamedRange
 from dld_tui.core.report.measured_figures import report_inputs
 from dld_tui.core.report.report import Report, open_report
@@ -28,6 +30,7 @@ from dld_tui.core.tensorrt.plan.reader import open_plan
 from tests.support.activities import finished
 from tests.support.engines import FREE, built, write_model
 from tests.support.fake_machine import install
+from tests.support.jobs import texts
 from tests.support.recorded import Recorded, settled
 from tests.support.report_text import report_text
 
@@ -311,3 +314,33 @@ def test_what_fails_is_one_line(trt: Any, model: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.dldprof*"))
     with pytest.raises(InputError, match="is not a TensorRT engine"):
         events_of(model, engine=model, trust=True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "said"),
+    [
+        ({}, None, ""),
+        ({"verbosity": "none"}, None, "the engine says nothing of its layers (--verbosity none)"),
+        ({}, SaveError("there is no room"), "there is no room"),
+        ({}, OSError("broken"), "broken"),
+    ],
+)
+def test_layers_that_cannot_be_written_are_no_failure(
+    trt: Any, model: Path, monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, Any], error: Exception | None, said: str,
+) -> None:  # fmt: skip
+    layers, write = model.with_suffix(".trt.json"), writer.write_pieces
+
+    def written(path: Path, *values: Any, **more: Any) -> Any:
+        if path.name == layers.name and error is not None:
+            raise error
+        return write(path, *values, **more)
+
+    monkeypatch.setattr(writer, "write_pieces", written)
+    events = [*build.run(build.Request(model, **settings))]
+    result = finished(events)
+    assert (result.layer_info, result.layer_info_problem) == (None if said else layers, said)
+    assert layers.exists() is not bool(said)
+    assert [text for text in texts(events) if "layers" in text] == (
+        [f"The layers are not written: {said}"] if said else []
+    )
