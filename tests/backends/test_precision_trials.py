@@ -15,7 +15,11 @@ import pytest
 from onnx import numpy_helper
 
 from dld_tui.backends.accuracy import precision_trials
-from dld_tui.backends.accuracy.precision_trials import SwitchedModel, plan_of
+from dld_tui.backends.accuracy.precision_trials import (
+    QuantizationTrials,
+    SwitchedModel,
+    plan_of,
+)
 from dld_tui.backends.conversion.quantizer import Quantizer
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
@@ -219,6 +223,11 @@ def test_switches_compute_what_the_quantizer_makes(
         nodes = model.nodes
         assert {"stem", "bent", "side", "mixed", "shares", "sum"} < {one.name for one in nodes}
         by_name = {node.name: node for node in nodes}
+        way: Any = (quantizer, plan, "minmax", (), feeds, Tolerances(Tolerance()), SETTINGS)
+        with contextlib.closing(QuantizationTrials(*way, None)) as trials:
+            assert [*map(id, trials.candidates())] == [*map(id, nodes)]
+            found = [trials.convert(nodes[:count]) for count in (0, 3)]
+        assert [trial.lowered_nodes for trial in found] == [len(nodes), len(nodes) - 3]
         choices: list[list[Node]] = [
             [], [by_name["stem"]], [by_name["bent"], by_name["mixed"]],
             [by_name["shares"], by_name["side"]], nodes[1::2],
