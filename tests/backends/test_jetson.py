@@ -132,6 +132,22 @@ def test_how_a_tool_ends(
     assert problem or len(answer.printed) == 3300
 
 
+@pytest.mark.parametrize(
+    ("mode", "problem", "why"),
+    [(0o600, NO_RIGHTS, "Permission denied"), (None, FAILED, "No such file or directory")],
+)
+def test_a_tool_whose_interpreter_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int | None, problem: str, why: str
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if mode is not None:
+        (tmp_path / "interpreter").touch(mode)
+    (tmp_path / "x_tool").write_text(f"#!{tmp_path / 'interpreter'}\n")
+    (tmp_path / "x_tool").chmod(0o755)
+    answer = ask_tool(["x_tool"])
+    assert (answer.problem, answer.why, answer.printed) == (problem, why, "")
+
+
 NUMBERS: Mapping[str, Mapping[str, str | None]] = {
     "whole": {}, "no load": {"load": None}, "a load that is none": {"load": "nan"},
     "a clock that is none": {"clock": "not a number", "load": None},
