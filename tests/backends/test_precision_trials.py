@@ -223,8 +223,8 @@ def test_switches_compute_what_the_quantizer_makes(
         nodes = model.nodes
         assert {"stem", "bent", "side", "mixed", "shares", "sum"} < {one.name for one in nodes}
         by_name = {node.name: node for node in nodes}
-        way: Any = (quantizer, plan, "minmax", (), feeds, Tolerances(Tolerance()), SETTINGS)
-        with contextlib.closing(QuantizationTrials(*way, None)) as trials:
+        way: Any = (quantizer, plan, "minmax", (), feeds, Tolerances(Tolerance()), SETTINGS, None)
+        with contextlib.closing(QuantizationTrials(*way)) as trials:
             assert [*map(id, trials.candidates())] == [*map(id, nodes)]
             found = [trials.convert(nodes[:count]) for count in (0, 3)]
         assert [trial.lowered_nodes for trial in found] == [len(nodes), len(nodes) - 3]
