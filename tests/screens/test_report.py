@@ -90,24 +90,6 @@ async def test_enter_goes_to_the_node_of_the_model(
         assert "no longer exists" in told(pilot.app)[-1]
 
 
-async def test_nested_bodies_are_drawn_below_their_parent_and_measured(tmp_path: Path) -> None:
-    async with opened(make_nested_report(tmp_path / "n.dldprof")) as (pilot, screen):
-        view = timeline(screen)
-        assert [lane.title for lane in view.timeline.lanes] == ["thread 1", "", "thread 2"]
-        await pilot.press("2", "g")
-        view.move_to(0, 1)
-        for key, layer in (("down", 2), ("up", 1)):
-            await pilot.press(key)
-            assert view.key_at_cursor() == layer
-        assert "If_0" in text_of(view)
-        view.move_to(0, 0)
-        for _ in range(2):
-            await pilot.press("space", "right")
-            assert "0.800 ms: 6 layers" in text_of(view)
-        await pilot.press("escape")
-        assert "6 layers" not in text_of(view)
-
-
 async def test_without_colours_the_timeline_uses_glyphs(tmp_path: Path) -> None:
     path = make_nested_report(tmp_path / "n.dldprof")
     async with opened(path, LARGE, Config(theme="no-colour")) as (_, screen):

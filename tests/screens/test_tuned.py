@@ -42,10 +42,8 @@ from dld_tui.screens.base_pages import ListPage
 from dld_tui.screens.results.accuracy import AccuracyScreen, PrecisionScreen, TacticsScreen
 from dld_tui.screens.results.table import TableResult
 from dld_tui.screens.results.tuning import RUNS, TuneScreen
-from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ChoiceDialog
 from dld_tui.widgets.lists.table_view import ListTable, TableView
-from dld_tui.widgets.results.paragraphs import ParagraphsDialog
 from dld_tui.widgets.results.passes import PassTimeline
 from dld_tui.widgets.timeline.lanes import timeline_of
 from tests.support.report_files import make_report
@@ -263,29 +261,16 @@ def test_what_a_result_file_holds_is_safe_text(tmp_path: Path) -> None:
         assert visible(line) == line
 
 
-@pytest.mark.broad
-async def test_enter_takes_what_was_found(tmp_path: Path) -> None:
-    for name, how in (("model", {}), ("settings", {"model": False}), ("none", {"confirmed": None})):
-        folder = tmp_path / name
-        folder.mkdir()
-        result = found(folder, **how)
-        async with opened(Path(result.source), NARROW) as session:
-            session.app.open_path(result.report)
-            page = await session.front(TuneScreen)
-            await session.until(lambda: page.row is not None)  # noqa: B023
-            await session.press("i")
-            await session.front(ParagraphsDialog)
-            await session.press("escape", "enter")
-            if name == "model":
-                opened_model = await session.front(WorkspaceScreen)
-                assert opened_model.path == Path(str(result.model))
-            elif name == "settings":
-                await session.front(ChoiceDialog)
-                await session.press("p")
-                assert session.app.clipboard == "python"
-            else:
-                await session.until(lambda: session.told)
-                assert session.app.screen is page
+async def test_enter_copies_settings_where_there_is_no_new_model(tmp_path: Path) -> None:
+    result = found(tmp_path, model=False)
+    async with opened(Path(result.source), NARROW) as session:
+        session.app.open_path(result.report)
+        page = await session.front(TuneScreen)
+        await session.until(lambda: page.row is not None)
+        await session.press("enter")
+        await session.front(ChoiceDialog)
+        await session.press("p")
+        assert session.app.clipboard == "python"
 
 
 @pytest.mark.parametrize(("size", "key"), [(WIDE, ""), (NARROW, "2")])

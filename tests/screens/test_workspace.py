@@ -12,10 +12,9 @@ from dld_tui.screens.workspace.page import WorkspaceScreen
 from dld_tui.widgets.dialogs.dialogs import ErrorDialog
 from dld_tui.widgets.explorer.branches import View
 from dld_tui.widgets.explorer.state import matching_nodes
-from dld_tui.widgets.parameters.pane import Nearest
 from tests.support import models
 from tests.support.pages import running
-from tests.support.workspace import NARROW, WIDE, Session, opened
+from tests.support.workspace import WIDE, opened
 
 
 @pytest.mark.slow
@@ -137,27 +136,3 @@ async def test_hostile_names_are_text_everywhere(tmp_path: Path) -> None:
         session.screen.explorer.reveal(session.screen.document.main.nodes[3])
         await session.settle()
         assert "层/注意力/卷积" in session.text
-
-
-def boxes(session: Session) -> set[str]:
-    shown = session.screen.query_one(Nearest)
-    drawing = shown.drawing
-    return set(drawing.graph.names) if shown.display and drawing is not None else set()
-
-
-@pytest.mark.broad
-async def test_the_boxes_around_the_node_fill_the_empty_half(chain: Path) -> None:
-    async with opened(chain) as session:
-        for name, around in (
-            ("first", {"second"}), ("second", {"first", "third"}), ("last", {"third"})
-        ):  # fmt: skip
-            await session.go(name)
-            names = {node.name for node in session.screen.document.main.nodes}
-            assert names & boxes(session) == {name, *around}
-        shown = session.screen.query_one(Nearest)
-        assert shown.drawing is not None
-        box = shown.drawing.box(shown.drawing.graph.names.index("third"))
-        await session.pilot.click(shown, offset=(box.x + shown._indent + 2, box.y + 1))
-        await session.until(lambda: session.at == "third")
-        await session.pilot.resize_terminal(*NARROW)
-        await session.until(lambda: not boxes(session))
