@@ -25,7 +25,13 @@ from dld_tui.core.compare.requirements import (
 )
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Finished
-from dld_tui.core.params import command_line, from_json, to_json
+from dld_tui.core.params import (
+    command_line,
+    from_json,
+    placeholder_text,
+    settings_of,
+    to_json,
+)
 from dld_tui.screens.results.table import of_gate
 from tests.support import models
 from tests.support.recorded import Recorded, table_text
@@ -89,6 +95,25 @@ def test_the_form_has_the_options_of_the_command(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(command, "compare_versions", compare)
     CliRunner().invoke(command.command, shlex.split(line)[2:], standalone_mode=False)
     assert seen == [from_json(Request, values)]
+
+
+def test_what_applies_to_one_version_and_to_two(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    (tmp_path / "dld.toml").write_text(
+        f'[requirements]\n"{path.name}" = ["size <= 1 MB", "p95 < 2 ms"]\n'
+    )
+    settings = {one.name: one for one in settings_of(Request)}
+    both = {"model": str(path), "new": "new.onnx"}
+    one, two = (
+        {name for name, setting in settings.items()
+         if setting.param.applies is None or setting.param.applies(values)}
+        for values in (both | {"new": None}, both)
+    )  # fmt: skip
+    assert one - two == {"reference", "requirements"}
+    assert two - one == {"runs", "tolerance_percent", "within"}
+    texts = [placeholder_text(settings["requirements"], {"model": model})
+             for model in (str(path), str(tmp_path / "other.onnx"))]  # fmt: skip
+    assert texts == ["size <= 1 MB; p95 < 2 ms", "none in dld.toml beside it"]
 
 
 def test_pages_of_verdicts(recorded: Recorded) -> None:
