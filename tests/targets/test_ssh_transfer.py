@@ -183,8 +183,11 @@ def test_what_is_asked_and_sent(
     texts["again"] = send(there, [small[1], large], "s")
     there.lines.clear()
     (tmp_path / "copy").write_bytes(LARGE)
+    os.utime(tmp_path / "copy", (1, 1))
     copies = [LocalFile.at(tmp_path / "copy"), noise(tmp_path / "odd", 9, 1)]
     texts["one of the same size, and a copy"] = send(there, copies, "s")
+    there.lines.clear()
+    texts["the copy again"] = send(there, copies[:1], "s")
     recorded("ssh_uploads", {title: settled(text, tmp_path) for title, text in texts.items()})
 
 
