@@ -69,6 +69,7 @@ def test_says_what_is_wrong_with_a_path(tmp_path: Path) -> None:
     assert "symbolic links" in message_of(tmp_path / "loop")
     denied = open_error("p", PermissionError(errno.EACCES, "no"))
     assert str(denied) == "p: Permission denied"
+    assert open_error("p", IsADirectoryError(errno.EISDIR, "no")).message == "Is a folder"
 
 
 def test_says_where_a_device_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

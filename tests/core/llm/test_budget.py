@@ -10,12 +10,14 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
+from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core.errors import UsageError
 from dld_tui.core.llm.budget import Budget, PhaseBudget, budget_of, device_of
 from dld_tui.core.llm.feeds import Decoder
 from dld_tui.core.machine.peaks import FP16_SUMS, MemoryLevel, Peaks
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.inputs.guess import input_specs
+from dld_tui.core.model.shapes.inference import infer_types, store_types
 from dld_tui.core.model.tensors.value_types import ValueType
 from tests.support import decoders, models
 from tests.support.recorded import Recorded
@@ -64,6 +66,33 @@ def test_memory_and_work_are_those_by_hand(int4: bool, tmp_path: Path) -> None:
         assert phase.flops is not None
         assert 2 * macs <= phase.flops < 2.35 * macs, phase.phase  # norms, softmax, rotation
     assert decode.activation_bytes >= 2 * 3 * decoders.HIDDEN * 4
+
+
+@pytest.mark.parametrize("experts", [True, False])
+@pytest.mark.parametrize("grouping", [True, False])
+def test_work_is_known_without_declared_types(
+    experts: bool, grouping: bool, tmp_path: Path
+) -> None:
+    """Heads that are normalized: their Reshape has sizes only where those before it have."""
+    pytest.importorskip("onnxruntime")
+    path = decoders.grouped(
+        tmp_path / "m.onnx", layers=3, normed=True, experts=experts, grouping=grouping
+    )
+    batch, context = 2, 12
+    with closing(Document.open(path)) as document:
+        store_types(document, infer_types(onnx.load(path), path, contrib_types)[0])
+        decoder = Decoder(document, input_specs(document))
+        phases = budget_of(decoder, [batch], [context]).phases
+    own = decoders.KV_HEADS if grouping else decoders.HEADS
+    layer = decoders.HIDDEN * (2 * decoders.HIDDEN + 2 * own * decoders.HEAD_SIZE)
+    if experts:  # a router, and two experts of two products
+        layer += decoders.HIDDEN * (decoders.EXPERTS + 4 * decoders.INNER)
+    for phase, tokens in zip(phases, (batch * context, batch), strict=True):
+        attended = tokens * context * decoders.HEADS * 2 * decoders.HEAD_SIZE
+        head = tokens * decoders.HIDDEN * decoders.VOCABULARY
+        macs = 3 * (tokens * layer + attended) + head
+        assert phase.flops is not None, phase.phase
+        assert 2 * macs <= phase.flops < 2.35 * macs, phase.phase
 
 
 def test_windows_and_states_do_not_grow(tmp_path: Path) -> None:
