@@ -17,6 +17,8 @@ Shape: TypeAlias = "tuple[int, ...]"
 """Dimensions, or the values of an input that holds a shape."""
 MOST = 2**31 - 1
 """The largest dimension that TensorRT takes."""
+_LARGEST = 2**63 - 1
+"""The largest dimension that a model can have."""
 
 
 def shape_text(shape: Iterable[int]) -> str:
@@ -24,13 +26,13 @@ def shape_text(shape: Iterable[int]) -> str:
     return "x".join(map(str, shape)) or "scalar"
 
 
-def shape_of(text: str, *, least: int = 0, most: int | None = None) -> Shape:
+def shape_of(text: str, *, least: int = 0, most: int = _LARGEST) -> Shape:
     """Return the shape that a text means: ``1x3``, ``1, 3``, ``[1, 3]``, ``(1 3)``, ``scalar``.
 
     Args:
         text: What the user gave. Nothing is a scalar.
         least: The smallest number.
-        most: The largest one; None for no limit.
+        most: The largest one.
 
     Raises:
         UsageError: It is no shape.
@@ -40,7 +42,7 @@ def shape_of(text: str, *, least: int = 0, most: int | None = None) -> Shape:
         shape = () if text.strip() == "scalar" else tuple(map(int, words))
     except ValueError:
         shape = (least - 1,)
-    if any(size < least or (most is not None and size > most) for size in shape):
+    if not all(least <= size <= most for size in shape):
         raise UsageError(f"{clip(text, 80)!r} is not a shape", hint="Write 1x3x224x224")
     return shape
 
@@ -68,7 +70,7 @@ def shapes_in(text: str, flag: str, *, are_values: bool = False) -> Iterator[tup
         UsageError: It is not of this form.
     """
     pattern, at = _VALUES if are_values else _DIMENSIONS, 0
-    least, most = (-MOST, MOST) if are_values else (0, None)
+    least, most = (-MOST, MOST) if are_values else (0, _LARGEST)
     while at < len(text):
         match = pattern.match(text, at)
         try:
