@@ -153,7 +153,7 @@ def test_what_onnx_runtime_takes_is_no_error(loaded: bool | None, ran: bool | No
     by_load, by_run = "opset-import", OPERANDS
     known = [Finding("error", rule, "m", None, None, None, None)
              for rule in (by_load, by_run, "decoder:heads", "decoder:config",
-                          "onnxruntime:load")]  # fmt: skip
+                          "onnxruntime:load", "tensor-data", "onnx:simplify")]  # fmt: skip
     told = {
         one.rule: one.level for one in settled(known, RuntimeAnswer(True, "1", [], loaded, ran))
     }
@@ -163,6 +163,8 @@ def test_what_onnx_runtime_takes_is_no_error(loaded: bool | None, ran: bool | No
         "decoder:heads": "warning" if loaded and ran else "error",
         "decoder:config": "error",
         "onnxruntime:load": "error",
+        "tensor-data": "error",
+        "onnx:simplify": "error",
     }
     assert settled(known, None) == known
 

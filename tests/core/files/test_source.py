@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.core.errors import FileChangedError, InputError
 from dld_tui.core.files import source as source_module
-from dld_tui.core.files.source import Source, open_error
+from dld_tui.core.files.source import Source, input_error, open_error
 
 
 def message_of(path: Path | str) -> str:
@@ -159,3 +159,24 @@ def test_descriptor_is_closed_with_the_source(tmp_path: Path) -> None:
     for _ in range(3):  # a refused path leaves none open
         message_of(tmp_path)
     assert open_descriptors() == before
+
+
+def test_errors_that_come_from_outside_are_lines() -> None:
+    def told(error: BaseException, *texts: str) -> tuple[str, str | None, str | None] | None:
+        found = input_error(error, texts)
+        return None if found is None else (found.message, found.where, found.hint)
+
+    hint = "Give another path"
+    assert [
+        told(OSError(errno.ELOOP, "Loop", "a")), told(OSError(errno.ENOENT, "None", b"\xff")),
+        told(OSError(errno.ELOOP, "Loop")), told(OSError(errno.EIO, "Broken", "a")),
+        told(OverflowError()), told(ValueError("odd")), told(RecursionError()),
+        told(TypeError("odd"), "a"), told(ValueError("odd"), "\udcff"),
+    ] == [
+        ("Loop", "a", hint), ("File not found", "\udcff", hint), None, None,
+        ("a number is too large", None, "Give a smaller one"), None,
+        ("it is nested too deeply", None, "Write it with fewer levels"), None, None,
+    ]  # fmt: skip
+    (found,) = {told(error("odd"), "a", "\udcff") for error in (UnicodeError, TypeError)}
+    assert found is not None
+    assert found[1] == "\udcff"

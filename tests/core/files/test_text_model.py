@@ -28,6 +28,8 @@ FORMATS = {"m.textproto": "textproto", "m.json": "json", "m.onnxtxt": "onnxtxt"}
 
 def written(path: Path, kind: str) -> onnx.ModelProto:
     model = onnx.parser.parse_model(MODEL)
+    large = onnx.numpy_helper.from_array(np.arange(2000, dtype=np.float32), "large")
+    model.graph.initializer.append(large)
     onnx.save(model, path, format=kind)
     return model
 
@@ -47,6 +49,7 @@ def test_a_text_is_opened_edited_undone_and_saved_as_that_text(
         assert not document.changed_on_disk()
         weights = known(document.main.initializer("w"))
         assert weights.read(3, 2).tolist() == [3.5, 4.5]
+        assert known(document.main.initializer("large")).read(3, 2).tolist() == [3, 4]
     read = registry.get(kind).deserialize_proto(path.read_bytes(), onnx.ModelProto())
     assert [node.name for node in read.graph.node] == ["stem", "second"]
     model.graph.node[0].name = "stem"

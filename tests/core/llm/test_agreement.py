@@ -74,11 +74,14 @@ CASES: dict[str, tuple[dict[str, Any], ...]] = {
         {"layer_types": ["full_attention"] * 4}, {"layer_types": ["conv"] * 4},
         {"layer_types": ["linear_attention"] * 4}, {"layer_types": ["other", 3, "conv", "conv"]},
         {"head_size": 8}, {"num_key_value_heads": 2, "head_size": 16},
+        {"inputs": {"past_conv_names": "past.%d.conv", "past_key_names": KEY.replace("{}", "%d")},
+         "outputs": {"present_value_names": "v.%d"}},
         {"inputs": {"past_conv_names": "past.%d.conv", "past_key_names": "k.%d"}},
     )),
     "multi": ({}, {"decoder": {"num_attention_heads": 3, "num_key_value_heads": 4}}),
     "positioned": ({}, {"decoder": {"num_attention_heads": 3, "num_hidden_layers": 1}}),
     "packed": ({}, {"decoder": {"head_size": 32}}),
+    "stacked": ({},),
 }  # fmt: skip
 FILES = {
     "tokenizer.json": (
@@ -104,6 +107,7 @@ def folders(path: Path) -> dict[str, Path]:
     made["mixed"] = decoders.mixed_folder(path / "mixed")
     decoders.grouped(made["multi"] / "model.onnx", grouping=False)
     decoders.positioned(made["positioned"] / "model.onnx")
+    decoders.stacked(made["stacked"] / "model.onnx")
     packed = onnx.load(made["packed"] / "model.onnx")
     for node in packed.graph.node:
         if node.op_type == "GroupQueryAttention":

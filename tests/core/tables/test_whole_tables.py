@@ -111,6 +111,7 @@ def terminal() -> str:
         shown, left_out = fitted_lines(whole, room)
         lines += [f"-- {room}, without {left_out}", *shown]
         lines += ["--", *text_lines(whole.pick(["name", "ms", "tags", "kind"]), room)]
+    lines += ["-- one of two", *fitted_lines(Table(COLUMNS[:2], ROWS), 20)[0]]
     lines += [
         "-- nothing",
         *text_lines(Table(COLUMNS, [])),

@@ -70,6 +70,12 @@ def test_bytes_that_no_tensor_uses_are_told(document: Document, tmp_path: Path) 
         file.write(b"more")
     assert summarise(document).external_unused == (1 << 16) + 4
     assert found() == ["65.5 kB of the data file c.data are used by no tensor"]
+    odd = [onnx.TensorProto(data_type=1, dims=[1]) for _ in range(3)]
+    for one, (name, offset) in zip(odd, (("odd", "x"), ("odd", "0"), ("gone", "0")), strict=True):
+        for key, value in (("location", name), ("offset", offset)):
+            one.external_data.add(key=key, value=value)
+    told = unused_bytes(document, [*odd, *external_tensors(document)])
+    assert told == {"c.data": (1 << 16) + 4}
     stored = onnx.TensorProto(data_type=onnx.TensorProto.FLOAT, dims=[(1 << 14) + 1])
     set_external(stored, "c.data", 4 * SIZE, (1 << 16) + 4)
     for put in (

@@ -16,6 +16,7 @@ from dld_tui.core.errors import CancelledError, FileChangedError, SaveError, Usa
 from dld_tui.core.files import writer
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.serialise import (
+    DataMode,
     DataToCopy,
     data_to_copy,
     save,
@@ -289,6 +290,29 @@ def test_data_is_copied_where_no_blocks_can_be_shared(
     assert remark == "holes.data is copied: its blocks cannot be shared there"
     assert sorted(one.name for one in other.iterdir()) == ["m.onnx", "m.onnx.data"]
     assert (other / "m.onnx.data").read_bytes() == (tmp_path / "holes.data").read_bytes()
+
+
+@pytest.mark.parametrize("data", ["link", "reflink"])
+def test_each_of_several_data_files_is_brought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: DataMode
+) -> None:
+    path, other = sparse(tmp_path, 8192), tmp_path / "other"
+    other.mkdir()
+    FakeClones(monkeypatch, errno.EOPNOTSUPP)
+    model = onnx.load(path, load_external_data=False)
+    for name in ("v", "w"):
+        model.graph.initializer.add().CopyFrom(model.graph.initializer[0])
+        model.graph.initializer[-1].name = f"{name}2"
+        model.graph.initializer[-1].external_data[0].value = f"{name}.data"
+        (tmp_path / f"{name}.data").write_bytes(name.encode() * 8192)
+    path.write_bytes(model.SerializeToString())
+    (other / "holes.data").touch()
+    document = Document.open(path)
+    remarks = save(document, other / "m.onnx", data=data)
+    document.close()
+    told = {"link": "linked", "reflink": "copied"}[data]
+    found = [remark.split(":")[0] for remark in remarks[:2]]
+    assert found == [f"{name}.data is {told}" for name in "vw"]
 
 
 def test_a_clone_that_fails_otherwise_is_an_error_and_leaves_nothing(

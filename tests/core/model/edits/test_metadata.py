@@ -20,3 +20,14 @@ def document(tmp_path: Path) -> Document:
 def test_damaged_positions_are_none(document: Document, text: str) -> None:
     document.apply("set_metadata", key="dld.position", value=text, scope=[], nodes=["first"])
     assert position_of(document.main.nodes[0]) is None
+
+
+def test_texts_that_are_not_utf8_are_told_apart_and_come_back(tmp_path: Path) -> None:
+    path = models.write(tmp_path, models.CHAIN)
+    path.write_bytes(path.read_bytes() + b"\x12\x01\xff")
+    document = Document.open(path)
+    document.apply("set_model_field", field="producer_name", value="\udcff")
+    assert not document.dirty
+    document.apply("set_model_field", field="producer_name", value="me")
+    document.undo()
+    assert document.model.SerializeToString(deterministic=True).count(b"\x12\x01\xff") == 1
