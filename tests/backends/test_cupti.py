@@ -190,7 +190,7 @@ def test_names_are_demangled(name: str, shown: str) -> None:
 
 @pytest.mark.parametrize(
     ("source", "said"),
-    [(None, "install 'cupti-python"),
+    [(None, "cupti-python is not installed"),
      ("raise RuntimeError('CUDA driver is not found')", "cannot be loaded: CUDA driver is not")],
 )  # fmt: skip
 def test_a_missing_and_a_broken_installation(

@@ -147,6 +147,7 @@ def check(document: Document, model: SwitchedModel) -> None:
 def test_it_computes_what_copies_compute(document: Document) -> None:
     with contextlib.closing(switched(document, "fp16")) as model:
         check(document, model)
+        assert len({name for name, _ in model._weights._known}) == 8, "lowered for all inputs"
 
 
 def test_weights_that_are_not_kept_are_rounded_again(

@@ -58,7 +58,7 @@ def export(path: Path, rows: dict[str, list[tuple[Any, ...]]]) -> Path:
 
 
 def kernel(start: int, end: int, number: int, stream: int = 7, name: int = 1) -> tuple[Any, ...]:
-    shape = (32, 4, 2, 1, 128, 1, 1, 1024, 512)
+    shape = (32, 4, 2, 1, 128, 1, 1, 1024, number % 2 * 512)
     return (start, end, 0, 1, stream, number, PROCESS, name, 0, *shape)
 
 

@@ -46,15 +46,16 @@ def test_the_bandwidth_is_that_of_a_size_that_is_at_least_as_fast() -> None:
 
 def test_the_best_of_two_measurements_counts() -> None:
     new = replace(
-        MEASURED, flops={"fp32": 1.0, "int8": 10.0}, bandwidth=2.0, launch_ms=0.1, measured_s=2.0,
+        MEASURED, flops={"fp32": 1.0, "int8": 10.0}, bandwidth=2.0, launch_ms=0.3, measured_s=2.0,
         caches=(MemoryLevel(64, 5.0), MemoryLevel(512, 31.0)), busy=True,
     )  # fmt: skip
     both = best(new, MEASURED)
     assert both == replace(
-        MEASURED, flops={"fp32": 9.0, "int8": 10.0}, launch_ms=0.1, measured_s=2.0,
+        MEASURED, flops={"fp32": 9.0, "int8": 10.0}, measured_s=2.0,
         caches=(MemoryLevel(64, 60.0), MemoryLevel(512, 31.0)),
     )  # fmt: skip
     assert best(new, new).busy
+    assert best(new, replace(MEASURED, launch_ms=0.0)).launch_ms == 0.3, "one of no launches"
 
 
 def test_peaks_of_a_busy_machine_are_measured_at_each_run_and_those_of_an_idle_one_kept() -> None:

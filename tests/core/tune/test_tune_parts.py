@@ -205,8 +205,9 @@ def test_other_versions_and_processors_do_not_go_on_with_a_run(
     monkeypatch.setattr(f"{environment}.usable_threads", lambda: versions.get("threads", 2))
     with closing(Document.open(models.write(tmp_path, models.CHAIN))) as document:
 
-        def problem() -> Exclusion | None:
-            with closing(KnownMeasurements.of({"model": "m"}, document)) as journal:
+        def problem(again: bool = False) -> Exclusion | None:
+            known = KnownMeasurements.of({"model": "m"}, document, again=again)
+            with closing(known) as journal:
                 return journal.exclusion("bf16")
 
         with closing(KnownMeasurements.of({"model": "m"}, document)) as journal:
@@ -219,6 +220,7 @@ def test_other_versions_and_processors_do_not_go_on_with_a_run(
             if name == "onnxruntime":
                 versions[name] = "1.31.1"
         assert problem() == NO_KERNEL
+        assert problem(again=True) is None
 
 
 def test_two_runs_at_once_do_not_share_what_they_find(
