@@ -293,9 +293,7 @@ class _Search:
         for number in range(self._tries):
             choices = self._other(bad, "rank" if number < 2 else "random", number)
             if choices == bad.choices or choices in seen:
-                if number < 2:
-                    continue
-                break
+                continue
             seen.append(choices)
             build = yield from self._make(choices, f"other tactics, {number + 1}")
             if build.is_sufficient:
