@@ -289,10 +289,10 @@ class _Search:
 
     def _first_good(self, bad: Build) -> Generator[Event, None, Build | None]:
         """Look for a right build among those with other tactics wherever possible."""
-        seen: list[Choices] = []
+        seen = [bad.choices]
         for number in range(self._tries):
             choices = self._other(bad, "rank" if number < 2 else "random", number)
-            if choices == bad.choices or choices in seen:
+            if choices in seen:
                 continue
             seen.append(choices)
             build = yield from self._make(choices, f"other tactics, {number + 1}")
