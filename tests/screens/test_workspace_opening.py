@@ -7,7 +7,10 @@ from threading import Thread, current_thread, main_thread
 from typing import Any
 
 import pytest
+from textual.geometry import Size
+from textual.screen import Screen
 
+from dld_tui.app import DldApp
 from dld_tui.core.model import edits
 from dld_tui.core.model.document import Node, Scope
 from dld_tui.core.model.document.node import NodeTexts
@@ -17,11 +20,48 @@ from dld_tui.core.model.graph.folding import Arrangement
 from dld_tui.core.model.graph.graph import Graph
 from dld_tui.core.model.graph.layout_process import LayoutProcess
 from dld_tui.core.types import CancelCheck
-from dld_tui.screens.workspace import opening
+from dld_tui.screens.workspace import opening, page
+from dld_tui.screens.workspace.checks import Checks
 from dld_tui.screens.workspace.opening import AT_ONCE
-from tests.support.workspace import WIDE, opened, write_long
+from dld_tui.screens.workspace.panes import Panes
+from dld_tui.widgets.graph.pane import GraphPane
+from tests.support.workspace import NARROW, WIDE, opened, write_long
 
 COUNT = AT_ONCE + 100
+
+
+async def test_the_first_picture_has_its_places_and_nothing_else_begins_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rooms: list[Size] = []
+    pictures: list[bool] = []
+    pictures_before_checks: list[list[bool]] = []
+    lay_out, display, check = Panes.lay_out, DldApp._display, Checks.check
+
+    def noted_room(panes: Panes) -> None:
+        rooms.append(panes.area.region.size)
+        if len(rooms) == 1:
+            panes.page.app.delay_update(0.1)  # as where another page was seen before
+        lay_out(panes)
+
+    def noted_picture(app: DldApp, screen: Screen[Any], renderable: Any) -> None:
+        graphs = screen.query(GraphPane)
+        pictures.append(bool(graphs) and graphs.first().canvas.size.area > 0)
+        display(app, screen, renderable)
+
+    def noted_check(checks: Checks) -> None:
+        pictures_before_checks.append([*pictures])
+        check(checks)
+
+    monkeypatch.setattr(Panes, "lay_out", noted_room)
+    monkeypatch.setattr(DldApp, "_display", noted_picture)
+    monkeypatch.setattr(Checks, "check", noted_check)
+    monkeypatch.setattr(page, "_PAINTED_S", 0.0)
+    async with opened(write_long(tmp_path, 10, "/layer/Relu_{}"), NARROW) as session:
+        await session.until(lambda: bool(pictures_before_checks))
+        width, height = NARROW
+        assert set(rooms) == {Size(width, height - 2)}  # without the tabs and the keys
+        assert any(pictures_before_checks[0])
 
 
 @pytest.mark.broad

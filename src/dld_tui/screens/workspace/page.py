@@ -253,7 +253,7 @@ class WorkspaceScreen(Page):
 
     def _prepare(self, opened: OpenedModel) -> None:
         """Start what the first rows and the first picture of the graph do not need."""
-        if self.model.is_arranging:
+        if self.model.is_arranging or self.awaits_paint:
             self._painted(opened)
             return
         self.checks.check()
