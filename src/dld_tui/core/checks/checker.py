@@ -160,6 +160,7 @@ class Checker:
         yield from state.declare_all()
         if parent is not None:
             names = {*state.consumers, *state.captured_by, *state.outputs}
+            names.update(state.quantization_parameters)
             state.captured.update(name for name in names if state.captures(name))
             for name in state.captured:
                 parent.captured_by.setdefault(name, {})[state] = None

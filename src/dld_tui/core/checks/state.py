@@ -32,6 +32,7 @@ class ScopeState:
         self.root = root
         self.inputs = Counter(scope.inputs)
         self.outputs = Counter(scope.outputs)
+        self.quantization_parameters = scope.quantization_parameters
         self.parent = parent
         self.children: dict[Scope, ScopeState] = {}
         self.producers = scope.links.producers
@@ -149,8 +150,13 @@ class ScopeState:
         return False
 
     def uses(self, name: str) -> bool:
-        """Return whether a node or an output of this scope or below it uses a value of it."""
-        return name in self.consumers or name in self.captured_by or name in self.outputs
+        """Return what :meth:`Scope.is_used` does, of what the check has found so far."""
+        return (
+            name in self.consumers
+            or name in self.captured_by
+            or name in self.outputs
+            or name in self.quantization_parameters
+        )
 
     def captures(self, name: str) -> bool:
         """Return whether this scope takes a value from outside, for itself or those below it."""

@@ -176,7 +176,7 @@ def _check_initializer(
     state.external += filter(is_external, (*dense, *parts))
     state.inline[name] = size
     count = len(dense) + len(sparse)
-    unused = not state.uses(name) and name not in state.scope.quantization_parameters
+    unused = not state.uses(name)
     if count == 1 and not unused:
         return
     text = f"Initializer {name_of(name)} is "

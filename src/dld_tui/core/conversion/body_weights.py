@@ -151,7 +151,7 @@ def quantize_body_weights(
         assert tensor is not None
         for axis, mine in _by_axis(nodes, tensor, weight_type).items():
             _replace(names, transaction, home, tensor, axis, mine, weight_type)
-        if not home.users(name) and name not in home.outputs:
+        if not home.is_used(name):
             old = home.named("initializer").first(name)
             transaction.replace(home, "initializer", old)
     return weights

@@ -13,7 +13,7 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 from dld_tui.core import fmt
-from dld_tui.core.conversion.copies import is_graph_output, working_copy
+from dld_tui.core.conversion.copies import working_copy
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.proto_fields import set_text, set_texts, text_of
@@ -247,10 +247,10 @@ _MAKERS: dict[str, Callable[[Node, dict[int, str], FreshNames], list[Node]]] = {
 def _drop_unused(scope: Scope, name: str) -> None:
     """Remove a constant that nothing uses, and then what it was made of."""
     definition = scope.resolve(name)
-    if definition is None or definition.scope.users(name):
+    if definition is None or definition.scope.is_used(name):
         return
     scope, node = definition.scope, definition.node
-    if name in scope.inputs or is_graph_output(scope, name):
+    if name in scope.inputs:
         return
     if node is None:
         proto = scope.named("initializer").first(name)

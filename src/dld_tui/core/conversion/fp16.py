@@ -225,7 +225,7 @@ def _halved(values: Array, narrow: NarrowType, loss: _Tally) -> Array:
 def _place(transaction: Transaction, weight: StoredWeight, proto: onnx.TensorProto) -> None:
     """Put a converted weight beside the old one, or in its place."""
     home, name = weight.scope, weight.name
-    alone = not home.users(name) and not is_graph_output(home, name)
+    alone = not home.is_used(name)
     kept = name if alone else weight.target
     if alone:
         relink_users(transaction, home, weight.target, name)

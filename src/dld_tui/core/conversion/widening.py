@@ -179,5 +179,5 @@ def join_casts(copy: Document, transaction: Transaction, borders: Sequence[str])
         for user in [use.node for use in main.users(wide)]:
             if user.op_type == "Cast":
                 relink(transaction, user, "input", wide, maker.inputs[0])
-        if not main.users(wide) and not is_graph_output(main, wide):
+        if not main.is_used(wide):
             transaction.replace(main, "node", maker)

@@ -518,7 +518,10 @@ class InitializersScreen(Page):
         if row is None:
             return
         if not row.scope.users(row.name):
-            message = "It is an output of the graph" if row.uses else "Nothing uses it"
+            if row.name in row.scope.outputs:
+                message = "It is an output of the graph"
+            else:
+                message = "A quantization annotation names it" if row.uses else "Nothing uses it"
             self.notify(message, timeout=3)
             return
         use = await self._pick_use(row, "Go to a user")

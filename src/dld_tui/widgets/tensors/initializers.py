@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 
 from dld_tui.core import fmt
@@ -79,25 +80,25 @@ def initializer_rows(
 ) -> Iterator[InitializerRow]:
     """Yield the initializers of some scopes, those of Constant nodes too when asked for."""
     for scope in scopes:
-        outputs, path = set(scope.outputs), scope.path
+        uses, path = scope.references(), scope.path
         for proto in scope.records.get("initializer", ()):
             tensor = Tensor(proto, scope.document)
-            yield _row(scope, tensor.name, DENSE, tensor, outputs, path)
+            yield _row(scope, tensor.name, DENSE, tensor, uses, path)
         for sparse in scope.records.get("sparse_initializer", ()):
             tensor = Tensor(sparse.values, scope.document)
             shape = tuple(sparse.dims)
-            yield _row(scope, tensor.name, SPARSE, tensor, outputs, path, shape=shape)
+            yield _row(scope, tensor.name, SPARSE, tensor, uses, path, shape=shape)
         if constants:
             for node in scope.nodes:
                 if plain_text(node.proto.op_type) == "Constant":
-                    yield from _constant(node, outputs, path)
+                    yield from _constant(node, uses, path)
 
 
-def _constant(node: Node, outputs: set[str], path: tuple[str, ...]) -> Iterator[InitializerRow]:
+def _constant(node: Node, uses: Counter[str], path: tuple[str, ...]) -> Iterator[InitializerRow]:
     attribute = node.attribute("value")
     if attribute is None or attribute.kind != "tensor" or not node.outputs:
         return
-    yield _row(node.scope, node.outputs[0], CONSTANT, attribute.value, outputs, path, node=node)
+    yield _row(node.scope, node.outputs[0], CONSTANT, attribute.value, uses, path, node=node)
 
 
 def _row(
@@ -105,13 +106,12 @@ def _row(
     name: str,
     kind: str,
     tensor: Tensor,
-    outputs: set[str],
+    uses: Counter[str],
     path: tuple[str, ...],
     *,
     shape: tuple[int, ...] | None = None,
     node: Node | None = None,
 ) -> InitializerRow:
-    uses = len(scope.users(name)) + (name in outputs)
     shape = tensor.shape if shape is None else shape
     count = tensor.element_count
     attribute = "value" if node is not None else ""
@@ -123,7 +123,7 @@ def _row(
         shape,
         count,
         tensor.nbytes,
-        uses,
+        uses[name],
         (path, kind, name),
         node,
         attribute,

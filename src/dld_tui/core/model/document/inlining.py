@@ -54,13 +54,16 @@ def _with_own_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
         known = {*texts_of(function.input)}
         taken = known | {name for node in function.node for name in texts_of(node.output)}
         names = list(texts_of(function.output))
+        own_names = list(names)
         for at, name in enumerate(names):
             if name in known:
-                names[at] = unused_name(f"{name}_out", taken.__contains__)
-                taken.add(names[at])
-                function.node.append(node_proto("Identity", [name], [names[at]]))
+                own_names[at] = unused_name(f"{name}_out", taken.__contains__)
+                taken.add(own_names[at])
+                function.node.append(node_proto("Identity", [name], [own_names[at]]))
             known.add(name)
-        set_texts(function, "output", names)
+        if own_names == names:
+            continue
+        set_texts(function, "output", own_names)
         if not any(plain_domain(text_of(entry.domain)) == "" for entry in function.opset_import):
             function.opset_import.add(domain="", version=1)
     return copy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -190,13 +191,13 @@ class Scope:
         return [Tensor(p, self.document) for p in self.records.get("initializer", ())]
 
     @property
-    def quantization_parameters(self) -> set[str]:
-        """The scales and zero points that annotations of its values name. Untrusted text."""
-        return {
+    def quantization_parameters(self) -> Counter[str]:
+        """How often annotations of its values name each scale and zero point. Untrusted text."""
+        return Counter(
             text_of(entry.value)
             for record in self.records.get("quantization_annotation", ())
             for entry in record.quant_parameter_tensor_names
-        }
+        )
 
     def initializer(self, name: str) -> Tensor | None:
         """Return a dense initializer of this very scope by name, or None."""
@@ -451,6 +452,15 @@ class Scope:
                 uses += [Use(node, i) for i, used in enumerate(node.inputs) if used == name]
         return uses
 
+    def is_used(self, name: str) -> bool:
+        """Return whether anything refers to a value, as :meth:`references` counts it."""
+        return any(
+            scope.links.consumers.get(name)
+            or name in scope.outputs
+            or name in scope.quantization_parameters
+            for scope in self.reach(name)
+        )
+
     def _in_order(self, nodes: dict[Node, None]) -> Iterable[Node]:
         if len(nodes) < 2:
             return nodes
@@ -458,22 +468,30 @@ class Scope:
             return [node for node in self.nodes if node in nodes]
         return sorted(nodes, key=lambda node: place_of(self.nodes, node))
 
-    def names_used(self) -> set[str]:
-        """Return the values that nodes and outputs of this scope and those below it refer to."""
-        names = {*self.links.consumers, *self.outputs}
+    def references(self) -> Counter[str]:
+        """Count by name what refers to values of this scope, here and in scopes below it.
+
+        Inputs of nodes do, outputs, and annotations of quantization, which name scales and zero
+        points. Names that a scope below defines itself are left out with it.
+        """
+        counts = Counter({name: len(nodes) for name, nodes in self.links.consumers.items()})
+        counts.update(self.outputs)
+        counts.update(self.quantization_parameters)
         for child in self.children():
-            names |= child.names_used()
-        return names
+            below = child.references()
+            counts.update({name: below[name] for name in below if child.definition(name) is None})
+        return counts
 
     def captured(self) -> dict[str, Definition | None]:
         """Return the outer values that this scope and nested ones use, with their definitions."""
         parent = self.parent
         if parent is None:
             return {}
-        names = dict.fromkeys((*self.links.consumers, *self.outputs))
-        for child in self.children():
-            names.update(dict.fromkeys(child.captured()))
-        return {name: parent.resolve(name) for name in names if self.definition(name) is None}
+        return {
+            name: parent.resolve(name)
+            for name in self.references()
+            if self.definition(name) is None
+        }
 
     def value_type(self, name: str) -> ValueType | None:
         """Return the known type of a value: declared, from its tensor, or inferred."""

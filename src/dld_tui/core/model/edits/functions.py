@@ -606,7 +606,7 @@ def _remove_leftovers(
         definition = home.resolve(value)
         if definition is None or definition.scope is not home:
             continue  # one of a scope around it stays where it is
-        if not home.users(value) and value not in home.outputs:
+        if not home.is_used(value):
             transaction.drop(home, "initializer", value)
     gone = [value for node in nodes for value in node.outputs] + list(weights)
     for value in gone:

@@ -175,7 +175,7 @@ class HitReplacement:
         body, values = self._hit.pattern.body, self._hit.values
         if action.kind == "delete":
             for name in self._outputs:
-                if self._home.users(name) or name in self._home.outputs:
+                if self._home.is_used(name):
                     raise RewriteRefusal(f"{quoted(name)} is used: no node would produce it")
             return
         if action.kind == "bypass":

@@ -416,7 +416,7 @@ def _require_side(side: str) -> None:
 def bypass_source(node: Node) -> str | None:
     """Return the input that can replace the node's only used output, or None."""
     scope = node.scope
-    if any(scope.users(output) or output in scope.outputs for output in node.outputs[1:] if output):
+    if any(scope.is_used(output) for output in node.outputs[1:] if output):
         return None
     names = [name for name in node.inputs if name]
     for name in names:

@@ -238,7 +238,7 @@ def remove_unused(
         removed += [fmt.plural(len(dead), "unused node")] if dead else []
     if initializers and "initializer" in home.records:
         wanted = None if names is None else set(strings(names, "names"))
-        used = _names_meant(home)
+        used = home.references()
         inputs = set(home.inputs)
         version = document.model.ir_version
         count = 0
@@ -264,14 +264,6 @@ def remove_unused(
             count += len(unwanted)
         removed += [fmt.plural(count, "unused initializer")] if count else []
     return f"remove {' and '.join(removed) or 'nothing'}"
-
-
-def _names_meant(scope: Scope) -> set[str]:
-    """Return the names by which a scope and those below it refer to values of the scope."""
-    names = {*scope.links.consumers, *scope.outputs, *scope.quantization_parameters}
-    for child in scope.children():
-        names.update(child.captured())
-    return names
 
 
 @edit

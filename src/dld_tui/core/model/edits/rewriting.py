@@ -350,14 +350,12 @@ class _Work:
             nodes: dict[Scope, dict[Node, None]] = {}
             for seen_in, name in waiting:
                 definition = seen_in.resolve(name)
-                if definition is None or self._is_used(definition.scope, name):
+                if definition is None or definition.scope.is_used(name):
                     continue
                 home, node = definition.scope, definition.node
                 if definition.kind == "initializer" and name not in home.inputs:
                     weights.setdefault(home, []).extend(home.named("initializer").all(name))
-                elif node is not None and not any(
-                    self._is_used(home, output) for output in node.outputs if output
-                ):
+                elif node is not None and not any(map(home.is_used, filter(None, node.outputs))):
                     nodes.setdefault(home, {})[node] = None
             for home, records in weights.items():
                 remove_records(self._transaction, home, "initializer", records)
@@ -368,14 +366,6 @@ class _Work:
                     lost += (output for output in node.outputs if home is scope)
                     waiting += ((home, name) for name in names_taken(node))
         return lost
-
-    @staticmethod
-    def _is_used(home: Scope, name: str) -> bool:
-        return (
-            bool(home.users(name))
-            or name in home.outputs
-            or any(name in below.outputs for below in home.reach(name))
-        )
 
 
 def _count(refused: dict[str, int], hit: Hit, reason: str) -> None:

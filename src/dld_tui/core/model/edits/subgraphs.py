@@ -103,7 +103,7 @@ class Names:
 
 def all_names(scope: Scope) -> set[str]:
     """Return every value name that occurs in a scope or below it."""
-    names = scope.names_used()
+    names = set(scope.references())
     for below in scope.walk():
         names.update(defined_names(below))
     return names

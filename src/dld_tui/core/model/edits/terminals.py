@@ -246,7 +246,7 @@ class _Change:
         return True
 
     def drop_unused(self, node: Node) -> bool:
-        if self.home.users(node.outputs[0]) or node.outputs[0] in self.home.outputs:
+        if self.home.is_used(node.outputs[0]):
             return False
         remove_node(self.transaction, self.home, node)
         return True
