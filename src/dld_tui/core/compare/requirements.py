@@ -28,7 +28,7 @@ from dld_tui.core.tables.table import (
     Estimate,
     IntervalUnit,
     Table,
-    ratio_text,
+    figure_text,
 )
 from dld_tui.core.text import visible
 from dld_tui.core.types import TextEnum
@@ -76,7 +76,7 @@ def _milliseconds(value: float) -> str:
 
 
 def _per_second(value: float) -> str:
-    return f"{ratio_text(value)}/s"
+    return f"{figure_text(value)}/s"
 
 
 QUANTITIES: dict[str, Quantity] = {

@@ -9,7 +9,7 @@ from statistics import stdev
 from dld_tui.core import fmt
 from dld_tui.core.dataclass import dataclass
 from dld_tui.core.statistics import ENOUGH, is_certain_knee, percentile
-from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, ratio_text
+from dld_tui.core.tables.table import COUNT, MS, RATE, TEXT, Column, Table, figure_text
 from dld_tui.core.text import visible
 
 _PERCENTS = (50.0, 90.0, 99.0, 99.9)
@@ -68,10 +68,10 @@ class LoadPoint:
     @property
     def range_text(self) -> str:
         """The highest throughput with its interval, for people."""
-        rate = f"{ratio_text(self.throughput or 0.0)} requests/s at most"
+        rate = f"{figure_text(self.throughput or 0.0)} requests/s at most"
         if self.throughput_low is None:
             return rate
-        return f"{rate} ({ratio_text(self.range[0])} to {ratio_text(self.range[1])})"
+        return f"{rate} ({figure_text(self.range[0])} to {figure_text(self.range[1])})"
 
     @property
     def keeps_up(self) -> bool:
@@ -168,15 +168,15 @@ def saturation(result: LoadResult) -> str:
         return ""
     late = [p for p in opened if not p.keeps_up]
     if not late:
-        return f"It keeps up with {ratio_text(opened[-1].offered or 0.0)} requests/s."
+        return f"It keeps up with {figure_text(opened[-1].offered or 0.0)} requests/s."
     good = [p for p in opened if p.keeps_up and (p.offered or 0.0) < (late[0].offered or 0.0)]
     most = max(opened, key=lambda one: one.throughput or 0.0)
     kept = "It does not keep up with"
     if good:
-        kept = f"It keeps up with {ratio_text(good[-1].offered or 0.0)} requests/s, not with"
+        kept = f"It keeps up with {figure_text(good[-1].offered or 0.0)} requests/s, not with"
     is_certain = late[0].range[1] < ENOUGH * (late[0].offered or 0.0)
     doubt = "" if is_certain else " (not certain)"
-    return f"{kept} {ratio_text(late[0].offered or 0.0)}{doubt}: {most.range_text}."
+    return f"{kept} {figure_text(late[0].offered or 0.0)}{doubt}: {most.range_text}."
 
 
 def load_table(result: LoadResult) -> Table[LoadPoint]:

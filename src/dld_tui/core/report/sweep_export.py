@@ -19,7 +19,7 @@ from dld_tui.core.report.sweep import (
 from dld_tui.core.statistics import share_percent
 from dld_tui.core.tables.html_page import Bar, Section, bars, page, paragraphs
 from dld_tui.core.tables.rendering import html_of, markdown_of, markdown_plain
-from dld_tui.core.tables.table import BYTES, COUNT, MS, NOTE, RATE, TEXT, Column, Table, ratio_text
+from dld_tui.core.tables.table import BYTES, COUNT, MS, NOTE, RATE, TEXT, Column, Table, figure_text
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 
@@ -178,7 +178,7 @@ def _knee_line(sweep: Sweep, knee: Knee) -> str:
         part = f"the highest throughput, {_rate(sweep, knee.best)}"
     else:
         percent = fmt.percent(share_percent(knee.throughput, knee.best))
-        rates = f"{ratio_text(knee.throughput)} of {_rate(sweep, knee.best)}"
+        rates = f"{figure_text(knee.throughput)} of {_rate(sweep, knee.best)}"
         part = f"{percent} % of the highest throughput, {rates}"
     return f"{named}{fixed} {verb} {part}{doubt}{beyond}."
 
@@ -189,7 +189,7 @@ def place_text(values: Sequence[tuple[str, int | str]]) -> str:
 
 
 def _rate(sweep: Sweep, rate: float) -> str:
-    return f"{ratio_text(rate)} {sweep.unit}"
+    return f"{figure_text(rate)} {sweep.unit}"
 
 
 def _title(sweep: Sweep) -> str:
@@ -224,7 +224,7 @@ def _bars(sweep: Sweep, unit: str, figure_of: Callable[[SweepPoint], float | Non
     rows = []
     for size in axis.values:
         values = tuple(own.get(size) for own in figures)
-        shown = tuple("" if one is None else f"{ratio_text(one)} {unit}" for one in values)
+        shown = tuple("" if one is None else f"{figure_text(one)} {unit}" for one in values)
         rows.append(Bar(place_text([(axis.name, size)]), values, shown))
     return bars(rows, [place_text(fixed) for fixed in groups])
 

@@ -68,8 +68,8 @@ class Unit:
         return [*map(self.item, value)] if self.type == "list" and value is not None else value
 
 
-def ratio_text(value: float) -> str:
-    """Return a figure in three digits."""
+def figure_text(value: float) -> str:
+    """Return a figure in at most three digits, e.g. ``1.5``; from 100 on, whole."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
@@ -96,8 +96,8 @@ SIZE = Unit("B", lambda value: fmt.size(value) if value else "", "int64")
 """Bytes of something that many rows have none of."""
 SHORT = Unit("short", fmt.short_count)
 """Large counts, such as multiply-accumulates."""
-RATIO = Unit("ratio", ratio_text)
-RATE = Unit("1/s", ratio_text)
+RATIO = Unit("ratio", figure_text)
+RATE = Unit("1/s", figure_text)
 FLAG = Unit("flag", lambda value: "yes" if value else "", "bool", unknown="")
 BAR = Unit("bar", lambda value: "", unknown="")
 """A figure that screens draw as a bar of the largest."""

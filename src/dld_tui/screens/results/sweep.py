@@ -22,7 +22,7 @@ from dld_tui.core.report.sweep import (
     load_sweep,
 )
 from dld_tui.core.report.sweep_export import drawn_axis, place_text, sweep_lines, sweep_table
-from dld_tui.core.tables.table import ratio_text
+from dld_tui.core.tables.table import figure_text
 from dld_tui.core.text import visible
 from dld_tui.core.types import JSON
 from dld_tui.screens.results.table import TableResult
@@ -106,7 +106,7 @@ def _chart(
             assert isinstance(size, int)
             assert figure is not None
             named = place_text([(axis.name, size), *fixed])
-            line.append(Spot(size, figure, f"{named}: {ratio_text(figure)} {unit}"))
+            line.append(Spot(size, figure, f"{named}: {figure_text(figure)} {unit}"))
         line.sort(key=lambda spot: spot.x)
         style = _STYLES[at % len(_STYLES)]
         marks.append(Marks([spot.x for spot in line], [spot.y for spot in line], "line", style))
@@ -123,6 +123,6 @@ def _chart(
         marks,
         Axis(f"{unit} over {visible(axis.name)}", lambda size: f"{size:,.0f}", marked=marked,
              log=marked[-1] >= _BY_FACTORS * marked[0]),
-        Axis(unit, ratio_text, least=0.0), spots, [(at, "warn") for at in knee_sizes],
+        Axis(unit, figure_text, least=0.0), spots, [(at, "warn") for at in knee_sizes],
         [below] if below else (),
     )  # fmt: skip

@@ -28,7 +28,7 @@ from dld_tui.core.report.load import LoadResult, load_lines, load_table
 from dld_tui.core.report.provider_support import ProvidersResult, support_lines, support_table
 from dld_tui.core.report.startup import SessionStartup, node_table, startup_lines
 from dld_tui.core.tables.rendering import csv_of
-from dld_tui.core.tables.table import Table, ratio_text
+from dld_tui.core.tables.table import Table, figure_text
 from dld_tui.core.text import visible
 from dld_tui.core.tune.placement import PlacementResult, placement_lines, placement_table
 from dld_tui.core.types import JSON
@@ -210,7 +210,7 @@ def of_load(result: LoadResult, values: Mapping[str, JSON]) -> TableResult:
     spots = [
         Spot(
             point.throughput, point.latency_ms[0],
-            f"{fmt.plural(point.clients, 'client')}: {ratio_text(point.throughput)} requests/s,"
+            f"{fmt.plural(point.clients, 'client')}: {figure_text(point.throughput)} requests/s,"
             f" median {fmt.milliseconds(point.latency_ms[0])} ms",
         )
         for point in result.points
@@ -218,8 +218,10 @@ def of_load(result: LoadResult, values: Mapping[str, JSON]) -> TableResult:
     ]  # fmt: skip
     plot = Plot(
         [Marks([spot.x for spot in spots], [spot.y for spot in spots])],
-        Axis("requests/s", ratio_text, least=0.0), Axis("median ms", ratio_text, least=0.0), spots,
-    )  # fmt: skip
+        Axis("requests/s", figure_text, least=0.0),
+        Axis("median ms", figure_text, least=0.0),
+        spots,
+    )
     title = f"load of {Path(result.model).name}"
     return TableResult(title, load_lines(result), load_table(result), plot)
 
