@@ -114,7 +114,8 @@ main (float[1,8,9,9] x) => (float y)
 STORED = """
 main (float[1,2] x) => (float[1,2] y)
 <int8[2,2] q = {1,2,3,4}, float scale = {0.5}, int8 zero = {0}, float[2] bias = {1,2},
- float16[2,2] half = {1,2,3,4}, float[2,2] w, int8[1,2] tiny = {1,2}> {
+ float16[2,2] half = {1,2,3,4}, float[2,2] w, int8[1,2] tiny = {1,2}, int8[2,2] deep = {1,2,3,4},
+ float factor = {2}> {
   w = DequantizeLinear(q, scale, zero)
   v = Cast<to=1>(half)
   a = MatMul(x, w)
@@ -129,6 +130,10 @@ main (float[1,2] x) => (float[1,2] y)
   twice = Concat(w, half, two, tiny, bias, open)
   f = MatMul(x, two)
   g = MatMul(, missing)
+  h = Cast<to=1>(deep)
+  late = Sub(factor, h)
+  spread = Mul(factor, late)
+  j = MatMul(x, spread)
 }
 """
 

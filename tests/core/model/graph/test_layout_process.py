@@ -36,6 +36,16 @@ def hostile() -> Graph:
     return graph
 
 
+def wide(count: int) -> Graph:
+    """Return a graph with a rail for each tensor of one node that others read, too."""
+    graph = Graph()
+    join = graph.add("Join", "join")
+    for at in range(count):
+        source, end = graph.add("Op", f"n{at}"), graph.add("End", f"e{at}")
+        graph.link(f"t{at}", source, (join, end))
+    return graph
+
+
 def as_json(arranged: Arrangement) -> Any:
     rails = [vars(one) | {"hubs": sorted(one.hubs)} for one in (arranged.rails, arranged.seen)]
     return json.loads(json.dumps([rails, arranged.folds, arranged.links], default=list))
@@ -48,6 +58,7 @@ def as_json(arranged: Arrangement) -> Any:
         residual_network(30, "layer."),
         residual_network(30, ""),
         hostile(),
+        *map(wide, (60, 61, 62)),
         Graph(),
     ],
 )

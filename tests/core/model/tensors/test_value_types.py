@@ -17,6 +17,8 @@ from dld_tui.core.model.tensors.literals import parse_literal
 from dld_tui.core.model.tensors.numpy_types import numpy_type
 from dld_tui.core.model.tensors.value_types import (
     ValueType,
+    alias_legend,
+    dimension_aliases,
     dtype_of,
     format_type,
     parse_type,
@@ -36,9 +38,11 @@ def test_types_are_read_and_refused_as_the_record_says(answered: Answered) -> No
 
 
 def _told(question: str) -> str:
-    """Return the type that a text is and its text, or why it is none."""
+    """Return the type that a text is and its text, or why it is none; or a legend of names."""
     word, _, quoted = question.partition(" ")
     text = json.loads(quoted)
+    if word == "legend":
+        return alias_legend(dimension_aliases(text))
     if word == "name":
         return f"{dtype_of(text)}, shown as {shown(text)!r}"
     try:

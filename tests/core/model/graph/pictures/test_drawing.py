@@ -370,7 +370,9 @@ def test_two_thousand_nodes_open_and_their_names_are_found(tmp_path: Path) -> No
     assert 'data-found="true true false"' in dom_of(target, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["漢字の演算", "e\u0301te\u0301", "\U000f0000x", "a\u202eb\x00"])
+@pytest.mark.parametrize(
+    "name", ["漢字の演算", "e\u0301te\u0301", "\U000f0000x", "a\u202eb\x00", "\u0e01\u0e31\u0e19"]
+)
 def test_boxes_are_straight_whatever_is_in_them(name: str) -> None:
     graph = Graph()
     graph.add(name)
