@@ -445,6 +445,8 @@ def test_operators_run_at_once_only_where_the_user_says_so() -> None:
     plain, taken = session_options.with_genai_options(SessionSettings(), given)
     assert (plain.inter_threads, plain.parallel, plain.threads) == (4, False, 0)
     assert taken == {"inter_op_num_threads": 4}
+    most: dict[str, bool | int | str] = {"inter_op_num_threads": 0, "intra_op_num_threads": 1024}
+    assert session_options.with_genai_options(SessionSettings(), most)[1] == most
     options = session_options.session_options(ort, plain)
     assert options.execution_mode == ort.ExecutionMode.ORT_SEQUENTIAL
     asked = SessionSettings(execution_mode="parallel")

@@ -15,6 +15,7 @@ from dld_tui.backends.machine.capture import (
     GpuCapture,
     GpuPlan,
 )
+from dld_tui.backends.machine.meters import Meter
 from dld_tui.backends.machine.nvml import Nvml
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.report.gpu_kernels import (
@@ -120,6 +121,20 @@ class Sampler:
         ]
 
 
+class Polling:
+    """Coarse counters of a meter."""
+
+    def __init__(self, meter: Meter) -> None:
+        self.meter = meter
+
+    def start(self) -> None: ...
+
+    def stop(self) -> list[Series]:
+        self.meter.close()
+        spec = CounterSpec("sm", "SM active", "%", 100.0)
+        return [Series(spec, self.meter.source, [(ORIGIN + 10 * US, 50.0)])]
+
+
 class Lock:
     mhz: int | None = 1590
     problem: str | None = "they were not given back"
@@ -137,6 +152,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     monkeypatch.setattr(capture, "ActivityTracer", Tracer)
     monkeypatch.setattr(capture, "HardwareSampler", Sampler)
+    monkeypatch.setattr(capture, "PollingSampler", Polling)
     monkeypatch.setattr(capture, "ClockLock", Lock)
     monkeypatch.setattr(Lock, "released", 0)
 
@@ -216,6 +232,8 @@ def test_all_that_is_captured(
     add("counters that are lost", GpuPlan(1, counters="hardware"))
     monkeypatch.setattr(Sampler, "refuses", True)
     add("no rights for counters", GpuPlan(1, counters="hardware"))
+    add("no rights for those of the hardware", GpuPlan(1))
+    add("counters of the driver", GpuPlan(1, counters="nvml"))
     add("a counter of a board", GpuPlan(1, counters="sysfs"))
 
     monkeypatch.setattr(Lock, "mhz", None)

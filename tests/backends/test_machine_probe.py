@@ -73,7 +73,7 @@ def gpus(root: Path) -> Iterator[tuple[str, str]]:
     board = BOARDS["Orin Nano Super"]
     for title, smi in (
         ("no nvidia-smi", ""),
-        ("three GPUs", "GPU A, 1.0, 8 GiB\nGPU B, [N/A], [N/A]\n[N/A], 1.0, 2 GiB\n"),
+        ("four GPUs", "GPU A, 1.0, 8 GiB\nGPU B, [N/A], [N/A]\n[N/A], 1.0, 2 GiB\nGPU D, 1.0\n"),
         ("one that fails", ToolAnswer(problem=FAILED, why="cannot talk to the driver")),
     ):
         (root / "machine").mkdir(parents=True, exist_ok=True)
@@ -161,6 +161,10 @@ def parts(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, st
     yield "groups of another machine", shown(probe.group_checks(root, frozenset(), 1000))
     put(root, "dev/nvhost-gpu", "")
     yield "groups", shown(probe.group_checks(root, frozenset({"video"}), 1000))
+    groups = {7: SimpleNamespace(gr_name="debug"), 8: SimpleNamespace(gr_name="others")}
+    monkeypatch.setattr("os.getgroups", lambda: [1, 7, 8])  # the first has no name
+    monkeypatch.setattr("grp.getgrgid", groups.__getitem__)
+    yield "groups of this process", shown(probe.group_checks(root, user=1000))
     yield "groups of root", shown(probe.group_checks(root, frozenset(), 0))
     monkeypatch.setenv("TMPDIR", str(root / "tmp"))
     for free in (3 << 30, 2 << 30, (2 << 30) - 1, 100 << 20, (100 << 20) - 1):

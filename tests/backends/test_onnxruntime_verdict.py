@@ -60,6 +60,14 @@ REFUSED = {
         else_branch = e () => (float[1, 1, 4, 4] d) { d = Neg(x) }> }""",
         [1, "then_branch", 0], 0, "linear",
     ),
+    "in the kernel of a branch of a branch": (
+        """g (bool c, float[1, 1, 4, 4] x, float[1, 4, 4, 2] i) => (y) { n = Not(c) y = If (n) <
+        then_branch = t () => (float[1, 1, 4, 4] a) { a = If (c) <
+        then_branch = u () => (float[1, 1, 4, 4] k) { k = GridSample<mode="linear">(x, i) },
+        else_branch = v () => (float[1, 1, 4, 4] f) { f = Abs(x) }> },
+        else_branch = e () => (float[1, 1, 4, 4] d) { d = Neg(x) }> }""",
+        [1, "then_branch", 0, 0, "then_branch", 0], 0, "linear",
+    ),
     "in the order of a branch": (
         """g (bool c, float[2] x) => (y) { y = If (c) <
         then_branch = t () => (float[2] a) { a = Add(b, x) b = Neg(x) },

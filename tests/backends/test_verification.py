@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterator
@@ -153,7 +154,6 @@ def told(case: Case, folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.broad
-@pytest.mark.broad
 def test_what_is_told_of_results(
     recorded: Recorded, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,3 +170,19 @@ def test_what_is_told_of_results(
         text = settled("\n".join(told(case, folder)), folder)
         found[name] = re.sub(r"ONNX Runtime [\d.]+ cannot load it: .*", "it is not loaded", text)
     recorded("verification", found)
+
+
+def test_two_models_are_run_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that goes on by a second whenever it is looked at makes each pass a second."""
+    ran: list[str] = []
+    monkeypatch.setattr(verification, "perf_counter", itertools.count().__next__)
+    steps = verification._alternating([lambda: ran.append("before"), lambda: ran.append("after")])
+    events = []
+    with pytest.raises(StopIteration) as end:
+        while True:
+            events.append(next(steps))
+    assert end.value.value == [[1000.0] * 3] * 2
+    assert ran == ["before", "after"] * 6  # the first time, memory is allocated
+    assert events == [
+        Progress(done, None, "passes", "Measuring both models") for done in range(1, 5)
+    ]

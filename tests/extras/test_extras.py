@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import dld_tui
 from dld_tui.activities import registry
 from dld_tui.app import DldApp
 from dld_tui.core.command_line import commands
@@ -37,6 +38,14 @@ def test_a_target_gets_them(tmp_path: Path) -> None:
     where, *runs = done.stdout.split()
     assert where.startswith(str(tmp_path))
     assert runs == ["dld_tui.extras.path.job:run", "dld_tui.extras.routes.job:run"]
+
+
+def test_a_target_gets_all_but_what_draws_and_reads_command_lines() -> None:
+    top = Path(dld_tui.__file__).parent
+    modules = [path.relative_to(top) for path in top.rglob("*.py")]
+    sent = bootstrap.package_files()
+    left_out = {path.parts[0] for path in modules if f"dld_tui/{path.as_posix()}" not in sent}
+    assert left_out == {"__main__.py", "app.py", "cli", "screens", "styles", "widgets"}
 
 
 @pytest.fixture

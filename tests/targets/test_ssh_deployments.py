@@ -171,6 +171,9 @@ CHECKED: dict[str, tuple[Target, Needs]] = {
     "any, none": (Target(machine(environments=("py3.10-gpu", "py3.10-rtx")),
                          **has({}, {"a": "2"})), ANY),
     "any, the first": (Target(machine(), **has(ALL)), ANY),
+    "any, the first can be installed": (
+        Target(machine(), **has({}, {"a": "2"})), Needs((A, B), "gpu", otherwise=RTX)
+    ),
     "no needs": (Target(machine(free=1)), Needs((), "")),
     "not writable": (Target(machine(writable=False, here="/\x1b")), Needs((A,), "cpu")),
 }  # fmt: skip

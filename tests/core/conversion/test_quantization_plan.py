@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from dld_tui.core.conversion.quantization_plan import (
+    QdqInsertion,
     QuantizationPlan,
     Scale,
     point_lines,
@@ -79,6 +80,36 @@ def test_nodes_around_which_tensors_are_quantized(tmp_path: Path) -> None:
     assert point_lines(PLAN.points())[0] == (
         "6 tensors quantized for 3 nodes: 4 activations, 1 weights, 1 biases"
     )
+
+
+QUANTIZED = """
+<ir_version: 8, opset_import: ["" : 17]>
+net (float[2] x) => (float[2] y) <float s = {0.5}, uint8 z = {3}>
+{
+    [first] a = Relu(x)
+    [q] b = QuantizeLinear(a, s, z)
+    [dq] c = DequantizeLinear(b, s, z)
+    [second] d = Add(c, c)
+    [third] e = Mul(c, d)
+    [qq] f = QuantizeLinear(e, s, z)
+    [of_input] g = QuantizeLinear(x, s, z)
+    [dqq] y = DequantizeLinear(f, s, z)
+}
+"""
+
+
+def test_nodes_around_which_tensors_are_quantized_already(tmp_path: Path) -> None:
+    main = Document.open(models.write(tmp_path, QUANTIZED)).main
+    found = {node.name: count for node, count in quantized_nodes(main).items()}
+    assert found == {"first": 1.0, "second": 2.0, "third": 2.0}
+
+
+def test_a_long_name_of_a_node_is_cut_in_the_middle() -> None:
+    points = [QdqInsertion("t", "activation", ("a" * 20 + "b" * 20, "c" * 20 + "." + "d" * 20))]
+    assert point_lines(points) == [
+        "1 tensor quantized for 2 nodes: 1 activations",
+        f"  activation t  for {'a' * 20}{'b' * 20}, {'c' * 20}…{'d' * 19}",
+    ]
 
 
 @pytest.mark.parametrize("kept", [[], ["rows"], ["relu"], ["conv"], ["conv", "relu", "rows"]])

@@ -148,6 +148,8 @@ def test_of_weights_that_lose_values_the_first_are_those_out_of_range() -> None:
 
     assert loss_lines([]) == []
     lines = loss_lines([loss(f"w{at}", 0, 0, 1) for at in range(12)] + [loss("far", 1, 2, 0)])
+    all_that_are_listed = loss_lines([loss(f"w{at}", 0, 0, 1) for at in range(12)])[1:]
+    assert all_that_are_listed == [f"  w{at}: 1 rounded; largest error 0.5" for at in range(12)]
     assert lines == [
         "13 weights would be rounded:", "  far: 1 too large, 2 to zero; largest error 0.5",
         *(f"  w{at}: 1 rounded; largest error 0.5" for at in range(11)), "  and 1 more",

@@ -136,7 +136,8 @@ def test_links_inside_the_folder_are_followed(folder: Path) -> None:
     os.symlink("sub", folder / "folder-link")
     os.symlink("../w.bin", folder / "sub" / "up")
     os.symlink(folder / "w.bin", folder / "absolute")
-    for location in ("folder-link/up", "sub/up", "absolute"):
+    os.symlink(".//../sub/./up", folder / "sub" / "again")
+    for location in ("folder-link/up", "sub/up", "absolute", ".//sub/./again"):
         assert resolve_external(folder / "m.onnx", location) == folder / "w.bin"
 
 

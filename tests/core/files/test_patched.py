@@ -51,6 +51,7 @@ def test_reads_and_segments_are_those_of_the_patched_bytes(
     assert b"".join(blob.chunks(7)) == expected
     joined = b"".join(p if isinstance(p, bytes) else p.read() for p in blob.segments())
     assert joined == expected
+    assert all(part if isinstance(part, bytes) else part.length for part in blob.segments())
     assert patched(base(bytes(SIZE)), runs).length == SIZE
 
 

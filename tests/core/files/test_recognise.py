@@ -45,6 +45,8 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
         (MODEL.SerializeToString(), FileKind.ONNX),
         (MODEL.SerializeToString()[:-5], FileKind.ONNX),  # what is wrong is said on opening
         (b"\x12\x08exporter\x08\x0a", FileKind.ONNX),
+        # Unknown fields of 8 and 4 bytes come first.
+        (b"\xa1\x06" + bytes(8) + b"\xad\x06" + bytes(4) + b"\x08\x0a\x12\x01x", FileKind.ONNX),
         (text_format.MessageToString(MODEL), FileKind.ONNX_TEXT),
         (json_format.MessageToJson(MODEL), FileKind.ONNX_TEXT),
         (onnx.printer.to_text(MODEL), FileKind.ONNX_TEXT),

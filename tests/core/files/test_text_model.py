@@ -125,6 +125,16 @@ def test_a_hostile_text_ends_in_one_line(tmp_path: Path, name: str) -> None:
     assert len(caught.value.message) < 400
 
 
+def test_a_text_of_many_nodes_is_not_nested_deeply(tmp_path: Path) -> None:
+    nodes = " ".join(f"x{at + 1} = Relu (x{at})" for at in range(300))
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(
+        f'<ir_version: 10, opset_import: ["" : 21]> g (float x0) => (float x300) {{ {nodes} }}'
+    )
+    with closing(Document.open(path)) as document:
+        assert len(document.main.nodes) == 300
+
+
 PRINTED = """<ir_version: 10, opset_import: ["" : 21]>
 g (float[N, 3] x) => (float[N, 3] y) <float[3] w = {1, 2, 3}> { [mul] y = Mul (x, w) }"""
 

@@ -78,6 +78,10 @@ def test_peaks_of_most_threads_are_those_of_a_machine() -> None:
         measured_peaks(setup, lambda rate=rate: replace(MEASURED, bandwidth=rate))  # type: ignore[misc]
     kept = known(kept_peaks("Some CPU"))
     assert kept.bandwidth == 64.0
+    for version, when in (("1.32", 3.0), ("1.33", None), ("1.30", 2.0)):
+        peaks = replace(MEASURED, bandwidth=when or 0.0, measured_s=when)
+        measured_peaks(replace(SETUP, version=version), lambda peaks=peaks: peaks)  # type: ignore[misc]
+    assert known(kept_peaks("Some CPU")).bandwidth == 3.0, "the latest of them"
     assert kept_peaks("Some") is None
     assert kept_peaks("") is None
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import inspect
+import itertools
 import json
 import os
 import resource
@@ -32,6 +33,7 @@ from dld_tui.core.process.child import (
     has_news,
 )
 from tests.support.jobs import wait_until
+from tests.support.known import known
 
 pytestmark = pytest.mark.real_workers
 
@@ -223,6 +225,32 @@ def test_ending_asks_first_and_then_kills(monkeypatch: pytest.MonkeyPatch) -> No
         assert deaf.end() == -signal.SIGKILL
 
 
+def test_the_processor_time_of_a_child() -> None:
+    code = "sum(range(3_000_000)); print(flush=True); input()"
+    with Child([sys.executable, "-S", "-c", code], stdin=-1, stdout=-1) as one:
+        assert one.stdout is not None
+        one.stdout.read(1)
+        assert 0.01 <= known(one.processor_seconds()) < 60
+        one.end()
+    assert one.processor_seconds() is None
+
+
+def test_where_the_end_of_a_child_cannot_be_seen_without_reaping_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on macOS."""
+    monkeypatch.delattr(os, "waitid")
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    with Child(["cat"], stdin=-1) as one:
+        assert one.stdin is not None
+        assert not one.has_ended()
+        with pytest.raises(subprocess.TimeoutExpired):
+            one.wait(0.001)
+        one.stdin.close()
+        assert one.wait(60) == 0
+    assert Child(["sh", "-c", "exit 3"]).wait() == 3
+
+
 def test_what_is_left_of_a_group_is_killed() -> None:
     with Child(["sh", "-c", "sleep 900 & echo $!"], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
@@ -256,6 +284,15 @@ def test_a_computation_gives_its_result_of_any_size() -> None:
     data = os.urandom(5 << 20)
     assert compute(lambda: data, ANY) == data
     assert compute(lambda: b"", ANY) == b""
+
+
+def test_the_system_ends_a_computation_that_its_parent_does_not() -> None:
+    def limits() -> bytes:
+        kinds = (resource.RLIMIT_CPU, resource.RLIMIT_CORE)
+        return repr([resource.getrlimit(kind) for kind in kinds]).encode()
+
+    assert compute(limits, Limits(3.4, 1 << 30)) == b"[(3, 4), (0, 0)]"
+    assert compute(limits, Limits(0.1, 1 << 30)) == b"[(1, 2), (0, 0)]"
 
 
 def test_a_computation_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,6 +340,22 @@ def test_a_computation_that_waits_for_ever_ends(monkeypatch: pytest.MonkeyPatch)
         return b""
 
     monkeypatch.setattr(child, "IDLE_S", 0.3)
+    with pytest.raises(LimitError):
+        compute(wait, ANY)
+
+
+def test_a_computation_goes_on_while_it_uses_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def wait() -> bytes:
+        time.sleep(0.1)
+        return b"done"
+
+    monkeypatch.setattr(child, "IDLE_S", 0.01)
+    for used in (itertools.count(), itertools.repeat(None)):
+        monkeypatch.setattr(child, "_processor_seconds", lambda pid, used=used: next(used))
+        assert compute(wait, ANY) == b"done"
+    monkeypatch.setattr(child, "_processor_seconds", lambda pid: 1.0)
     with pytest.raises(LimitError):
         compute(wait, ANY)
 

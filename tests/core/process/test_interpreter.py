@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import subprocess
 import sys
 import weakref
 from collections.abc import Callable
@@ -80,6 +81,23 @@ def test_when_what_is_collected_and_frozen(monkeypatch: pytest.MonkeyPatch) -> N
         "isenabled disable isenabled disable … enable", "unfreeze collect freeze",
         *["freeze"] * 18, "unfreeze collect freeze", "freeze", "isenabled",
     ]  # fmt: skip
+
+
+_WITHOUT_TLS = """
+import sys
+from dld_tui.core.process.interpreter import import_asyncio_without_tls
+import_asyncio_without_tls()
+assert "asyncio" in sys.modules and "ssl" not in sys.modules
+import ssl
+assert sys.modules["asyncio.sslproto"].ssl is None
+del sys.modules["asyncio"]
+import_asyncio_without_tls()
+assert sys.modules["ssl"] is ssl and "asyncio" not in sys.modules
+"""
+
+
+def test_asyncio_is_imported_without_tls_unless_that_is_there() -> None:
+    subprocess.run([sys.executable, "-c", _WITHOUT_TLS], check=True)
 
 
 @given(st.binary(max_size=200))

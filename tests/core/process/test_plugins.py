@@ -109,6 +109,17 @@ def test_ours_are_those_of_importlib_metadata() -> None:
     }
 
 
+def test_a_copy_declares_what_is_ours_whoever_declares_it(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (package / "other_package-2.1.dist-info" / "entry_points.txt").write_text(
+        "[dld_tui.letters]\na = other_package:A\n\n"
+        "[dld_tui.numbers]\none = other_package:ONE\nten = dld_tui.ten:TEN\n"
+    )
+    monkeypatch.setattr("sys.path", [str(package)])
+    assert our_entry_points() == "[dld_tui.numbers]\nten = dld_tui.ten:TEN\n"
+
+
 def test_a_reference_names_what_is_in_a_module() -> None:
     assert resolve("pathlib:Path.cwd") == Path.cwd
     assert resolve(len) is len

@@ -30,6 +30,17 @@ def test_stray_output_goes_to_the_log_and_the_screen_to_its_own() -> None:
     assert terminal.log_path().read_text() == "library on 1\nlibrary on 2\n"
 
 
+def test_the_screen_is_drawn_on_a_terminal_where_there_is_one() -> None:
+    master, slave = os.openpty()
+    code = [sys.executable, "-c", _GUARDED]
+    done = subprocess.run(code, stdout=subprocess.PIPE, stderr=slave, text=True, check=True)
+    shown = os.read(master, 1000)
+    for descriptor in (master, slave):
+        os.close(descriptor)
+    assert shown.split() == b"screen after on 2".split()
+    assert done.stdout.splitlines() == ["after on 1", "printed after"]
+
+
 def test_without_a_log_stray_output_is_dropped(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
