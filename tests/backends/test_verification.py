@@ -24,7 +24,7 @@ from dld_tui.core.conversion.accuracy_criteria import (
 from dld_tui.core.conversion.request import Verification
 from dld_tui.core.conversion.result import ComparedValues, NotCompared
 from dld_tui.core.errors import DldError
-from dld_tui.core.events import Log, Progress
+from dld_tui.core.events import Event, Log, Progress
 from dld_tui.core.model.document import Document
 from tests.support import models
 from tests.support.recorded import Recorded, settled
@@ -176,12 +176,14 @@ def test_two_models_are_run_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock that goes on by a second whenever it is looked at makes each pass a second."""
     ran: list[str] = []
     monkeypatch.setattr(verification, "perf_counter", itertools.count().__next__)
-    steps = verification._alternating([lambda: ran.append("before"), lambda: ran.append("after")])
-    events = []
-    with pytest.raises(StopIteration) as end:
-        while True:
-            events.append(next(steps))
-    assert end.value.value == [[1000.0] * 3] * 2
+    quartiles: list[list[float]] = []
+
+    def steps() -> Iterator[Event]:
+        passes = [lambda: ran.append("before"), lambda: ran.append("after")]
+        quartiles.extend((yield from verification._alternating(passes)))
+
+    events = [*steps()]
+    assert quartiles == [[1000.0] * 3] * 2
     assert ran == ["before", "after"] * 6  # the first time, memory is allocated
     assert events == [
         Progress(done, None, "passes", "Measuring both models") for done in range(1, 5)

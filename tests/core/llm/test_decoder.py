@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -60,3 +61,22 @@ def test_special_tokens_are_not_in_a_prompt(tmp_path: Path) -> None:
     assert ids.min() == 3
     assert ids.max() == decoders.VOCABULARY - 1
     assert feeds.step(7)["attention_mask"].shape == (4, 208)
+
+
+def test_the_longest_context_is_the_least_that_is_told(tmp_path: Path) -> None:
+    folder = decoders.folder(tmp_path / "genai")
+    model, config = find_decoder(folder)
+    assert config is not None
+    assert find_decoder(model) == (model, config)
+    (folder / "other.onnx").touch()
+    assert find_decoder(folder / "other.onnx") == (folder / "other.onnx", None)
+    with closing(Document.open(model)) as document:
+        found = {
+            told: Decoder(
+                document,
+                input_specs(document),
+                replace(config, numbers={**config.numbers, "context_length": told}),
+            ).context_length
+            for told in (0, 9, 1000)
+        }
+    assert found == {0: 256, 9: 9, 1000: 256}
