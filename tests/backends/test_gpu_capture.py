@@ -14,8 +14,8 @@ from dld_tui.backends.machine import capture
 from dld_tui.backends.machine.capture import (
     GpuCapture,
     GpuPlan,
+    Meter,
 )
-from dld_tui.backends.machine.meters import Meter
 from dld_tui.backends.machine.nvml import Nvml
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.report.gpu_kernels import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -179,7 +179,10 @@ def test_two_models_are_run_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     quartiles: list[list[float]] = []
 
     def steps() -> Iterator[Event]:
-        passes = [lambda: ran.append("before"), lambda: ran.append("after")]
+        passes: list[Callable[[], object]] = [
+            lambda: ran.append("before"),
+            lambda: ran.append("after"),
+        ]
         quartiles.extend((yield from verification._alternating(passes)))
 
     events = [*steps()]
