@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from dld_tui.commands import CONDITIONS, INDEX, all_commands, in_scope, index_text
+from dld_tui.commands import CONDITIONS, INDEX, all_commands, by_id, in_scope, index_text
 from dld_tui.commands.command import DIGITS, PLACES, Command, fits, in_order, table
 from dld_tui.screens.workspace.controller import Controller
 from dld_tui.screens.workspace.history import PageEdits
@@ -47,6 +47,15 @@ def test_tables_and_lists_leave_the_keys_of_their_page(scope: str) -> None:
 
 def test_the_index_is_up_to_date() -> None:
     assert index_text() == INDEX.read_text(encoding="utf-8")
+    told = {
+        one.id: (one.title, one.help, one.keys, one.scope, one.palette, one.synonyms)
+        for one in by_id().values()
+    }
+    assert told == {
+        one.id: (one.title, one.help, one.keys, one.scope, one.palette,
+                 one.synonyms if one.palette else ())
+        for one in COMMANDS.values()
+    }  # fmt: skip
 
 
 def test_commands_of_tables(monkeypatch: pytest.MonkeyPatch, recorded: Recorded) -> None:

@@ -127,6 +127,17 @@ CYCLE = """
 net (float[4] x) => (float[4] y)
 { [p] a = Add (x, b) [q] b = Relu (a) [r] y = Neg (b) }
 """
+JOIN = """
+<ir_version: 10, opset_import: ["" : 18]>
+net (float[4] x) => (float[4] y)
+{
+    [s] s = Relu (x)
+    [p] p = Neg (s)
+    [q] q = Abs (s)
+    [r] r = Exp (x)
+    [sum] y = Sum (r, p, q)
+}
+"""
 MYSTERY = """
 <ir_version: 10, opset_import: ["" : 18]>
 net (float[4] x) => (float[4] y)
@@ -187,6 +198,7 @@ PAIRS = {
     "fused": (ORIGINAL, OPTIMISED), "inserted": (ORIGINAL, INSERTED),
     "renamed": (ORIGINAL, RENAMED),
     "functions": (CALLS, INLINED), "branches": (CHOICE, CHOICE), "a cycle": (CYCLE, MYSTERY),
+    "a join": (JOIN, MYSTERY),
     "weights": (WEIGHTS, GEMM), "the same": (NET, NET), "net": (NET, FUSED),
 }  # fmt: skip
 

@@ -9,7 +9,7 @@ import pytest
 
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.reading.export import report_json
-from dld_tui.core.report.records import Layer, NodeLink
+from dld_tui.core.report.records import Layer, NodeLink, PassState
 from dld_tui.core.report.report import Report, open_report
 from tests.support import models
 from tests.support.profiles import start_report, write_report
@@ -54,6 +54,26 @@ def test_times_that_contradict_their_percents_are_computed_again(
         assert [(layer.time_ms, layer.percent) for layer in opened.layers] == before
         assert any("contradict" in line for line in opened.problems)
     assert not any("contradict" in line for line in report.problems)
+
+
+def test_the_typical_pass_of_a_gpu_has_samples_of_all_counters(tmp_path: Path) -> None:
+    """Of kernels alone, which take longer and longer, the second and the fourth are the middle."""
+    typical = []
+    for at, ends in enumerate([
+        ((0, 70), (0, 70)), ((20, 70), (0, 70)), ((0, 70), (0, 55)), ((20, 40), (30, 70)),
+        ((22, 38), (0, 70)), ((24, 38), (24, 36)), ((0, 5), (60, 70)), (),
+    ]):  # fmt: skip
+        made = start_report(tmp_path / f"{at}.dldprof")
+        made.add_layer(Layer("c", "Conv"))
+        for number in range(7):
+            made.add_pass(number, 10.0 * number, 2.0 + number, PassState.KERNELS_ALONE)
+        for name, (first, last) in zip("ab", ends, strict=False):
+            counter = made.add_counter(name, name, "%", 100.0, "cupti-pm")
+            made.add_counter_samples(counter, [(float(us), 1.0) for us in range(first, last + 1)])
+        made.finish()
+        with Report.open(made.path) as opened:
+            typical.append(opened.typical_pass)
+    assert typical == [3, 4, 2, 3, 3, 3, 3, 3]
 
 
 def test_empty_report(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_whole_roofs(recorded: Recorded) -> None:
     cuda = {"provider": "CUDAExecutionProvider"}
     for least, limit in ((1.0, "compute"), (1.0, "memory"), (1e-4, "memory"), (None, "compute")):
         cost = Cost(10**9, 10**6, roof_ms=least, bound=limit, peak="fp32", launch_ms=0.001)  # type: ignore[arg-type]
-        for ms in (None, 0.0, 1e-4, 0.002, 0.5, 0.9, 1.0, 2.0, 9.0, 11.0):
+        for ms in (None, 0.0, 1e-4, 0.002, 0.008, 0.5, 0.9, 1.0, 2.0, 9.0, 11.0):
             for more in ({}, {"count": 2.0}, {"gpu_time_ms": ms}, cuda):
                 one = Layer("l", "Conv", cost=cost, time_ms=ms, **more)
                 told = [roof_percent(one), per_second(one, 10**9)]

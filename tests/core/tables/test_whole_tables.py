@@ -106,7 +106,7 @@ def tables() -> str:
 
 def terminal() -> str:
     lines = []
-    for room in (None, 110, 80, 50, 20):
+    for room in (None, 110, 80, 50, 20, 3):
         whole = Table(COLUMNS, ROWS)
         shown, left_out = fitted_lines(whole, room)
         lines += [f"-- {room}, without {left_out}", *shown]

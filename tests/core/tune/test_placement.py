@@ -214,6 +214,29 @@ def test_regions_that_are_alike_share_a_decision() -> None:
     # Without the shapes of a run, types are those that are declared.
     declared = regions_of(document.main, [*nodes.values()])
     assert declared.patterns[0].regions == (("c0", "r0"),)
-    # Another shape is another pattern.
+    # Another shape is another pattern, also that of a weight.
+    weights = dict.fromkeys(("w0", "w1"), "float32[4, 4, 3, 3]")
+    assert len(regions_of(document.main, [*nodes.values()], types | weights).patterns) == 3
+    weights["w1"] = "float32[4, 4, 1, 1]"
+    assert len(regions_of(document.main, [*nodes.values()], types | weights).patterns) == 4
     other = regions_of(document.main, [*nodes.values()], types | {"b0": "float32[1, 4, 4, 4]"})
     assert len(other.patterns) == 4
+
+
+def test_regions_that_are_wired_otherwise_do_not_share_a_decision() -> None:
+    text = """
+    <ir_version: 10, opset_import: ["" : 18]>
+    net (float[1, 4, 8, 8] x) => (float[1, 4, 8, 8] y) <float[4, 4, 3, 3] w>
+    {
+        [c0] a0 = Conv<pads = [1, 1, 1, 1]>(x, w) [r0] b0 = Relu(a0) [s0] d0 = Sub(a0, b0)
+        [c1] a1 = Conv<pads = [1, 1, 1, 1]>(d0, w) [r1] b1 = Relu(a1) [s1] d1 = Sub(a1, b1)
+        [c2] a2 = Conv<pads = [1, 1, 1, 1]>(d1, w) [r2] b2 = Relu(a2) [s2] y = Sub(b2, a2)
+    }
+    """
+    main = Document(models.parse(text)).main
+    types = dict.fromkeys(("a0", "b0", "d0", "a1", "b1", "d1", "a2", "b2"), "float32[1, 4, 8, 8]")
+    types |= dict.fromkeys("xy", types["a0"])
+    found = regions_of(main, main.nodes, types)
+    assert [pattern.regions for pattern in found.patterns] == [
+        (("c0", "r0", "s0"), ("c1", "r1", "s1")), (("c2", "r2", "s2"),),
+    ]  # fmt: skip

@@ -21,11 +21,13 @@ from dld_tui.core.tune.changes import (
     Setup,
     combinations,
     thread_changes,
+    usable_changes,
 )
 from dld_tui.core.tune.journal import KnownMeasurements
 from dld_tui.core.tune.result import CandidateState, Exclusion, cpp_code, python_code
 from dld_tui.core.types import JSON
 from tests.support import models
+from tests.support.recorded import Recorded
 
 _BY_ID = {change.id: change for change in CHANGES}
 SESSION: dict[str, JSON] = {
@@ -49,6 +51,21 @@ def test_changes_add_up_and_say_what_they_set() -> None:
     basic = setup.with_change(_BY_ID["basic"])
     assert not basic.goes_with(_BY_ID["extended"])
     assert basic.goes_with(_BY_ID["blocks"])
+
+
+def test_changes_that_can_be_tried(recorded: Recorded) -> None:
+    """Those of a provider, for operators, with settings, or that are named."""
+    every = frozenset(name for one in CHANGES for name in one.ops)
+    texts = {}
+    for provider in ("CPU", "CUDA", "TensorRT", "CoreML"):
+        for title, operators, given, only in (
+            ("a model of Relu", frozenset({"Relu"}), "", ()), ("all operators", every, "", ()),
+            ("with calibration", every, "calibration", ()),
+            ("named", every, "", ("fp16", "threads-1", "fused-gelu", "basic", "nhwc")),
+        ):  # fmt: skip
+            usable = usable_changes(CHANGES, provider, operators, given.__eq__, only)
+            texts[f"{provider}, {title}"] = " ".join(one.id for one in usable)
+    recorded("usable_changes", texts)
 
 
 def test_no_candidate_is_taken_below_20_db() -> None:
