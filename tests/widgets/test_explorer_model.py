@@ -20,6 +20,8 @@ from dld_tui.widgets.explorer.rows import ExplorerRows, view_title
 from dld_tui.widgets.explorer.state import ExplorerModel, model_anew
 from dld_tui.widgets.shell import glyphs
 from tests.support import models
+from tests.support.graph_panes import painted
+from tests.support.recorded import Recorded
 
 TREE = """
 <ir_version: 10, opset_import: ["" : 18]>
@@ -31,6 +33,23 @@ tree (float[N] x) => (float[N] y)
     ["/enc/1/act"] d = Relu(c)
     ["/head"] e = Neg(d)
     ["/dec/out/last"] y = Sigmoid(e)
+}
+"""
+
+
+TYPED = """
+<ir_version: 10, opset_import: ["" : 18]>
+typed (float[N, 4] x, bool c) => (float[N, 4] y)
+<float[N, 4] h, float16[2, 3, 4, 5] q, int8 s>
+{
+    ["/stem"] h = Neg(x)
+    ["/enc/a rather long name of a node"] q = Cast<to = 10>(h)
+    ["/enc/scalar"] s = Convert(q)
+    ["/enc/unknown"] u = Custom(s)
+    ["choose"] y = If(c) <
+        then_branch = then () => (float[N, 4] t) { ["inner"] t = Neg(h) },
+        else_branch = other () => (float[N, 4] e) { e = Mul(h, h) }>
+    ["sink"] = Sink(u)
 }
 """
 
@@ -81,6 +100,37 @@ def test_figures_are_a_column_and_an_order(explorer: state.ExplorerModel) -> Non
         assert ("FLOPs" in header) == (width > 33)
     explorer.set_figures(None)
     assert [line.strip() for line in shown(explorer)[1:]] == plain
+
+
+@pytest.mark.parametrize("explorer", [TYPED], indirect=True, ids=["typed"])
+def test_rows_at_each_width(explorer: state.ExplorerModel, recorded: Recorded) -> None:
+    """With types that are known, of before an edit, and unknown; with what there are columns of."""
+    document = explorer.document
+    stem, other = document.main.nodes[:2]
+    document.apply("set_precision", nodes=[[[], stem.name]], precision="fp16")
+    document.main.stale.add(stem.outputs[0])
+    document.shown_types.clear()
+    unfold_all(explorer)
+    texts = {}
+    for title, figures, context in (
+        ("plain", None, ()),
+        (
+            "with figures",
+            state.Figures("FLOPs a long title", {stem: 2e6}, fmt.short_count),
+            (other,),
+        ),
+    ):
+        explorer.set_figures(figures)
+        rows = ExplorerRows(
+            explorer.rows(), explorer.is_unfolded, explorer, lambda entry: entry.node in context
+        )
+        for width in (24, 33, 34, 62, 120):
+            lines = [
+                rows.header("By scope", width),
+                *(rows.line(at, width) for at in range(len(rows))),
+            ]
+            texts[f"{title}, {width}"] = painted(lines)
+    recorded("rows_of_explorer", texts)
 
 
 def test_reversed_trees_and_types_are_the_other_way_round(explorer: state.ExplorerModel) -> None:

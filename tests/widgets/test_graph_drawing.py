@@ -24,6 +24,7 @@ from dld_tui.widgets.graph.drawing import (
     Says,
     draw,
     drawn_line,
+    line_styles,
 )
 from dld_tui.widgets.graph.state import GraphModel, GraphNotes, GraphView
 from tests.support import models
@@ -152,6 +153,8 @@ def test_drawings_of_a_graph(tmp_path: Path, recorded: Recorded) -> None:
     document.apply("set_positions", scope=[], positions=places)
     part, boxes = model.canvas_part()
     drawing = Boxes(model, notes, errors, boxes).drawing(part.graph, 1, ())
+    moved = {one.net for one in drawing.layout.moved.lines}
+    texts["lines that are moved"] = f"{moved} {line_styles(drawing.layout)}"
     box = drawing.box(1)
     paint("errors, moved", drawing, ghost=replace(box, x=box.x + 4, y=box.y + 1))
     drawing.set_link(Link(0, drawing.graph.nets[0].source, drawing.graph.nets[0].targets[0]))

@@ -98,4 +98,8 @@ def test_rows_of_every_overlay(tmp_path: Path, recorded: Recorded) -> None:
     texts["without notes"] = told(GraphRows(model, GraphNotes(model), overlays.Overlay()), 30)
     bare = overlays.overlays_of(model, GraphNotes(model), {main.nodes[0]: 0.0}, "", ({}, ""))
     texts["without figures"] = " ".join(overlay.name for overlay in bare)
+    model.set_view(GraphView.FOLDED)
+    notes.set_marks(main.nodes)
+    for width in (12, 16, 22):
+        texts[f"narrow, {width} cells"] = told(GraphRows(model, notes, made[1]), width)
     recorded("rows_of_graphs", texts)

@@ -14,6 +14,7 @@ from dld_tui.widgets.tensors.initializers import (
     initializer_table,
     text_of,
 )
+from tests.support.recorded import Recorded, table_text
 from tests.support.tensors import write_tensors
 
 
@@ -60,3 +61,15 @@ def test_sorting_and_searching(rows: dict[str, InitializerRow]) -> None:
     assert problem.shown_text(rows["odd"]) == "never used"
     assert problem.style_of(rows["odd"]) == "warn"
     assert problem.order_of(rows["odd"]) is None
+
+
+def test_the_whole_table(rows: dict[str, InitializerRow], recorded: Recorded) -> None:
+    def problem(row: InitializerRow) -> str:
+        return "there is no file" if row.name == "gone" else ""
+
+    recorded("initializers_listed", {
+        str(with_scope): table_text(
+            initializer_table([*rows.values()], problem, with_scope=with_scope)
+        )
+        for with_scope in (False, True)
+    } | {"texts": "\n".join(map(text_of, rows.values()))})  # fmt: skip

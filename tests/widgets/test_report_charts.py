@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from dld_tui.core.machine.peaks import Peaks
+from dld_tui.core.report.generation import GenerationFigures
 from dld_tui.core.report.groups import HOST, priced
 from dld_tui.core.report.records import Bound, Cost, Layer
 from dld_tui.widgets.charts import report_charts
 from dld_tui.widgets.charts.bars import Line
 from dld_tui.widgets.charts.plots import Plot, draw
+from dld_tui.widgets.charts.report_charts import Chart, ChartData
+from tests.support.graph_panes import painted
+from tests.support.recorded import Recorded
 
 
 def texts(lines: list[Line]) -> list[str]:
@@ -106,3 +111,57 @@ def test_a_run_says_when_it_was() -> None:
     assert plot.spots[2].text == "run 3   250.000 ms   after 2.00 s"
     axis = "".join(text for text, _ in draw(plot, 100, 20).lines[-2])
     assert axis.split() == ["1", "2", "3"]
+
+
+def test_every_chart_as_it_is_drawn(recorded: Recorded) -> None:
+    """Of few values and of many, with what is left out of each."""
+
+    def layer(at: int, kind: str, ms: float | None, size: int, **more: Any) -> Layer:
+        cost = Cost(10**at, 10 ** (9 - at), bound="compute", roof_ms=0.4, peak="fp16")
+        known = Layer(
+            f"layer {at}",
+            kind,
+            provider=HOST,
+            time_ms=ms,
+            output_dims=((size,),),
+            index=at,
+            precision="float16",
+        )
+        return replace(known, **{"cost": cost} | more)
+
+    layers = [
+        layer(9, "Conv", 8.0, 10**6), layer(6, "Conv", 1.0, 1000), layer(7, "Relu", 2.0, 10),
+        layer(5, "Relu", 0.1, 500), layer(4, "Cast", None, 7), layer(3, "Cast", 3.0, 70, cost=None),
+        layer(8, "MatMul", 5.0, 64, provider="CUDA", gpu_time_ms=5.0), layer(2, "Gemm", 4.0, 0),
+        layer(7, "Gemm", 4.0, 90, cost=Cost(10**7, 0, roof_ms=0.4)),
+    ]  # fmt: skip
+    steps = [(1, 8, (1.0, 2.0, 3.0)), (1, 9, (4.0, 5.0)), (2, 8, (9.0,) * 5)]
+    generation = [
+        GenerationFigures(batch, prompt, len(ms), 10.0, 12.0, sum(ms), ms, 64)
+        for batch, prompt, ms in steps
+    ]
+    roofs = {HOST: Peaks("", {"fp16": 1e12, "int8": 2e12}, 1e10), "CUDA": Peaks("", {}, 1e11)}
+    many = [2.0 + 0.1 * (at * at % 37) for at in range(200)] + [60.0, 70.0]
+    charts = [*report_charts.line_charts().values(), report_charts.CONTEXT_CHART]
+    texts = {}
+    for title, data in {
+        "few": ChartData(layers, [1.0, 1.5, 1.25, 4.0], 60, 12, (0, 1, 4, 7), generation[:1],
+                         roofs=roofs),
+        "many": ChartData(layers[:3], many, 90, 14, (), generation, roofs=roofs),
+        "nothing": ChartData(layers[:1], [1.0], 60, 12),
+    }.items():  # fmt: skip
+        for chart in charts:
+            picture = report_charts.drawn(chart, data)
+            spots = [f"{spot.text} {spot.key}" for spot in picture.spots[:9]]
+            texts[f"{chart.title}, {title}"] = "\n".join([painted(picture.lines), *spots])
+    runs = [("a", [1.0, 2.0, 3.0, 4.0]), ("none", []), ("b", [3.5, 3.9] * 20), ("c\x1b", many)]
+    texts["runs"] = painted(report_charts.runs_picture(runs, 70, 14).lines)
+    texts["one run"] = painted(report_charts.runs_picture(runs[:2], 70, 14).lines)
+    for name, chart in (
+        ("lines", Chart("a", "A", lines=lambda data: [[(f"{data.width}", "dim")]])),
+        ("nothing", Chart("a", "A")),
+        ("a problem", Chart("a", "A", plot=lambda data: Plot([], below=[[(str(1 // 0), "")]]))),
+    ):
+        picture = report_charts.drawn(chart, ChartData([], [], 30, 8))
+        texts[f"a chart of {name}"] = painted(picture.lines)
+    recorded("charts_of_reports", texts)
