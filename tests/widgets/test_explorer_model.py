@@ -112,18 +112,15 @@ def test_rows_at_each_width(explorer: state.ExplorerModel, recorded: Recorded) -
     document.shown_types.clear()
     unfold_all(explorer)
     texts = {}
-    for title, figures, context in (
-        ("plain", None, ()),
-        (
-            "with figures",
-            state.Figures("FLOPs a long title", {stem: 2e6}, fmt.short_count),
-            (other,),
-        ),
+    for title, figures in (
+        ("plain", None),
+        ("with figures", state.Figures("FLOPs a long title", {stem: 2e6}, fmt.short_count)),
     ):
         explorer.set_figures(figures)
         rows = ExplorerRows(
-            explorer.rows(), explorer.is_unfolded, explorer, lambda entry: entry.node in context
-        )
+            explorer.rows(), explorer.is_unfolded, explorer,
+            lambda entry: explorer.figures is not None and entry.node is other,
+        )  # fmt: skip
         for width in (24, 33, 34, 62, 120):
             lines = [
                 rows.header("By scope", width),

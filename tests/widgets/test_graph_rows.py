@@ -100,6 +100,6 @@ def test_rows_of_every_overlay(tmp_path: Path, recorded: Recorded) -> None:
     texts["without figures"] = " ".join(overlay.name for overlay in bare)
     model.set_view(GraphView.FOLDED)
     notes.set_marks(main.nodes)
-    for width in (12, 16, 22):
+    for width in (16, 18, 22):
         texts[f"narrow, {width} cells"] = told(GraphRows(model, notes, made[1]), width)
     recorded("rows_of_graphs", texts)

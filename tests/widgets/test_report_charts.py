@@ -145,7 +145,7 @@ def test_every_chart_as_it_is_drawn(recorded: Recorded) -> None:
     charts = [*report_charts.line_charts().values(), report_charts.CONTEXT_CHART]
     texts = {}
     for title, data in {
-        "few": ChartData(layers, [1.0, 1.5, 1.25, 4.0], 60, 12, (0, 1, 4, 7), generation[:1],
+        "few": ChartData(layers, [1.0, 2.0, 2.5, 4.0], 60, 12, (0, 1, 4, 7), generation[:1],
                          roofs=roofs),
         "many": ChartData(layers[:3], many, 90, 14, (), generation, roofs=roofs),
         "nothing": ChartData(layers[:1], [1.0], 60, 12),

@@ -11,7 +11,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import field, replace
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from time import monotonic
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -253,6 +253,9 @@ def _ticks(axis: Axis, ends: tuple[float, float], most: int) -> list[float]:
                 for at in ticks(*ends, count, log=axis.log)
                 if not axis.whole or abs(at - round(at)) < _WHOLE
             ]
+            if axis.whole and len(places) < 2:
+                whole = {float(math.ceil(ends[0])), float(math.floor(ends[1]))}
+                places = sorted(at for at in whole if ends[0] <= at <= ends[1])
             texts = {axis.text(_value(axis, at)) for at in places}
             if len(texts) == len(places):
                 return places
@@ -290,10 +293,12 @@ def _add(
         ]
         heights = [points[max(bisect_right(xs, at) - 1, 0)][1] for at in halves]
         if marks.kind == "bars":
-            known = [(x, y) for x, y in zip(halves, heights, strict=True) if y > y_range[0]]
-            if known:
-                plotted.plot(*map(list, zip(*known, strict=True)), marker="#" if plain else "hd",
-                          color=colour, fillx=True)  # fmt: skip
+            # What is drawn at once is joined over the gaps.
+            places = zip(halves, heights, strict=True)
+            for is_bar, bars in groupby(places, lambda place: place[1] > y_range[0]):
+                if is_bar:
+                    plotted.plot(*map(list, zip(*bars, strict=True)), color=colour, fillx=True,
+                              marker="#" if plain else "hd")  # fmt: skip
         else:
             plotted.plot(halves, heights, marker="." if plain else "braille", color=colour)
 
