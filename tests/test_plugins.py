@@ -12,6 +12,7 @@ from dld_tui.core.checks.checker import Checker
 from dld_tui.core.errors import InputError
 from dld_tui.core.files.recognise import FileKind, recognise
 from dld_tui.core.model.document import Document
+from dld_tui.core.model.rewrite.rule import known_rules, rule_names, rules_of
 from dld_tui.core.process.paths import config_path
 from dld_tui.core.report.report import open_report
 from dld_tui.core.settings.config import added_value
@@ -85,7 +86,8 @@ dashes = torn_package:TOOL
 [dld_tui.settings]
 target = torn_package:SETTING
 [dld_tui.rules]
-wrong = torn_package:TEXT
+bad = torn_package:TEXT
+right = torn_package:RULES
 """
 TORN_CODE = """\
 from dld_tui.activities.registry import Activity
@@ -100,6 +102,10 @@ def fail(*arguments):
     raise KeyError("not today")
 
 TEXT = "this is no rule"
+RULES = '''rule transposes: Leave out an Abs.
+Abs(x) => x
+rule added: Leave out two Neg.
+Neg(Neg(x)) => x'''
 INSPECT = CommandInfo("inspect", "Mine.", "torn_package")
 LAZY = CommandInfo("lazy", "Has no module.", "torn_package.no_such_module")
 BUG = CommandInfo("bug", "Has a bug.", "torn_package:bug")
@@ -157,6 +163,14 @@ def test_a_broken_package_is_told_once_and_everything_else_works(model: Path, dl
     doctor = dld("doctor")
     for name in ("no-module", "absent", "dashes", "raises", "wrong_type", "target"):
         assert name in doctor.out
+
+
+@pytest.mark.usefixtures("torn")
+def test_rules_of_a_package_are_behind_our_own() -> None:
+    added = [rule for rule in known_rules() if rule.package]
+    assert [(rule.name, rule.package) for rule in added] == [("added", "torn-package")]
+    assert rules_of(["added"]) == added
+    assert rule_names()[-1] == "added"
 
 
 @pytest.mark.usefixtures("torn")

@@ -101,6 +101,27 @@ def test_data_files_and_defaults(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
+def test_functions_are_compared_with_their_large_constants(tmp_path: Path) -> None:
+    paths = []
+    for name, last in (("a", 1), ("b", 1), ("c", 2)):
+        model = models.parse(FUNCTION)
+        values = np.arange(5000, dtype=np.float32)
+        values[-1] = last
+        node = onnx.helper.make_node(
+            "Constant", [], ["k"], value=numpy_helper.from_array(values, "large")
+        )
+        model.functions[0].node.append(node)
+        paths.append(tmp_path / f"{name}.onnx")
+        onnx.save(model, paths[-1])
+    found = []
+    for path in paths[1:]:
+        with contextlib.closing(Document.open(paths[0])) as document:
+            document.apply("merge_models", models=[str(path)], links={"x": "z"}, prefixes=["p_"])
+            made = onnx.ModelProto.FromString(bytes_of(document))
+        found.append([function.name for function in made.functions])
+    assert found == [["f"], ["f", "p_f"]]
+
+
 RELU = """<ir_version: 8, opset_import: ["" : 13]>
     relu (float[n, 3] {0}) => (float[n, 3] r) {{ r = Relu({0}) }}"""
 SCAN = """<ir_version: 8, opset_import: ["" : 8]> old (float[1, 2, 3] z) => (float[1, 2, 3] o)

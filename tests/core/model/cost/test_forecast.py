@@ -111,6 +111,27 @@ def test_what_may_not_run_counts_as_nothing(text: str, tmp_path: Path) -> None:
     assert Forecast(_open(tmp_path, text)[1]).beyond(_LIMITS, TYPICAL) is None
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "z = If (t) <then_branch = a () => (p) { p = Expand (one, s) },"
+        " else_branch = b () => (q) { q = Identity (one) }>",
+        "z = Loop (two, t, one) <body: graph = b (int64 i, bool c, float[n] h)"
+        " => (bool d, float[m] e) { d = Identity (c) e = Expand (one, s) }>",
+    ],
+)
+def test_what_reads_the_result_of_a_body_has_its_size(text: str, tmp_path: Path) -> None:
+    _, document = _open(
+        tmp_path,
+        "(float[] y) <int64[1] s = {1000}, float[1] one = {1}, bool t = {1}, int64 two = {2},"
+        f" int64[1] wide = {{1}}> {{ {text} u = Unsqueeze (z, wide) g = Mul (u, z)"
+        " y = ReduceSum (g) }",
+    )
+    with contextlib.closing(document):
+        needs = {need.node.outputs[0]: need.elements for need in Forecast(document).needs}
+    assert needs["g"] == 1000 * 1000
+
+
 def test_the_node_that_makes_most_is_known_where_sequences_hide_it(tmp_path: Path) -> None:
     with contextlib.closing(Document.open(write_bomb(tmp_path, "SplitToSequence"))) as document:
         forecast = Forecast(document)

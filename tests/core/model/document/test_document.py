@@ -112,6 +112,25 @@ def test_saving_streams_payloads_and_re_points_them(tmp_path: Path) -> None:
     assert path.read_bytes() == model.SerializeToString()
 
 
+def test_an_edit_after_a_saved_one_was_undone_can_be_saved(tmp_path: Path) -> None:
+    document = Document.open(models.write(tmp_path, models.CHAIN))
+    found = []
+    for step in ("first", "save", "undo", "redo", "undo", "second", "save", "undo", "redo"):
+        if step in ("undo", "redo"):
+            getattr(document, step)()
+        elif step == "save":
+            save(document)
+        else:
+            document.apply(
+                "rename_node", scope=[], node=document.main.nodes[0].ref, name=f"a{step}"
+            )
+        found.append((step, document.dirty))
+    assert found == [
+        ("first", True), ("save", False), ("undo", True), ("redo", False), ("undo", True),
+        ("second", True), ("save", False), ("undo", True), ("redo", False),
+    ]  # fmt: skip
+
+
 def test_unknown_scope_is_refused(tmp_path: Path) -> None:
     document = Document.open(models.write(tmp_path, models.CHAIN))
     with pytest.raises(EditError, match="no such scope"):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from dld_tui.core.model.graph.folding import (
@@ -84,6 +86,20 @@ def test_folds_are_opened_while_all_rows_fit(rows: int) -> None:
         closed = [row.fold for row in overview.rows if row.fold is not None and not row.is_open]
         assert all(len(overview.rows) + fold.rows_inside > rows for fold in closed)
         assert vertices_seen(overview) == list(overview.rails.order)
+
+
+def test_blocks_of_a_repeat_are_counted_and_no_others() -> None:
+    parts = {"m/a": "ABC", "m/b": "DEF", "layer.0": "PQRS", "layer.1": "PQRS", "layer.2": "PQRS"}
+    names = [f"/{part}/{kind}" for part, kinds in parts.items() for kind in kinds]
+    graph = graph_of_links([*itertools.pairwise(names)])
+    graph.labels = [name[-1] for name in names]
+    overview = Overview(graph)
+    overview.open_all()
+    heads = [(row.fold.title, row.fold.count, row.time) for row in overview.rows if row.fold]
+    assert heads == [
+        ("m", 1, 0), ("a", 1, 0), ("b", 1, 0), ("layer.0 … layer.2", 3, 0),
+        ("layer.0", 1, 1), ("layer.1", 1, 2), ("layer.2", 1, 3),
+    ]  # fmt: skip
 
 
 def test_an_empty_graph() -> None:

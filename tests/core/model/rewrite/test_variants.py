@@ -191,6 +191,7 @@ def test_a_rule_holds_in_old_opsets(name: str) -> None:
     ("version", "attributes", "old"),
     [
         (6, "spatial = 0", "spatial"), (6, "is_test = 1, spatial = 0", "spatial"),
+        (6, "epsilon = 0.5, spatial = 0", "spatial"), (6, "mine = 1, spatial = 0", "spatial"),
         (6, "spatial = 1", ""), (6, "is_test = 1", ""), (6, "epsilon = 0.5", ""),
         (17, "training_mode = 1", ""),
     ],

@@ -75,6 +75,10 @@ def test_scalars_lists_and_empty_tensors() -> None:
         column.value(3)
     with pytest.raises(IndexError, match="dimension 0 has no index 9"):
         window_of(np.zeros((2, 3, 4))).plane(1, 2, (9, 0, 0))
+    for dims in ((1, 3, 4), (0, 3, 4)):
+        assert window_of(np.zeros(dims)).plane(1, 2, (0, 2, 3)).fixed == (0, 2, 3)
+        with pytest.raises(IndexError, match="dimension 0 has no index 1"):
+            window_of(np.zeros(dims)).plane(1, 2, (1, 0, 0))
 
 
 FIELDS = [

@@ -102,6 +102,25 @@ def test_what_numpy_writes_of_ml_dtypes_is_taken_when_the_type_is_given(
         import_npy(document, tmp_path / "x.npy", dtype="float64")
 
 
+@pytest.mark.parametrize(
+    ("kind", "dtype", "fits"),
+    [
+        ("u2", "bfloat16", True), ("V2", "bfloat16", True), ("V1", "float8e5m2", True),
+        ("u4", "bfloat16", False), ("i2", "bfloat16", False), ("f2", "bfloat16", False),
+        ("V2", "float8e5m2", False), ("u1", "int4", False), ("i1", "int4", True),
+    ],
+)  # fmt: skip
+def test_bits_stand_for_types_of_their_width_that_numpy_lacks(
+    document: Document, tmp_path: Path, kind: str, dtype: str, fits: bool
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros(4, kind))
+    if fits:
+        assert import_npy(document, tmp_path / "x.npy", dtype=dtype).dtype == dtype
+        return
+    with pytest.raises(InputError, match=rf"holds .*(the tensor is|not) {dtype}"):
+        import_npy(document, tmp_path / "x.npy", dtype=dtype)
+
+
 def test_order_and_byte_order_do_not_matter(document: Document, tmp_path: Path) -> None:
     array = np.arange(24, dtype=">i4").reshape(2, 3, 4)
     np.save(tmp_path / "f.npy", np.asfortranarray(array))
@@ -162,6 +181,8 @@ OBJECTS = np.array([{}, []], dtype=object)
         (npy("<f4", (2,), bytes(8), extra=1), "header that cannot be read"),
         (npy("<q4", (2,), bytes(8)), "unknown type"),
         (b"\x93NUMPY\1\0\4\0" + b"[[[[", "header that cannot be read"),
+        (b"\x93NUMPY\1\0\0\0", "header that cannot be read"),
+        (b"\x93NUMPY\1\0\0", "is not a .npy file"),
         (b"\x93NUMPY\2\0\xff\xff\xff\x7f" + bytes(9), "has a header of"),
         (saved(np.zeros(4, np.float64)), "holds float64, the tensor is float32"),
         (saved(np.zeros((3, 2), np.float32)), r"has shape \[3, 2\], the tensor has \[2, 2\]"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -24,9 +25,11 @@ from dld_tui.core.model.tensors.payloads import (
     payload_dir,
     reference,
     resolve,
+    scratch_folder,
     sweep,
     write_payload,
 )
+from dld_tui.core.process.paths import state_dir
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.killed import killed_after
@@ -103,6 +106,37 @@ def test_what_a_crash_left_is_swept_unless_it_is_in_use(tmp_path: Path) -> None:
     assert PayloadStore().adopt(source.path, "0" * 64) is None, "its content is another one"
     store.close()
     assert files() == []
+
+
+def test_what_two_hold_is_one_file_until_both_let_it_go() -> None:
+    first, second = PayloadStore(), PayloadStore()
+    sha256, source = first.write(iter((LARGE,)))
+    assert second.write(iter((LARGE,)))[0] == sha256
+    second.close()
+    assert files() == [source.path]
+    first.close()
+    assert files() == []
+
+
+def test_what_journals_mention_stays_among_what_is_swept() -> None:
+    store = PayloadStore()
+    names = [store.write(iter((bytes([number]) * 9,)))[0] for number in range(20)]
+    journals = state_dir() / "journals"
+    journals.mkdir(parents=True)
+    mentioned = [json.dumps({"sha256": name}) for name in names[::2]]
+    (journals / "one.jsonl").write_text("\n".join(mentioned))
+    store.close()
+    assert {path.name for path in files()} == {*names[::2]}
+
+
+def test_a_scratch_folder_is_not_swept_and_leaves_nothing_open() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    with scratch_folder() as folder:
+        (folder / "part").write_bytes(b"half")
+        sweep()
+        assert [path.name for path in folder.iterdir()] == ["part"]
+    assert files() == []
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_a_file_that_a_script_names_is_copied(tmp_path: Path) -> None:

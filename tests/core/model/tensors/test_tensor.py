@@ -107,6 +107,16 @@ def test_typed_field_of_the_wrong_length(tmp_path: Path) -> None:
         tensor_in(document, "t").read()
 
 
+@pytest.mark.parametrize(
+    ("name", "needed"), [("INT4", 2501), ("INT2", 1251), ("INT8", 5001), ("FLOAT16", 5001)]
+)
+def test_a_long_typed_field_of_the_wrong_length(tmp_path: Path, name: str, needed: int) -> None:
+    proto = _broken(data_type=TensorProto.DataType.Value(name), dims=[5001], int32_data=[1] * 4500)
+    wanted = f"int32_data has 4500 values, 5001 elements need {needed}"
+    with pytest.raises(InputError, match=wanted):
+        tensor_in(opened(tmp_path, proto), "t").read()
+
+
 def test_statistics_leave_out_what_is_not_finite_and_merge_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
