@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -9,10 +10,17 @@ from unittest.mock import Mock
 import pytest
 
 from dld_tui.backends.machine import nvml
-from dld_tui.backends.machine.capture import PollingSampler, during_passes, gpm_meter, nvml_meter
+from dld_tui.backends.machine.capture import (
+    Meter,
+    PollingSampler,
+    during_passes,
+    gpm_meter,
+    nvml_meter,
+)
 from dld_tui.backends.machine.nvml import Nvml
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.process.installation import install_hint
+from dld_tui.core.report.gpu_kernels import CounterSpec, Series
 from dld_tui.core.types import JSON
 from tests.support import fake_pynvml
 
@@ -185,6 +193,26 @@ def test_polling_makes_rows_of_a_meter(gpu: Nvml) -> None:
 
     assert rows["GPU busy"][:2] == [(100, 77.0), (101, 77.0)]
     assert rows["Memory busy"][0] == (100, 12.0)
+
+
+def test_a_meter_tells_of_the_time_since_it_was_asked_last() -> None:
+    """So it is asked before the first pass, too."""
+    asked: list[str] = []
+
+    def read() -> dict[str, float]:
+        asked.append(threading.current_thread().name)
+        return {"sm": float(len(asked))}
+
+    def close() -> None:
+        asked.append("closed")
+
+    spec = CounterSpec("sm", "SM active")
+    sampler = PollingSampler(Meter("nvml", {"sm": spec}, read, close, 60), lambda: 5)
+    sampler.start()
+    assert asked == ["MainThread"]
+    (row,) = sampler.stop()
+    assert row == Series(spec, "nvml", [(5, 2.0)])
+    assert asked == ["MainThread", "gpu-meter", "closed"]
 
 
 def test_a_row_that_the_driver_does_not_tell_says_so(

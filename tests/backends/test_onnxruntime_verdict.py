@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from dld_tui.core.checks.findings import RuntimeAnswer
 from dld_tui.core.errors import UnavailableError
 from dld_tui.core.events import Finished
 from dld_tui.core.model.inputs.shapes import InputSpec
-from dld_tui.core.process.child import CrashError
+from dld_tui.core.process.child import CrashError, LimitError, Limits, compute
 from tests.support import models
 from tests.support.bombs import write_bomb
 
@@ -135,6 +136,30 @@ def test_a_crash_of_a_model_that_is_too_large_is_told_as_a_limit(
     small = asked(models.write(tmp_path, HEAD + "g (float[2] x) => (y) { y = Neg(x) }"))
     assert {rule for _, rule, _, _ in told(large)} == {"onnxruntime:limit"}
     assert {rule for _, rule, _, _ in told(small)} == {"onnxruntime:crash"}
+    assert large.runtime is not None
+    assert small.runtime is not None
+    assert (large.runtime.loaded, small.runtime.loaded) == (None, False)
+
+
+def test_a_run_without_end_is_told_with_its_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is the first of those with which a part of the model has no end, too."""
+
+    def answer(question: partial[bytes], limits: Limits) -> bytes:
+        path, _, is_run = question.args
+        if is_run and "Abs" in {node.op_type for node in onnx.load(path).graph.node}:
+            raise LimitError("time", limits.seconds)
+        return compute(question, limits)
+
+    monkeypatch.setattr(verdict, "compute", answer)
+    text = "g (float[2] x) => (y) { [a] a = Neg(x) [b] b = Abs(a) [c] c = Exp(b) [d] y = Cos(c) }"
+    result = asked(models.write(tmp_path, HEAD + text), run_it=True, limit_s=30)
+    assert result.findings == []
+    assert result.runtime is not None
+    assert result.runtime.loaded is True
+    assert result.runtime.ran is None
+    assert result.runtime.reason.startswith("run: node b: no answer after ")
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,12 @@ def mixture(path: Path, change: float) -> Path:
     return path
 
 
+LEFT_OUT = (
+    "only the tokens of 1 sequence before the first one that goes to other experts, whose scores"
+    " are nearly equal"
+)
+
+
 @pytest.mark.broad
 def test_tokens_that_rounding_sends_to_other_experts_are_left_out(tmp_path: Path) -> None:
     verdicts = {}
@@ -75,8 +81,8 @@ def test_tokens_that_rounding_sends_to_other_experts_are_left_out(tmp_path: Path
             for change in (0.3, 0.015):
                 with closing(Document.open(mixture(tmp_path / "other.onnx", change))) as other:
                     verdicts[change] = check.outputs(other)
-                    told = any("goes to other experts" in line for line in check.remarks)
-                    assert told == (change < 0.1)
+                    told = [line for line in check.remarks if "goes to other experts" in line]
+                    assert told == ([] if change > 0.1 else [LEFT_OUT])
     assert not verdicts[0.3].is_good  # the scores themselves are wrong
     assert verdicts[0.015].is_good
     errors = {row.name: row.error for row in verdicts[0.015].outputs}

@@ -165,7 +165,10 @@ def test_a_passphrase_that_is_not_given(
     server.allow(key)
     with pytest.raises(CancelledError):
         loop.call(link(there).open(), 60)
-    wrong = refused(link(there, Answers(["a", "b", "c", "d"])))
+    person = Answers(["a", "b", "c", "d"])
+    wrong = refused(link(there, person))
+    question = f"Passphrase of the key {key}"
+    assert person.questions == [question, f"Wrong. {question}", f"Wrong. {question}"]
     assert wrong.stage == AUTHENTICATION
     assert "cannot be used without its passphrase" in str(wrong)
 

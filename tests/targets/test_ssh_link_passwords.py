@@ -106,7 +106,27 @@ def test_a_password_is_not_asked_for_where_a_key_is_wanted(
 ) -> None:
     person = Answers([PASSWORD])
     refused(link(to(server, tmp_path, auth), person))
+    with PasswordServer(prompts=[("Code: ", True)], answers=["1"]) as other:
+        refused(link(to(other, tmp_path, auth), person))
     assert person.questions == []
+
+
+def test_questions_that_nobody_answers_are_asked_once(link: Links, tmp_path: Path) -> None:
+    with PasswordServer(prompts=[("Code: ", True)], answers=["1"]) as server:
+        person = Answers()
+        with pytest.raises(CancelledError):
+            loop.call(link(to(server, tmp_path), person).open(), 60)
+        assert len(person.questions) == 1
+        person = Answers(["a", "b", "c", "d", "e"])
+        refused(link(to(server, tmp_path), person))
+        assert len(person.questions) == 3
+
+
+def test_questions_are_refused_where_nobody_is_there(link: Links, tmp_path: Path) -> None:
+    with PasswordServer(prompts=[("Code: ", True)], answers=["1"]) as server:
+        error = refused(link(to(server, tmp_path), Nobody()))
+    assert "no answer was given" in str(error)
+    assert "refused" not in str(error)
 
 
 @pytest.mark.parametrize("auth", ["password", "auto"])

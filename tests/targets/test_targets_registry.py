@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import math
 import sys
+import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from dld_tui.activities.convert import opset
 from dld_tui.activities.profile.onnxruntime import Request
-from dld_tui.core.errors import InputError, TimeLimitError, UsageError
+from dld_tui.core.errors import CancelledError, InputError, TimeLimitError, UsageError
 from dld_tui.core.events import Cancelled, Log, Progress
 from dld_tui.core.notes import NoteKind
 from dld_tui.core.settings import saved_targets
@@ -16,6 +19,7 @@ from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.targets import registry
 from dld_tui.targets.process import LocalTarget
 from dld_tui.targets.registry import named, requests_for
+from tests.support.jobs import wait_until
 
 
 @pytest.mark.parametrize("name", [None, "local"])
@@ -54,6 +58,25 @@ def test_a_job_that_does_not_end_is_killed_at_its_limit(monkeypatch: pytest.Monk
     with pytest.raises(TimeLimitError, match=r"stopped after 1\.0 s at “Loading”"):
         registry.result_of("time_pair", {}, dict, limit_s=1.0, target=None)
     assert time.monotonic() - begin < 5
+
+
+@dataclass(frozen=True)
+class Told:
+    ms: float
+
+
+@pytest.mark.parametrize("limit_s", [600.0, math.inf])
+def test_a_job_that_ends_before_its_limit(limit_s: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(event: str) -> Told:
+        target = LocalTarget([sys.executable, "-S", "-c", f"print({event!r})"])
+        monkeypatch.setattr(registry, "get", lambda name=None: target)
+        return registry.result_of("time_pair", {}, Told, limit_s, target=None)
+
+    assert ended('{"event": "finished", "result": {"ms": 1.5}}') == Told(1.5)
+    with pytest.raises(CancelledError):
+        ended('{"event": "cancelled"}')
+    running = threading.enumerate
+    wait_until(lambda: not any(isinstance(one, threading.Timer) for one in running()), "no timer")
 
 
 def test_each_target_gets_a_report_of_its_own(

@@ -603,15 +603,17 @@ class Client(asyncssh.SSHClient):
             password = await self._password()
             return None if password is None else [password]
         self._asked += 1
-        self.tried.append("the answers to its questions")
         answers = []
         for prompt, _ in prompts:
             text = visible(f"{self._hop.address} asks: {prompt.strip()}")[:_LONGEST_QUESTION]
             answer = await self._ask(text)
             if answer is None:
-                self._has_no_password = True
+                self.gave_up = self._has_no_password = True
+                self.notes.append("no answer was given")
                 return None
             answers.append(answer)
+        self.gave_up = False
+        self.tried.append("the answers to its questions")
         return answers
 
     def auth_completed(self) -> None:
