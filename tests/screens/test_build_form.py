@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event as Flag
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import textual
 from textual.pilot import Pilot
 
+from dld_tui.activities import build
 from dld_tui.activities.build import Result
+from dld_tui.activities.profile import onnxruntime, tensorrt
 from dld_tui.app import DldApp
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import UnavailableError
@@ -21,7 +24,7 @@ from dld_tui.core.settings.saved_targets import Connection
 from dld_tui.core.settings.state import State
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON
-from dld_tui.screens.activity.form import ActivityScreen
+from dld_tui.screens.activity.form import ActivityScreen, trtexec_line
 from dld_tui.targets import registry as targets
 from dld_tui.targets.base import Job, Target
 from dld_tui.targets.process import LocalTarget
@@ -213,3 +216,20 @@ async def test_a_walk_through_the_form(
         texts["copied"] = app.clipboard
         shown = {name: settled(text, tmp_path) for name, text in texts.items()}
     recorded("walk_of_build_form", shown)
+
+
+def test_the_command_of_trtexec_is_that_of_the_library(recorded: Recorded) -> None:
+    """None is told of what cannot be read, and of what builds nothing."""
+    libraries: Any = SimpleNamespace(chosen=lambda choice: {
+        "tensorrt": WEAK, "tensorrt_rtx": STRONG, "absent": ABSENT,
+    }.get(choice))  # fmt: skip
+    values: dict[str, JSON] = {"model": "m.onnx", "output": "m.engine", "optimization_level": 3}
+    texts = {}
+    for library in ("", "auto", "tensorrt", "tensorrt_rtx", "absent", "/a/folder"):
+        told = trtexec_line(build.Request, values | {"library": library, "log": None}, libraries)
+        texts[library or "none"] = told
+    assert trtexec_line(build.Request, {**values, "optimization_level": "x"}, libraries) == ""
+    assert trtexec_line(build.Request, {}, libraries) == ""
+    assert trtexec_line(onnxruntime.Request, {"model": "m.onnx"}, libraries) == ""
+    texts["a profile"] = trtexec_line(tensorrt.Request, {"model": "m.engine"}, libraries)
+    recorded("commands_of_libraries", texts)

@@ -176,6 +176,8 @@ def table(model: Path) -> str:
             title = f"{place}: {': '.join(filter(None, cursor.place))}".removesuffix(": ")
             done = done_at(desk, cursor)
         lines.append(f"\n{title}\n" if usual else f"{title}\n")
+        held = textwrap.fill(f"true here: {' '.join(sorted(cursor.conditions()))}", 96)
+        lines.append(textwrap.indent(f"{held}\n", "    "))
         lines += [
             f"    {command}: {did}\n"
             for command, did in done.items()

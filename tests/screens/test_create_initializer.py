@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.params import from_json
 from dld_tui.core.types import JSON
 from dld_tui.screens.tensors.create_initializer import NewTensor, values_of
+from dld_tui.screens.tensors.initializers import node_inputs
+from tests.support import models
 from tests.support.recorded import Recorded, settled
 from tests.support.tensors import write_tensors
 
@@ -54,3 +57,33 @@ def test_values_of_each_kind(
 
     texts = {json.dumps(case): settled(told(case), tmp_path) for case in CASES}
     recorded("values_of_initializers", texts)
+
+
+def test_inputs_that_may_take_a_value() -> None:
+    """Those that there are, and one more of a node that takes it; also of nodes within."""
+    main = Document(models.parse("""
+    <ir_version: 10, opset_import: ["" : 18]>
+    net (float[4] x, bool c) => (float[4] y)
+    {
+        [none] k = Constant<value_float = 1.0>()
+        [relu] a = Relu(x)
+        [clip] b = Clip(a, k)
+        [full] d = Clip(b, k, k)
+        [join] e = Concat<axis = 0>(d, d)
+        [own] f = Custom(e)
+        [pick] y = If(c) <
+            then_branch = then () => (float[4] t) { [inner] t = Neg(f) },
+            else_branch = other () => (float[4] s) { [wide] x = Exp(f) [last] s = Clip(x) }>
+    }
+    """)).main  # fmt: skip
+
+    def counts(value: str) -> dict[str, int]:
+        return dict(Counter(node.name for node, _ in node_inputs(main, value)))
+
+    found = counts("k")
+    assert found == {
+        "relu": 1, "clip": 3, "full": 3, "join": 3, "own": 1, "pick": 1, "inner": 1, "wide": 1,
+        "last": 2,
+    }  # fmt: skip
+    assert found.keys() - counts("x").keys() == {"wide", "last"}, "another x hides it there"
+    assert [at for node, at in node_inputs(main, "k") if node.name == "clip"] == [0, 1, 2]

@@ -12,7 +12,7 @@ import pytest
 
 from dld_tui.core.accuracy.result import AccuracyReport
 from dld_tui.core.codec import decode, encode
-from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log
+from dld_tui.core.events import Cancelled, Event, Failed, Finished, Log, Metric
 from dld_tui.core.model import edits
 from dld_tui.core.tensorrt.capabilities import LibraryCapabilities
 from dld_tui.core.types import JSON, NodePlace
@@ -170,7 +170,10 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
 
     def fail(request: dict[str, Any]) -> Sequence[Event]:
         model = request["model"]
-        return [Failed(f"bad {model}", where=model, finding=NodePlace(model, **at))]
+        return [
+            Metric("error", 3.25, "dB"),
+            Failed(f"bad {model}", where=model, finding=NodePlace(model, **at)),
+        ]
 
     target.answer = fail
     async with opened(path, NARROW) as session:
@@ -181,6 +184,7 @@ async def test_what_is_named_after_the_model_and_what_is_said_of_it(
         assert target.requests[0][1]["avoid"] == "model.tactics"
         assert isinstance(session.app.screen, JobScreen)
         assert "model.onnx, as edited" in session.text
+        assert "3.25 dB" in session.text
         target.answer = lambda request: [Finished(FOUND)]
         await session.press("f5")
         await session.front(TacticsScreen)

@@ -247,6 +247,15 @@ def test_reveal_unfolds_what_hides_a_node_and_says_when_a_filter_does(
     # Reveal says when a filter hides the node.
     explorer.set_text("Sigmoid")
     assert not state.reveal(explorer, node(explorer, "/enc/1/act"))
+    # Nor is what is in another root revealed.
+    with closing(Document(models.parse(models.BRANCHES))) as document:
+        chosen = document.main.find("choose")
+        assert chosen is not None
+        one, other = chosen.subgraphs()
+        inside = ExplorerModel(document, one)
+        assert state.reveal(inside, one.nodes[0])
+        assert not state.reveal(inside, other.nodes[0])
+        assert not state.reveal(inside, chosen)
 
 
 @pytest.mark.parametrize("explorer", [models.BRANCHES], indirect=True)

@@ -9,12 +9,13 @@ import pytest
 
 from dld_tui.core.checks.findings import Finding
 from dld_tui.core.model.document import Document
+from dld_tui.core.tables.table import Table
 from dld_tui.core.tensorrt.plan.gains import GainRange, gain_text
 from dld_tui.core.tensorrt.plan.lint import PlanFinding
 from dld_tui.widgets.charts.report_charts import distribution_plot
 from dld_tui.widgets.explorer.findings import FindingLines, Findings
 from dld_tui.widgets.results import plan_summary
-from dld_tui.widgets.results.plan import detail_lines
+from dld_tui.widgets.results.plan import SpecialNames, detail_lines
 from dld_tui.widgets.results.plan_summary import PlanCharts
 from tests.support import models
 from tests.support.known import known
@@ -102,3 +103,16 @@ def test_details_of_a_layer_tell_what_is_slow_what_to_do_and_what_it_brings() ->
 def test_passes_of_a_plan_are_counted() -> None:
     counts = (None, 0, 1, 2, 2_000)
     assert [*map(plan_summary._passes, counts)] == ["", "", "1 pass", "2 passes", "2,000 passes"]
+
+
+@pytest.mark.parametrize(("at", "firsts"), [(0, "ooooo"), (1, "soooo"), (2, "aaooo"), (3, "4asoo")])
+def test_names_of_tables_begin_where_the_chosen_one_is_seen(at: int, firsts: str) -> None:
+    names = SpecialNames()
+    names.tables = [Table((), (), title=title) for title in ("One", "Second", "A third", "4")]
+    names.at = at
+    for width, first in zip((6, 13, 22, 25, 40), firsts, strict=True):
+        (line,) = names.content(width)
+        assert [text for text, style in line if style == "current"] == [
+            (" one ", " second ", " a third ", " 4 ")[at]
+        ]
+        assert line[0][0][1] == first, width
