@@ -109,7 +109,7 @@ def clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(welcome, "__version__", "0")
     now = [0.0]
-    read = lambda: now[0]  # noqa: E731
+    read = lambda: 1000.0 + now[0]  # noqa: E731
     monkeypatch.setattr(job_module, "monotonic", read)
     monkeypatch.setattr(job_module, "Stages", partial(Stages, read))
     monkeypatch.setattr(events_module.RateMeter.__init__, "__defaults__", (read,))

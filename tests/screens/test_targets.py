@@ -95,6 +95,7 @@ async def test_long_lines_of_a_test_are_broken(sshd: Sshd, tmp_path: Path) -> No
         await run.pilot.pause()
         await run.press("n")
         await run.shows("Accept it")
+        await run.shows("✖ host key, ")
         shown = flat_text(run.app)
         assert sshd.fingerprint in shown
         assert str(tmp_path / "known").replace("/", "") in shown.replace("/", "")

@@ -46,13 +46,14 @@ def test_only_sound_values_with_a_path_are_changed(
 ) -> None:
     path = make_report(tmp_path / "r.dldprof")
     with closing(sqlite3.connect(path)) as database, database:
-        database.execute("INSERT INTO settings VALUES ('n', ?)", (stored,))
+        database.execute("INSERT INTO settings VALUES ('n', ?), ('o', '\"/job/m\"')", (stored,))
         database.execute("INSERT INTO report VALUES ('command', ?)", (stored,))
     relocate(path, {"/job/m": "/here"}, "board")
     with closing(sqlite3.connect(path)) as database:
         (found,) = database.execute("SELECT value FROM settings WHERE name = 'n'").fetchone()
         (words,) = database.execute("SELECT value FROM report WHERE key = 'command'").fetchone()
-    assert found == kept
+        (last,) = database.execute("SELECT value FROM settings WHERE name = 'o'").fetchone()
+    assert (found, last) == (kept, '"/here"')
     is_command = isinstance(kept, str) and kept.endswith("]") and kept != "[]"
     assert words == (f'{str(kept)[:-1]}, "--target", "board"]' if is_command else kept)
 
