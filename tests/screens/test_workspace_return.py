@@ -12,7 +12,9 @@ import onnx
 import pytest
 
 from dld_tui.core.errors import DldError
+from dld_tui.core.types import JSON
 from tests.core.model.edits.properties import PROPERTIES
+from tests.support import models
 from tests.support.drawn_models import drawn_model
 from tests.support.workspace import Session, opened
 
@@ -49,6 +51,20 @@ async def check(session: Session, edit: Callable[[], Awaitable[None]]) -> None:
         await session.until(lambda: len(document.history.done) == count + 1)
     await session.press("ctrl+z")
     await session.until(lambda: len(document.history.done) == count)
+
+
+@pytest.mark.broad
+async def test_nodes_that_come_back_are_marked_again(tmp_path: Path) -> None:
+    async with opened(models.write(tmp_path, models.CHAIN), WIDE) as session:
+        await session.press("1", "home", "down", "space", "space")
+        marked = session.screen.model.chosen_nodes
+        assert [node.name for node in marked] == ["first", "second"]
+
+        async def edit() -> None:
+            names: list[JSON] = [node.name for node in marked]
+            session.screen.document.apply("delete_nodes", scope=[], nodes=names)
+
+        await check(session, edit)
 
 
 @pytest.mark.broad
