@@ -124,6 +124,28 @@ def _in_training(model: onnx.ModelProto, stored: onnx.TensorProto) -> None:
     model.training_info.add().algorithm.initializer.add().CopyFrom(stored)
 
 
+@pytest.mark.parametrize("count", [4, 4096])
+def test_new_values_of_a_tensor_in_a_data_file_are_in_one_again(tmp_path: Path, count: int) -> None:
+    model = models.parse(models.CHAIN)
+    array = np.arange(count, dtype=np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(array, "wa"))
+    onnx.external_data_helper.set_external_data(model.graph.initializer[-1], "a.data")
+    onnx.external_data_helper.write_external_data_tensors(model, str(tmp_path))
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    document = Document.open(tmp_path / "model.onnx")
+    document.apply("set_elements", scope=[], tensor=A, start=1, values=[9.0])
+    document.apply("convert_tensor", scope=[], tensor=A, dtype="float16")
+    array[1] = 9
+    wanted = array.astype(np.float16)
+    for node in ("first", "last"):
+        save(document)
+        assert entries(tmp_path)["wa"]["location"] == "model.onnx.data"
+        stored = onnx.load(tmp_path / "model.onnx").graph.initializer[-1]
+        assert np.array_equal(onnx.numpy_helper.to_array(stored), wanted)
+        assert np.array_equal(tensor(document, "wa").read(), wanted)
+        document.apply("rename_node", scope=[], node=node, name=f"{node} again")
+
+
 def test_small_lists_stay_in_the_model(document: Document) -> None:
     """A runtime infers shapes from them, and reads no data file for that."""
     found = document.apply("set_external", scope=[], names=["w", "wa"])

@@ -61,6 +61,27 @@ def test_external_data_is_taken_in(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tensor.read(), weights)
 
 
+def test_what_cannot_be_read_is_pasted_as_it_is_and_the_rest_taken_in(tmp_path: Path) -> None:
+    names = ("pending", "lost", "kept")
+    weights = np.arange(2048, dtype=np.float32)
+    made = [onnx.numpy_helper.from_array(weights, name) for name in names]
+    nodes = [onnx.helper.make_node("Add", ["x", name], [f"{name}_sum"], name) for name in names]
+    info = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2048])
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [info], [], made))
+    for tensor, name in zip(model.graph.initializer[1:], names[1:], strict=True):
+        onnx.external_data_helper.set_external_data(tensor, f"{name}.data")
+    onnx.external_data_helper.write_external_data_tensors(model, str(tmp_path))
+    onnx.save(model, tmp_path / "e.onnx")
+    (tmp_path / "lost.data").unlink()
+    source, target = Document.open(tmp_path / "e.onnx"), opened(tmp_path, models.FUNCTIONS)
+    source.apply("set_external", names=["pending"], location="later.data")
+    paste(target, copied(source.main, *names))
+    found = {name: tensor_in(target, name) for name in names}
+    assert [name for name, tensor in found.items() if tensor.is_external] == ["lost"]
+    for name in ("pending", "kept"):
+        np.testing.assert_array_equal(found[name].read(), weights)
+
+
 def test_nodes_of_two_graphs_are_no_fragment(tmp_path: Path) -> None:
     document = opened(tmp_path, INNER)
     inner = document.scope_at(["choose:then_branch"])

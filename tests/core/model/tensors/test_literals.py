@@ -133,6 +133,9 @@ def parse(text: str, dtype: str | None = None) -> np.ndarray[Any, Any]:
 def test_a_large_tensor_is_not_printed() -> None:
     with pytest.raises(LiteralError, match="too large"):
         format_literal(np.zeros(TENSOR_LITERAL_LIMIT + 1, np.float32), "tensor")
+    assert (
+        format_literal(np.zeros(TENSOR_LITERAL_LIMIT, np.bool_), "tensor").count("false") == 10_000
+    )
 
 
 def test_a_type_that_no_literal_has_is_refused() -> None:
