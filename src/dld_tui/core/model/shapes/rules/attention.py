@@ -192,8 +192,6 @@ def _multi_head(c: Call) -> Sequence[Value]:
             width = packed[2] * packed[4]
     if value is not None:
         width = value[2] if len(value) == 3 else value[1] * value[3] if len(value) == 4 else width
-    elif len(query) == 3 and not c.has(1):
-        width = UNKNOWN
     results = []
     for new, at in ((key, 6), (value, 7)):
         past = _of_rank(c.dims(at), 4)
