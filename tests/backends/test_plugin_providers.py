@@ -93,6 +93,12 @@ def test_an_old_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         register([tmp_path / "one.so"])
 
 
+ENDS = """
+#include <stdlib.h>
+__attribute__((constructor)) static void end(void) { abort(); }
+"""
+
+
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_real_libraries_without_a_device_or_a_provider(tmp_path: Path) -> None:
     source, library, other = (tmp_path / name for name in ("none.c", "none.so", "other.so"))
@@ -100,13 +106,19 @@ def test_real_libraries_without_a_device_or_a_provider(tmp_path: Path) -> None:
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
     (tmp_path / "empty.c").touch()
     subprocess.run(["cc", "-shared", "-fPIC", "-o", other, tmp_path / "empty.c"], check=True)
-    checks = list(library_checks([str(library), str(other), str(tmp_path / "nothing.so")]))
+    (tmp_path / "ends.c").write_text(ENDS)
+    ends = tmp_path / "ends.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", ends, tmp_path / "ends.c"], check=True)
+    paths = (ends, library, other, tmp_path / "nothing.so")
+    checks = list(library_checks(map(str, paths)))
     assert {check.state for check in checks} == {BROKEN}
-    assert [check.found.split(":")[0] for check in checks] == [
+    assert [check.name for check in checks] == [path.name for path in paths]
+    assert [check.found.split(":")[0] for check in checks[1:]] == [
         "the provider library finds no usable device here",
         f"is not a provider library for ONNX Runtime {onnxruntime.__version__}",
         "the provider library does not exist",
     ]
+    assert checks[0].found == "crashed: SIGABRT"
     model = write_model(tmp_path / "m.onnx")
     with pytest.raises(InputError, match="is not a provider library"):
         Session(model, SessionSettings(provider_libraries=(other,)))

@@ -114,6 +114,8 @@ def test_objects(
     (folder / sha256(one)).write_bytes(b"0ne")
     lines += [serve("look", sizes=[3, 6], names=[sha256(one), sha256(two)]), *tree(tmp_path)]
     (tmp_path / "kept").hardlink_to(folder / sha256(two))
+    with pytest.raises(replies.RefusedError, match="an object is missing"):
+        objects.place(tmp_path, "c" * 64, tmp_path / "placed")
     lines += [serve("clean", days=1), serve("clean", days=0), *tree(tmp_path)]
     kept = [re.sub(r"^\d+\.", "PID.", name) for name in flushed]
     recorded("remote_objects", {"objects": "\n".join(lines), "flushed": "\n".join(kept)})

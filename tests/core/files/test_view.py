@@ -96,6 +96,22 @@ def test_a_loadable_view_keeps_values_up_to_a_limit_in_all(
     assert kept == [True, True, False, True]
 
 
+def test_a_loadable_view_keeps_small_values_and_integers(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_set, "_SMALL", 400)
+    tensors = [
+        numpy_helper.from_array(np.ones(50, kind), kind)
+        for kind in ("float32", "float64", "int32", "int64", "uint64", "bool")
+    ]
+    tensors += [numpy_helper.from_array(np.ones(500, bool), "flags")]
+    graph = helper.make_graph([], "g", [], [], initializer=tensors)
+    path = write_model(home / "m.onnx", helper.make_model(graph))
+    whole, seen = arrays(path), arrays(Opened(path).view(loadable=True))
+    lost = [name for name, array in whole.items() if seen[name] != array]
+    assert lost == ["float64", "uint64"]
+
+
 def test_every_encoding_is_readable_in_a_view(home: Path) -> None:
     tensors = [tensor for tensor in typed_tensors() if tensor.name != "string"]
     graph = helper.make_graph([], "g", [], [], initializer=tensors)

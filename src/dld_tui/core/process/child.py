@@ -404,8 +404,6 @@ class LimitError(Exception):
         super().__init__(f"it takes over {most}")
         self.what = what
         """``time`` or ``memory``."""
-        self.limit = limit
-        """CPU seconds, or bytes."""
 
 
 class _StallError(LimitError):
