@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from dld_tui.backends.onnxruntime.contest import Contestant, first_item, repeated
+from dld_tui.backends.onnxruntime.contest import Contestant, accuracy, first_item, repeated
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
+from dld_tui.core.accuracy.tensor_errors import Tolerances, parse_tolerances
+from dld_tui.core.conversion.accuracy_criteria import FLOAT16
 from tests.support import models
+from tests.support.recorded import Recorded
 
 pytest.importorskip("onnxruntime")
 
@@ -50,3 +54,37 @@ def test_the_first_of_several_items_is_the_item() -> None:
     assert {name: value.tolist() for name, value in cut.items()} == {
         name: value.tolist() for name, value in item.items()
     }
+
+
+F = np.float32
+NEAR, FAR = F([1, 2.0001]), F([1, 3])
+WORDS = np.array(["a", "b"], object)
+OUTPUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "the same": ({"x": FAR, "w": WORDS}, {"other": FAR, "w": WORDS}),
+    "near": ({"x": F([1, 2]), "y": F([1, 2])}, {"x": NEAR, "y": F([1, 2])}),
+    "the worst of two": ({"x": F([1, 2]), "y": F([1, 2])}, {"x": NEAR, "y": F([1, 2.001])}),
+    "far": ({"x": F([1, 2]), "y": F([1, 2])}, {"x": NEAR, "y": FAR}),
+    "off zero": ({"x": F([0, 0])}, {"x": F([0, 0.000001])}),
+    "fewer": ({"x": FAR, "y": FAR}, {"x": FAR}),
+    "another shape": ({"x": FAR}, {"x": F([1])}),
+    "not a number": ({"x": FAR}, {"x": F([1, np.nan])}),
+    "other words": ({"w": WORDS}, {"w": WORDS[::-1]}),
+    "sequences": ({"s": [FAR, F([1, 2])]}, {"s": [FAR, NEAR]}),
+    "a longer sequence": ({"s": [FAR]}, {"s": [FAR, FAR]}),
+    "a shorter sequence": ({"s": [FAR, FAR]}, {"s": [FAR]}),
+    "maps": ({"m": [{1: 0.25, 2: 0.75}]}, {"m": [{1: 0.25, 2: 0.5}]}),
+    "maps of other keys": ({"m": [{1: 0.25, 2: 0.75}]}, {"m": [{1: 0.25, 3: 0.75}]}),
+    "nothing": ({"o": None}, {"o": None}),
+    "something": ({"o": None}, {"o": FAR}),
+}  # fmt: skip
+
+
+def test_how_close_outputs_are(recorded: Recorded) -> None:
+    told = {}
+    for name, (expected, actual) in OUTPUTS.items():
+        sets = [expected, expected], [expected, actual]
+        lines = [accuracy(*sets, Tolerances(FLOAT16.tolerance), FLOAT16)]
+        for text in ("atol=0.3", "y:atol=2"):
+            lines.append(accuracy(*sets, parse_tolerances([text]), None))
+        told[name] = "\n".join(f"{problem or 'good'} | {close}" for problem, close in lines)
+    recorded("closeness", told)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dld_tui.backends.conversion.soundness import write_sound
-from dld_tui.backends.conversion.value_check import elements_of, session_of
+from dld_tui.backends.conversion.value_check import session_of
 from dld_tui.backends.conversion.verification import (
     VerificationSummary,
     same_arithmetic,
@@ -23,7 +23,14 @@ from dld_tui.backends.conversion.verification import (
 from dld_tui.backends.onnxruntime.limits import limit_trials, with_node
 from dld_tui.backends.onnxruntime.session import Session, with_loading_progress
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
-from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import (
+    ELEMENT_OF_ONE,
+    TensorError,
+    Tolerances,
+    compare,
+    elements_of,
+    parse_tolerances,
+)
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.conversion.copies import copy_of, open_model
 from dld_tui.core.conversion.request import EditRequest, ValueVerification
@@ -292,7 +299,7 @@ def _rows(
     rows: dict[str, OutputError] = {}
     for element in {**first, **second}:
         if element not in first or element not in second:
-            error = TensorError((), 0, mismatch="it is an element of one only")
+            error = TensorError((), 0, mismatch=ELEMENT_OF_ONE)
             rows[element] = OutputError.of(error, error.mismatch or "")
             continue
         error = compare(first[element], second[element], tolerance)

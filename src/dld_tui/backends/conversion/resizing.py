@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dld_tui.backends.conversion.value_check import elements_of, session_of
+from dld_tui.backends.conversion.value_check import session_of
 from dld_tui.backends.conversion.verification import (
     MANY_BYTES,
     VerificationSummary,
@@ -23,7 +23,13 @@ from dld_tui.backends.conversion.verification import (
     verified,
     verify,
 )
-from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import (
+    TensorError,
+    Tolerances,
+    compare,
+    elements_of,
+    parse_tolerances,
+)
 from dld_tui.core.conversion.accuracy_criteria import QUANTIZED, AccuracyCriteria
 from dld_tui.core.conversion.changed_dimensions import change_dimensions
 from dld_tui.core.conversion.dimensions import Dimension

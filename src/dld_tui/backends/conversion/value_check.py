@@ -30,7 +30,14 @@ from dld_tui.backends.onnxruntime.tensors import (
 from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import AccuracyRow, merged
-from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare, parse_tolerances
+from dld_tui.core.accuracy.tensor_errors import (
+    ELEMENT_OF_ONE,
+    TensorError,
+    Tolerances,
+    compare,
+    elements_of,
+    parse_tolerances,
+)
 from dld_tui.core.conversion.accuracy_criteria import (
     OPTIMIZED,
     AccuracyCriteria,
@@ -393,7 +400,7 @@ class ValueCheck:
             reference, other = mine.get(name), theirs.get(name)
             tolerance = self._tolerances.of(name)
             if reference is None or other is None:
-                error = TensorError((), 0, mismatch=_MISSING)
+                error = TensorError((), 0, mismatch=ELEMENT_OF_ONE)
             else:
                 error = compare(reference, other, tolerance)
             problem = tolerance.problem(error) or ""
@@ -539,18 +546,7 @@ class ValueCheck:
         }
 
 
-def elements_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the tensors in a sequence or a map, named by their places; nothing for None."""
-    if isinstance(value, dict | list | tuple):
-        items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, item in items:
-            yield from elements_of(f"{name}[{key}]", item)
-    elif value is not None:
-        yield name, np.asarray(value)
-
-
 QUIET = SessionSettings(quiet=True)
-_MISSING = "it is an element of one only"
 
 
 def typed_feed(session: Session | TensorRunner, feed: Mapping[str, Any]) -> dict[str, Any]:

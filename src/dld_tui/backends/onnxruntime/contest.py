@@ -13,8 +13,15 @@ import numpy as np
 
 from dld_tui.backends.onnxruntime.session import BoundFeed, Feed, Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
+from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import AccuracyRow
-from dld_tui.core.accuracy.tensor_errors import TensorError, Tolerances, compare
+from dld_tui.core.accuracy.tensor_errors import (
+    ELEMENT_OF_ONE,
+    TensorError,
+    Tolerances,
+    compare,
+    elements_of,
+)
 from dld_tui.core.compare.gate import RunFigures
 from dld_tui.core.conversion.accuracy_criteria import AccuracyCriteria
 from dld_tui.core.errors import ActivityError
@@ -196,17 +203,22 @@ def accuracy(
     worst: TensorError | None = None
     for mine, theirs in zip(reference, outputs, strict=True):
         if len(mine) != len(theirs):
-            return f"it has {len(theirs)} outputs, not {len(mine)}", Closeness()
+            return f"it has {fmt.plural(len(theirs), 'output')}, not {len(mine)}", Closeness()
         for (name, expected), actual in zip(mine.items(), theirs.values(), strict=True):
-            for left, right in _arrays(expected, actual):
+            first, second = dict(elements_of(name, expected)), dict(elements_of(name, actual))
+            for element in {**first, **second}:
+                if element not in first or element not in second:
+                    return f"output {element}: {ELEMENT_OF_ONE}", Closeness()
                 tolerance = tolerances.of(name)
-                error = compare(left, right, tolerance)
+                error = compare(first[element], second[element], tolerance)
                 problem = tolerance.problem(error) or ""
                 if criteria is not None:
-                    row = AccuracyRow(name, name, "", "", -1, True, tolerance.text, problem, error)
+                    row = AccuracyRow(
+                        element, element, "", "", -1, True, tolerance.text, problem, error
+                    )
                     problem = criteria.judged(row).problem
                 if problem:
-                    return f"output {name}: {problem}", Closeness()
+                    return f"output {element}: {problem}", Closeness()
                 if worst is None or error.noise > worst.noise:
                     worst = error
     if worst is None or worst.is_equal:
@@ -214,15 +226,6 @@ def accuracy(
     if worst.snr_db is None:
         return "", Closeness("" if worst.max_abs is None else f"off by {worst.max_abs:.2g}")
     return "", Closeness(f"SNR {worst.snr_db:.0f} dB")
-
-
-def _arrays(first: Any, second: Any) -> list[tuple[Any, Any]]:
-    """Return pairs of arrays; those of sequences and maps are not looked into."""
-    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
-        return [(first, second)]
-    if isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
-        return [pair for pairs in zip(first, second, strict=True) for pair in _arrays(*pairs)]
-    return []
 
 
 def repeated(values: Values, grown: Mapping[str, tuple[int, ...]], times: int) -> dict[str, Any]:

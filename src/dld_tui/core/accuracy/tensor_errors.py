@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -74,6 +74,22 @@ class TensorError:
         if self.is_equal:
             return 0.0
         return 10 ** (-self.snr_db / 20) if self.snr_db is not None else 1.0
+
+
+ELEMENT_OF_ONE = "it is an element of one only"
+"""The mismatch of a tensor in a sequence or a map that the other one does not have."""
+
+
+def elements_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the tensors in a sequence or a map, named by their places; nothing for None."""
+    import numpy as np  # lazy: tables of errors need none
+
+    if isinstance(value, dict | list | tuple):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for key, item in items:
+            yield from elements_of(f"{name}[{key}]", item)
+    elif value is not None:
+        yield name, np.asarray(value)
 
 
 def compare(reference: Array, other: Array, tolerance: Tolerance | None = None) -> TensorError:
