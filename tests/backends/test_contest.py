@@ -54,6 +54,13 @@ def test_the_first_of_several_items_is_the_item() -> None:
     assert {name: value.tolist() for name, value in cut.items()} == {
         name: value.tolist() for name, value in item.items()
     }
+    maps, parts = [{1: 0.25}], [np.array([[1, 2]]), np.array(3)]
+    both = first_item(
+        {"m": [{1: 0.25}, {1: 0.5}], "s": [np.array([[1, 2], [3, 4]]), np.array(3)]},
+        {"m": maps, "s": parts},
+    )
+    assert both["m"] == maps
+    assert [one.tolist() for one in both["s"]] == [[[1, 2]], 3]
 
 
 F = np.float32

@@ -245,12 +245,18 @@ def repeated(values: Values, grown: Mapping[str, tuple[int, ...]], times: int) -
 
 def first_item(values: Values, single: Values) -> dict[str, Any]:
     """Return outputs of several items cut to those of the first, in the shapes of `single`."""
-    items = {}
-    for (name, value), expected in zip(values.items(), single.values(), strict=True):
-        shape = np.shape(expected)
-        axis = _grown_axis(shape, np.shape(value))
-        items[name] = value if axis is None else np.take(value, range(shape[axis]), axis)
-    return items
+    return {
+        name: _first(value, expected)
+        for (name, value), expected in zip(values.items(), single.values(), strict=True)
+    }
+
+
+def _first(value: Any, expected: Any) -> Any:
+    if isinstance(value, list) and isinstance(expected, list):  # maps, one for each item, or parts
+        return [_first(mine, other) for mine, other in zip(value, expected, strict=False)]
+    shape = np.shape(expected)
+    axis = _grown_axis(shape, np.shape(value))
+    return value if axis is None else np.take(value, range(shape[axis]), axis)
 
 
 def _grown_axis(before: Sequence[int], after: Sequence[int]) -> int | None:
