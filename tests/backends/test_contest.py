@@ -63,20 +63,23 @@ def test_the_first_of_several_items_is_the_item() -> None:
     assert [one.tolist() for one in both["s"]] == [[[1, 2]], 3]
 
 
-F = np.float32
-NEAR, FAR = F([1, 2.0001]), F([1, 3])
+def floats(*numbers: float) -> np.ndarray[Any, np.dtype[np.float32]]:
+    return np.array(numbers, np.float32)
+
+
+PAIR, NEAR, FAR = floats(1, 2), floats(1, 2.0001), floats(1, 3)
 WORDS = np.array(["a", "b"], object)
 OUTPUTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "the same": ({"x": FAR, "w": WORDS}, {"other": FAR, "w": WORDS}),
-    "near": ({"x": F([1, 2]), "y": F([1, 2])}, {"x": NEAR, "y": F([1, 2])}),
-    "the worst of two": ({"x": F([1, 2]), "y": F([1, 2])}, {"x": NEAR, "y": F([1, 2.001])}),
-    "far": ({"x": F([1, 2]), "y": F([1, 2])}, {"x": NEAR, "y": FAR}),
-    "off zero": ({"x": F([0, 0])}, {"x": F([0, 0.000001])}),
+    "near": ({"x": PAIR, "y": PAIR}, {"x": NEAR, "y": PAIR}),
+    "the worst of two": ({"x": PAIR, "y": PAIR}, {"x": NEAR, "y": floats(1, 2.001)}),
+    "far": ({"x": PAIR, "y": PAIR}, {"x": NEAR, "y": FAR}),
+    "off zero": ({"x": floats(0, 0)}, {"x": floats(0, 0.000001)}),
     "fewer": ({"x": FAR, "y": FAR}, {"x": FAR}),
-    "another shape": ({"x": FAR}, {"x": F([1])}),
-    "not a number": ({"x": FAR}, {"x": F([1, np.nan])}),
+    "another shape": ({"x": FAR}, {"x": floats(1)}),
+    "not a number": ({"x": FAR}, {"x": floats(1, np.nan)}),
     "other words": ({"w": WORDS}, {"w": WORDS[::-1]}),
-    "sequences": ({"s": [FAR, F([1, 2])]}, {"s": [FAR, NEAR]}),
+    "sequences": ({"s": [FAR, PAIR]}, {"s": [FAR, NEAR]}),
     "a longer sequence": ({"s": [FAR]}, {"s": [FAR, FAR]}),
     "a shorter sequence": ({"s": [FAR, FAR]}, {"s": [FAR]}),
     "maps": ({"m": [{1: 0.25, 2: 0.75}]}, {"m": [{1: 0.25, 2: 0.5}]}),
