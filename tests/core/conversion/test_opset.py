@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import numpy_helper
@@ -54,7 +56,8 @@ def test_a_function_that_is_of_the_version_already_stays() -> None:
     report = convert_opset(model, 13)
     assert report.changed == {"Squeeze": 2, "Unsqueeze": 1}
     assert model.functions[1].SerializeToString() == new
-    versions = [one.version for body in (model, *model.functions) for one in body.opset_import[:1]]
+    bodies: list[Any] = [model, *model.functions]
+    versions = [one.version for body in bodies for one in body.opset_import[:1]]
     assert versions == [13, 13, 13]
     assert all(
         not node.attribute for body in (model.graph, model.functions[0]) for node in body.node

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,21 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from dld_tui.core.files.blobs import Blob, BlobTable
+from dld_tui.core.files.blobs import Blob, BlobTable, SpillFile
 from dld_tui.core.files.external import (
     ExternalDataError,
     ExternalFiles,
     decoded,
+    entries_of,
     has_values_as_stored,
     in_huggingface_cache,
     inline_blob,
+    is_pending,
+    make_plain,
     payload_length,
+    require_location,
     resolve_external,
+    set_pending,
 )
 from dld_tui.core.files.source import Source
 from tests.support.payloads import cut_file, everything, write_model
@@ -37,23 +43,27 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def never_outside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def never_outside(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Fail when a call looks at anything outside the model's folder."""
     calls = {name: getattr(os, name) for name in ("open", "stat", "lstat", "readlink")}
+    outside = []
 
     def guarded(name: str) -> object:
         def call(path: object, *rest: object, **options: object) -> object:
-            if not isinstance(path, int):
-                assert Path(os.fsdecode(path)).is_relative_to(folder), f"{name}({path!r})"  # type: ignore[arg-type]
+            if not isinstance(path, int) and not Path(os.fsdecode(path)).is_relative_to(folder):  # type: ignore[arg-type]
+                outside.append(f"{name}({path!r})")
             return calls[name](path, *rest, **options)
 
         return call
 
     # What resolves the model's own folder is not at issue.
     real = os.path.realpath(folder)
-    monkeypatch.setattr(os.path, "realpath", lambda path: real if path == str(folder) else path)
-    for name in calls:
-        monkeypatch.setattr(os, name, guarded(name))
+    with monkeypatch.context() as patched:
+        patched.setattr(os.path, "realpath", lambda path: real if path == str(folder) else path)
+        for name in calls:
+            patched.setattr(os, name, guarded(name))
+        yield
+    assert outside == []
 
 
 def refusal(folder: Path, location: str) -> str:
@@ -345,3 +355,49 @@ def test_every_type_of_the_onnx_package_has_the_length_that_it_writes() -> None:
         tensor = numpy_helper.from_array(numbers)
         assert tensor.data_type == dtype
         assert payload_length(tensor) == len(tensor.raw_data), dtype
+
+
+def test_where_data_can_be_written(folder: Path) -> None:
+    os.symlink("..", folder / "up")
+    os.symlink("sub", folder / "below")
+    model = folder / "m.onnx"
+    for location, path in (("new", "new"), ("w.bin", "w.bin"), ("below/./new", "sub/new")):
+        assert require_location(model, location) == folder / path
+    for location in ("sub/../new", "up/new", ".", "sub", "below/", "\udc80"):
+        with pytest.raises(ExternalDataError, match="External data cannot be written to"):
+            require_location(model, location)
+    with pytest.raises(ExternalDataError, match="leaves the model folder"):
+        require_location(model, "../new")
+    with pytest.raises(ExternalDataError, match="invalid location"):
+        require_location(model, "")
+
+
+def test_data_that_is_to_be_written_is_inline_until_then() -> None:
+    tensor = TensorProto(name="w", data_type=TensorProto.UINT8, dims=[2], raw_data=b"ab")
+    plain = tensor.SerializeToString()
+    set_pending(tensor, "w.bin", b"ab")
+    assert is_pending(tensor)
+    assert entries_of(tensor)["location"] == "w.bin"
+    make_plain(tensor)
+    assert tensor.SerializeToString() == plain
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    stored = tensor.SerializeToString()
+    make_plain(tensor)
+    assert tensor.SerializeToString() == stored, "it is in a file"
+
+
+def test_data_that_was_copied_is_read_from_the_copy(folder: Path) -> None:
+    files = ExternalFiles(folder / "m.onnx")
+    entries = {"location": "w.bin", "offset": "4", "length": "8"}
+    first, whole = files.blob(entries), files.blob({"location": "w.bin"})
+    assert (whole.offset, whole.length) == (0, 200)
+    (folder / "copy").write_bytes(b"xyz" + first.read() + b"?")
+    copy = Source.open(folder / "copy")
+    files.adopt([b"xyz", first, SpillFile().append(b"?")], copy)
+    for size, source, offset in ((8, copy, 3), (2, copy, 3), (9, first.source, 4)):
+        blob = files.blob({**entries, "length": str(size)})
+        assert (blob.source, blob.offset, blob.length) == (source, offset, size)
+        assert blob.read() == bytes(range(4, 4 + size))
+    assert files.original(entries).source is first.source
+    assert files.blob({"location": "w.bin"}).source is first.source

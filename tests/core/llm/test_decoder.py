@@ -10,7 +10,7 @@ import pytest
 
 from dld_tui.core.errors import DldError, InputError
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
-from dld_tui.core.llm.folder import find_decoder, read_config
+from dld_tui.core.llm.folder import find_decoder, model_in, read_config
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.inputs.guess import input_specs
 from tests.support import decoders
@@ -29,9 +29,12 @@ def test_the_decoder_of_a_folder_is_found(tmp_path: Path) -> None:
     (folder / "onnx").mkdir(parents=True)
     with pytest.raises(InputError, match="has no model"):
         find_decoder(folder)
+    assert model_in(folder) == folder
     for name in ("encoder_model.onnx", "decoder_model_merged.onnx"):
         (folder / "onnx" / name).touch()
     assert find_decoder(folder) == (folder / "onnx" / "decoder_model_merged.onnx", None)
+    assert model_in(folder) == folder / "onnx" / "decoder_model_merged.onnx"
+    assert model_in(tmp_path / "none") == tmp_path / "none"
     (folder / "onnx" / "decoder_model_merged.onnx").unlink()
     (folder / "onnx" / "vision.onnx").touch()
     with pytest.raises(InputError, match="has 2 models"):
