@@ -4,6 +4,7 @@ import asyncio
 import errno
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 
 from dld_tui.core.errors import InputError, UsageError
 from dld_tui.core.settings.saved_targets import Connection, changed
+from dld_tui.core.settings.secrets import Nobody
 from dld_tui.targets.ssh import link as link_module
 from dld_tui.targets.ssh import loop
 from dld_tui.targets.ssh.errors import (
@@ -25,9 +27,12 @@ from dld_tui.targets.ssh.errors import (
     from_network,
     not_permitted,
 )
-from dld_tui.targets.ssh.link import RetryPolicy, with_retries
+from dld_tui.targets.ssh.link import Link, RetryPolicy, with_retries
+from dld_tui.targets.ssh.route import route
+from tests.support.asker import Answers
 from tests.support.jobs import wait_until
 from tests.support.links import refused, says, write_config
+from tests.support.recorded import Recorded
 from tests.support.slow_line import SlowLine
 from tests.support.ssh_jobs import Links, Servers, at, behind
 from tests.support.sshd import Sshd, free_port
@@ -237,3 +242,38 @@ def test_a_broken_configuration_is_named(
     write_config(text)
     with pytest.raises(kind, match=said):
         loop.call(link(Connection("t", "a")).open(), 60)
+
+
+KEY = Path("/keys/id")
+REFUSED: dict[str, tuple[str, dict[str, Any]]] = {
+    "a key was offered": ("auto", {"files": [KEY], "tried": ["key /keys/id"]}),
+    "a key was wanted": ("key", {"files": [KEY], "tried": ["key /keys/id"]}),
+    "no key": ("key", {}),
+    "no key at all": ("auto", {}),
+    "the agent": ("agent", {"tried": ["2 keys of the agent"]}),
+    "no agent": ("agent", {"notes": ["no SSH agent answers"]}),
+    "a locked key": ("auto", {"locked": ["/keys/id"], "notes": ["no passphrase", "no passphrase"]}),
+    "a password": ("password", {"tried": ["the password"] * 2, "tried_password": True}),
+    "a password and a key": ("auto", {"files": [KEY], "tried_password": True,
+                                      "tried": ["key /keys/id", "the password"]}),
+    "no keys are taken": ("key", {"methods": ["password"]}),
+    "no keys are taken of an agent": ("agent", {"methods": ["password", "hostbased"]}),
+    "no keys are taken of anything": ("auto", {"methods": ["password"]}),
+    "no method is told": ("key", {"methods": []}),
+    "nobody answered": ("password", {"gave_up": True}),
+}  # fmt: skip
+
+
+def test_what_to_do_about_a_refusal(recorded: Recorded) -> None:
+    box = Connection("box", "orin.lan", user="me", jump="gate:2222", config=False)
+    texts = {}
+    for name, (auth, changes) in REFUSED.items():
+        *_, jump, own = route(changed(box, auth=auth))
+        known = {"files": [], "locked": [], "methods": ["publickey"], "tried": [], "notes": [],
+                 "tried_password": False, "gave_up": False}  # fmt: skip
+        client: Any = SimpleNamespace(**known | changes)
+        for hop in (own, replace(jump, user="me")) if auth == "auto" else (own,):
+            for asker in (Answers(), Nobody()) if client.gave_up else (Answers(),):
+                error = Link(box, asker)._not_permitted(hop, client)
+                texts[f"{name}, {hop.alias}, {type(asker).__name__}"] = f"{error}"
+    recorded("ssh_refused", texts)
