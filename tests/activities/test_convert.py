@@ -186,4 +186,6 @@ def test_repair_keeps_the_operator_where_single_nodes_cannot_be_told(
     monkeypatch.setattr(value_check, "nodes_to_keep", lambda *_: {})
     found = convert("fp16", path, tmp_path / "b.onnx", repair=True, **asked)["values"]
     assert found["is_good"]
-    assert {one["op_type"] for one in found["repaired"]} == {"Mul"}
+    assert found["repaired"] == [
+        {"scope": [], "node": "two", "op_type": "Mul", "reason": "other Mul nodes were wrong"}
+    ]

@@ -191,3 +191,12 @@ def test_two_models_are_run_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert events == [
         Progress(done, None, "passes", "Measuring both models") for done in range(1, 5)
     ]
+
+
+def test_models_that_are_loaded_for_long_are_not_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "perf_counter", itertools.count(step=40).__next__)
+    said = [*told(Case(CHAIN), tmp_path)]
+    assert "log Latencies not measured: ONNX Runtime takes too long to load both models" in said
+    assert not any("ms, then" in line for line in said)
