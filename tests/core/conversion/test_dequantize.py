@@ -164,6 +164,10 @@ def test_sorted_rows_are_compared_with_what_the_operator_says(
     is_avoided = bits == 2 or zeros == "packed"
     assert any("g_idx" in line for line in values["guess"]) == is_avoided
     assert np.isclose(values["outputs"]["y"]["max_abs"], 0, atol=1e-4)
+    raised = conversions.convert("opset", path, tmp_path / "raised.onnx", to=22)
+    assert raised["values"]["is_good"]
+    weights = [onnx.load(one).graph.initializer for one in (path, tmp_path / "raised.onnx")]
+    assert [*weights[0]] == [*weights[1]], "what is compared in another way is written as it is"
 
 
 def experts(folder: Path, hidden: int, weights: dict[str, Any], **attributes: Any) -> Path:
