@@ -195,6 +195,7 @@ def test_an_error_comes_with_its_class(
     with pytest.raises(kind, match=said), job:
         job.result()
     assert jobs_there(connection) == []
+    assert JobsStore().all() == []
 
 
 @pytest.mark.broad
