@@ -81,6 +81,14 @@ def test_scalars_lists_and_empty_tensors() -> None:
             window_of(np.zeros(dims)).plane(1, 2, (1, 0, 0))
 
 
+def test_what_lies_far_apart_is_read_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dld_tui.core.model.tensors.inspection._SPAN", 12)
+    array = np.arange(60).reshape(3, 4, 5)
+    window = window_of(array)
+    assert window.cells(window.plane(0, 1, (0, 0, 2)), 0, 9).tolist() == array[:, :, 2].tolist()
+    assert window.cells(window.plane(1, 0, (0, 0, 4)), 1, 2).tolist() == array[:, 1:3, 4].T.tolist()
+
+
 FIELDS = [
     ("int32_data", T.INT4, [0x21, 0xF8, 0x07], [1, 2, -8, -1, 7]),
     ("int32_data", T.UINT4, [0x21, 0xF8, 0x07], [1, 2, 8, 15, 7]),

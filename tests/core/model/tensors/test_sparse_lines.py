@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
+import onnx
 import pytest
 
 from dld_tui.core.errors import DldError
-from dld_tui.core.model.tensors.sparse import read_sparse_lines
+from dld_tui.core.model.document import Document
+from dld_tui.core.model.tensors.sparse import read_sparse_lines, sparse_elements, sparse_lines
+from tests.support import models
+
+
+def test_a_tensor_without_elements_has_one_line() -> None:
+    empty = onnx.SparseTensorProto(
+        dims=[2, 3],
+        values=onnx.TensorProto(data_type=onnx.TensorProto.INT8, dims=[0], raw_data=b""),
+        indices=onnx.TensorProto(data_type=onnx.TensorProto.INT64, dims=[0], raw_data=b""),
+    )
+    document = Document(models.parse(models.CHAIN))
+    assert sparse_lines(document, empty) == "int8 [2, 3]"
+    places, values = sparse_elements(document, empty)
+    assert (places.tolist(), values.tolist(), values.dtype) == ([], [], np.int8)
 
 
 def test_blanks_and_brackets_do_not_matter() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,46 @@ def test_statistics_leave_out_what_is_not_finite_and_merge_parts(
     assert found.maximum == finite.max()
     assert found.mean == pytest.approx(finite.mean())
     assert found.std == pytest.approx(finite.std())
+
+
+def test_statistics_tell_how_far_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dld_tui.core.model.tensors.tensor.PART_ELEMENTS", 4)
+    proto = onnx.numpy_helper.from_array(np.arange(10, dtype=np.int8), "t")
+    done: list[tuple[int, int]] = []
+    tensor = tensor_in(opened(tmp_path, proto), "t")
+    tensor_statistics(tensor, progress=lambda now, all_: done.append((now, all_)))
+    assert done == [(4, 10), (8, 10), (10, 10)]
+
+
+@pytest.mark.parametrize(
+    ("field", "data_type", "numbers"),
+    [
+        ("int32_data", TensorProto.INT32, range(6000)),
+        ("int64_data", TensorProto.INT64, range(-3000, 3000)),
+        ("float_data", TensorProto.FLOAT, range(6000)),
+        ("double_data", TensorProto.DOUBLE, range(6000)),
+        ("int32_data", TensorProto.INT8, [number % 200 - 100 for number in range(6000)]),
+    ],
+)
+def test_a_field_in_several_chunks_is_read_whole(
+    tmp_path: Path, field: str, data_type: int, numbers: Sequence[int]
+) -> None:
+    head = TensorProto(name="t", data_type=data_type, dims=[6000])
+    # Messages behind each other are one whose lists are joined.
+    parts = [TensorProto() for _ in range(3)]
+    for at, part in enumerate(parts):
+        getattr(part, field).extend(numbers[at * 2000 : at * 2000 + 2000])
+    data = b"".join(part.SerializeToString() for part in (head, *parts))
+    length = bytes([len(data) & 0x7F | 0x80, len(data) >> 7 & 0x7F | 0x80, len(data) >> 14])
+    graph = onnx.helper.make_graph([], "g", [], [])
+    model = onnx.helper.make_model(graph)
+    model.ClearField("graph")
+    inner = graph.SerializeToString() + b"\x2a" + length + data
+    size = bytes([len(inner) & 0x7F | 0x80, len(inner) >> 7 & 0x7F | 0x80, len(inner) >> 14])
+    path = tmp_path / "chunks.onnx"
+    path.write_bytes(model.SerializeToString() + b"\x3a" + size + inner)
+    assert onnx.load(path).graph.initializer[0].dims == [6000]
+    assert tensor_in(Document.open(path), "t").read().tolist() == [*numbers]
 
 
 def test_statistics_of_nothing(tmp_path: Path) -> None:

@@ -438,7 +438,6 @@ class HitReplacement:
         exact: bool = False,
     ) -> str:
         """Enter a constant and return its name."""
-        dtype = None
         if not exact:
             dtype = self._wanted_type(array, formal, siblings)
             try:

@@ -202,8 +202,6 @@ def _set_type(
     if dtype is None:
         return
     for dim in dims or ():
-        if isinstance(dim, bool) or not isinstance(dim, (int, str, type(None))):
-            raise EditError(f"{dim!r} is not a dimension")
         if isinstance(dim, int) and not 0 <= dim < 2**63:
             raise EditError(f"dimension {dim} is out of range")
     proto = type_proto_of(ValueType(dtype, None if dims is None else tuple(dims)))
