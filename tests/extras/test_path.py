@@ -203,7 +203,7 @@ def test_the_time_of_a_function_is_that_of_its_calls_in_the_main_graph() -> None
 
 NESTED = """
 <ir_version: 10, opset_import: ["" : 18, "local" : 1]>
-net (float[96, 96] x, bool c, int64 n) => (float[96, 96] y) <bool go = {1}>
+net (float[N, 96] x, bool c, int64 n) => (float[96, 96] y) <bool go = {1}>
 {
     ["odd:name › é [1]"] a = MatMul (x, x)
     ["if:then_branch"] b = If (c) <

@@ -253,12 +253,13 @@ def test_pairs_are_measured_while_there_is_time(
     now, budget = [1e9], 60.0
     monkeypatch.setattr(job, "time", SimpleNamespace(monotonic=lambda: now[0]))
     model = write_model(tmp_path / "small.onnx")
-    machine.trt.fake.knob_factors = {"-copy_ppg=off": 0.5}
-    routes = "-copy_ppg=[on|off]"
+    machine.trt.fake.knob_factors = {"-kgen:tiling=1": 0.5}
+    routes = "-kgen:tiling=[0|1|2]"
     for event in run(Request(model, routes=routes, iterations=2, duration=0.0, budget=budget)):
         if isinstance(event, Progress) and event.stage == "Confirming the fastest":
             now[0] = 1e9 + budget + (0.0 if more else 0.1)
     assert len(machine.turns) == 2 * (gate.LEAST_RUNS + more)
+    assert [route[-1] for route in machine.built] == ["0", "1", "2"]  # none again for the pairs
 
 
 def test_equal_routes_are_not_called_faster(machine: Machine, tmp_path: Path) -> None:
