@@ -95,6 +95,8 @@ CASES: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
     "an input before": ({"Polygraphy": SMALLEST}, CHAIN.replace("(fl", "(bool u, fl", 1), {}),
     "an input behind": ({"Polygraphy": SMALLEST}, CHAIN.replace("] x", "] x, bool u"), {}),
     "a default": ({"Polygraphy": SMALLEST}, DEFAULT, {}),
+    "an input behind a default": (
+        {"Polygraphy": SMALLEST}, DEFAULT.replace("[4] w", "[4] w, bool u", 1), {}),
     "a default of an old file": ({"Polygraphy": SMALLEST}, DEFAULT.replace("n: 8", "n: 3"), {}),
 }  # fmt: skip
 

@@ -86,16 +86,21 @@ def test_each_version_has_its_own_settings_and_stages(tmp_path: Path) -> None:
     assert any(re.fullmatch(r"new, loaded in .*s: Warming up", one) for one in stages(events))
 
 
-def test_only_the_first_pairs_measure_layers_and_each_turn_is_told(
+def test_only_the_first_pairs_measure_layers_and_turns_are_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(time_pair, "_PROGRESS_S", 0.0)
     model = chain(tmp_path, 1)
     request_of = pairs_of(model, model, SHORT, {}, {})
     assert request_of(NODE_PAIRS - 1).layer_passes == 2
-    events = list(time_pair.run(request_of(NODE_PAIRS)))
-    assert finished(events).base.nodes == {}
-    turns = [one for one in events if isinstance(one, Progress) and one.unit == "turns"]
+
+    def told(interval_s: float) -> list[Progress]:
+        monkeypatch.setattr(time_pair, "_PROGRESS_S", interval_s)
+        events = list(time_pair.run(request_of(NODE_PAIRS)))
+        assert finished(events).base.nodes == {}
+        return [one for one in events if isinstance(one, Progress) and one.unit == "turns"]
+
+    assert told(60.0) == []
+    turns = told(0.0)
     assert {one.stage for one in turns} == {"Measuring in turns"}
     assert [one.done for one in turns] == list(range(1, len(turns) + 1))
     assert turns
@@ -116,6 +121,17 @@ def test_settings_of_one_version_are_checked_before_anything_runs(
 ) -> None:
     with pytest.raises(UsageError, match=words):
         pairs_of(Path("a.onnx"), Path("b.onnx"), {}, {}, settings, target)
+
+
+@pytest.mark.parametrize(
+    ("settings", "target"), [({"inputs": Path("there")}, None), ({"threads": 2}, "board")]
+)
+def test_each_version_may_have_settings_of_its_own(
+    settings: dict[str, Any], target: str | None
+) -> None:
+    base, new = pairs_of(Path("a.onnx"), Path("b.onnx"), {}, {}, settings, target)(0).sides()
+    assert (base.model, base.inputs, base.threads) == (Path("a.onnx"), None, 0)
+    assert replace(new, **settings) == new == replace(base, model=Path("b.onnx"), **settings)
 
 
 @pytest.mark.parametrize("is_new", [False, True])

@@ -879,10 +879,13 @@ def test_what_loses_too_much_or_perhaps_does_not_count(tmp_path: Path, fast: Spe
     found = candidate(result, "weights-int8")
     assert (result.is_faster, found.state) == (False, "failed")
     assert found.problem.startswith("FAIL: ")
+    assert found.problem.endswith(" points)")
     path = classifier(tmp_path, 0.0)
     loose = ("snr=1",)  # holds as well, and does not replace the metric
     result = tuned(path, only=only, tolerance=loose, **few)
-    assert candidate(result, "weights-int8").problem.startswith("UNDECIDED: ")
+    problem = candidate(result, "weights-int8").problem
+    assert problem.startswith("UNDECIDED: ")
+    assert problem.endswith("; more samples would tell")
     assert not result.is_faster
     fast["threads 1"] = 0.5  # it computes the same, whatever so few samples say
     assert tuned(path, only=("threads-1",), **few).best == "threads-1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import inspect
 import json
 import re
 from collections.abc import Callable
@@ -83,6 +84,7 @@ def test_each_command_that_runs_a_job_is_a_function() -> None:
         function = getattr(commands, name)
         assert (function.__name__, function.__qualname__) == (name, name)
         assert function.__doc__ == commands.documentation(registry.load(activity))
+        assert inspect.signature(function) == commands.signature_of(registry.load(activity))
 
 
 def test_an_activity_of_another_package_is_a_function_of_its_name(
@@ -102,6 +104,7 @@ class Plan:
 
     model: Path = param(label="", help="The model.", positional=True)
     second: Path | None = param(None, label="", help="Another one.", positional=True)
+    third: Path | None = param(None, label="", help="One more.", positional=True)
     data: Path | None = param(
         None, label="", help="A folder of sets.", kind="folder", metavar="A=B"
     )
@@ -219,6 +222,15 @@ def test_values_of_python_as_a_request_has_them(
         assert {name: (type(value), value) for name, value in got.items()} == {
             name: (type(value), value) for name, value in made.items()
         }
+
+
+def test_settings_that_do_not_go_together_make_no_request(network: Path) -> None:
+    settings = {"model": network, "inputs": "data", "shape": {"x": (1, 3)}}
+    with (
+        pytest.raises(api.DldError, match="--inputs"),
+        request_of(registry.load("profile_onnxruntime").request, settings),
+    ):
+        pass
 
 
 def test_what_a_job_says_is_told_once_and_in_words_of_python(
@@ -460,8 +472,10 @@ def test_numbers_in_texts_are_lists(tmp_path: Path) -> None:
 
 
 def test_a_finding_has_the_edit_that_repairs_it(tmp_path: Path) -> None:
-    text = models.CHAIN.replace("float[N, 4] y)", "y)")
-    with api.open_model(models.write(tmp_path, text)) as document:
+    path = models.write(tmp_path, models.CHAIN.replace("float[N, 4] y)", "y)"))
+    with api.open_model(path) as document:
+        assert {one.rule for one in api.check(path)} == {"missing-type", "unused-initializer"}
+        assert api.check(document) == document.check()
         document.infer_types()
         fixes = {one.rule: one.fix for one in document.check() if one.fix is not None}
         assert set(fixes) == {"missing-type", "unused-initializer"}
