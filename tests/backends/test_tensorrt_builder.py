@@ -208,6 +208,7 @@ SETTINGS: tuple[tuple[str, dict[str, Any]], ...] = (
     (WEAKLY_TYPED, {"device": "1"}),
     (WEAKLY_TYPED, {"device": "2"}),
     (WEAKLY_TYPED, {"plugins": ("/gone.so",)}),
+    (WEAKLY_TYPED, {"plugins": ("m.onnx",), "dynamic_plugins": ("./m.onnx",)}),
     (WEAKLY_TYPED, {"int8": True}),
     (WEAKLY_TYPED, {"int8": True, "calibration_cache": Path("/gone")}),
     (WEAKLY_TYPED, {"preview_features": ("moon",)}),
@@ -263,6 +264,7 @@ MODELS: tuple[tuple[str, str, bytes | str, dict[str, Any], Change | None], ...] 
 @pytest.mark.usefixtures("_machine")
 def test_whole_builds(tmp_path: Path, recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     """What differs from the first build of the version is recorded, and the first whole."""
+    monkeypatch.setattr(tensorrt_builder, "_CHUNK", 100)
     texts: dict[str, str] = {}
     firsts: dict[str, list[str]] = {}
     cases: list[tuple[str, str, bytes | str, dict[str, Any], Change | None]] = [
@@ -282,6 +284,7 @@ def test_whole_builds(tmp_path: Path, recorded: Recorded, monkeypatch: pytest.Mo
         data = source if isinstance(source, bytes) else models.parse(source).SerializeToString()
         path.write_bytes(data)
         monkeypatch.setenv("NV_DLD_CACHE_DIR", str(folder / "cache"))
+        monkeypatch.chdir(folder)
         lines = build_text(trt, path, settings).splitlines()
         first = firsts.setdefault(version, lines)
         if first is not lines and lines[0].startswith("path: "):  # an engine was built

@@ -157,7 +157,9 @@ def test_intervals_by_drawing_hold_the_truth(monkeypatch: pytest.MonkeyPatch) ->
 def test_unknown_metrics_and_wrong_labels_are_named() -> None:
     with pytest.raises(UsageError, match=r"no metric 'top2'\. There are top1, top5"):
         find_metric("top2")
-    for label, said in ((12, "12 is not one of 3 classes"), (0.5, "is not one class")):
+    for label, said in (
+        (12, "12 is not one of 3 classes"), (3, "3 is not one of 3"), (0.5, "is not one class")
+    ):  # fmt: skip
         with pytest.raises(InputError, match=said):
             METRICS["top1"].sample([np.zeros(3)], label)
     with pytest.raises(InputError, match="a score for each class"):

@@ -166,6 +166,13 @@ def test_side_effects_of_a_slow_node_are_not_named() -> None:
     assert [row.key for row in gate_result("b", "n", pairs).nodes] == ["slow", "other"]
 
 
+def test_the_node_that_changed_most_comes_first() -> None:
+    base = {"long": 9.0, "short": 0.2, "other": 0.2}
+    new = {"long": 9.5, "short": 0.9, "other": 0.3}
+    pairs = [Pair(RunFigures(9.4, base), RunFigures(10.7, new), 1.14)] * 6
+    assert [row.key for row in gate_result("b", "n", pairs).nodes] == ["short", "long", "other"]
+
+
 def test_a_gate_notes_inputs_that_differ_but_for_names(tmp_path: Path) -> None:
     def model(name: str, declared: str) -> Path:
         text = f"""<ir_version: 8, opset_import: ["" : 17]>

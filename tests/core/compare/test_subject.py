@@ -10,7 +10,7 @@ from dld_tui.core.compare.comparison import Comparison, open_subject
 from dld_tui.core.compare.engine_subject import plan_subject
 from dld_tui.core.errors import InputError
 from dld_tui.core.model.document import Document
-from dld_tui.core.tensorrt.plan.engine_plan import TimeStatistics, TimingSummary
+from dld_tui.core.tensorrt.plan.engine_plan import EngineTensor, TimeStatistics, TimingSummary
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import is_plan
 from tests.support import models
@@ -28,6 +28,17 @@ def test_types_and_networks_without_a_model(tmp_path: Path) -> None:
     path.write_text('{"Layers": ["Conv_0 + Relu_1", "{ForeignNode[a...b]}"], "Bindings": []}')
     types = [one.type for one in open_subject(path).layers]
     assert types == ["Conv + Relu", "ForeignNode"]
+
+
+def test_shapes_of_the_inputs() -> None:
+    x, s, y = (
+        EngineTensor(name, dims, "fp32", "", "", mode)
+        for name, dims, mode in (("x", (2, 3), "input"), ("s", (), "input"), ("y", (2,), "output"))
+    )
+    found = plan_subject(plan([layer()], bindings=(x, s, y)), {})
+    assert found.settings == {"input_shapes": {"x": [2, 3], "s": []}}
+    unknown = EngineTensor("u", None, "fp32", "", "", "input")
+    assert plan_subject(plan([layer()], bindings=(x, unknown)), {}).settings == {}
 
 
 def test_latencies_of_the_timing() -> None:

@@ -173,6 +173,13 @@ def engines() -> Iterator[tuple[str, Comparison]]:
                    conv(second, "fp16", "", 2.0, dims=(1, 8, 4, 4)), model_path=path)
             for title, (first, second), path in zip("ab", names, models, strict=True)
         ])  # fmt: skip
+    yield "numbers that agree", Comparison([
+        engine("a", conv("Conv_0 + Relu_1", "fp16", "", 3.0, dims=(1, 16, 8, 8)),
+               conv("Conv_2", "fp16", "", 2.0, dims=(1, 8, 4, 4))),
+        engine("b", conv("Conv_2", "fp16", "", 2.0, dims=(1, 16, 8, 8)),
+               conv("Conv_0", "fp16", "", 1.5, dims=(1, 8, 4, 4)),
+               conv("Relu_1", "fp16", "", 0.5, dims=(1, 4, 4, 4))),
+    ])  # fmt: skip
     calls = [conv(f"__myl_{at}", "fp16", "", 1.0, metadata=f"[ONNX Layer: act | {name} (F)]")
              for at, name in enumerate(("one", "two"))]  # fmt: skip
     yield "calls of a function", Comparison([engine("x", *calls), engine("y", *calls)])

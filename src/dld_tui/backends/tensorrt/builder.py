@@ -718,8 +718,6 @@ class _Chunks(Sequence[bytes]):
         return (len(self.view) + _CHUNK - 1) // _CHUNK
 
     def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            return [self[at] for at in range(*index.indices(len(self)))]
         if not 0 <= index < len(self):
             raise IndexError(index)
         return bytes(self.view[index * _CHUNK : (index + 1) * _CHUNK])

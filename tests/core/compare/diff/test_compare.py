@@ -255,6 +255,22 @@ def test_nodes_are_found_again_whatever_their_names(naming: str, kind: str, most
     assert wrong <= most
 
 
+@pytest.mark.parametrize(
+    ("kind", "status", "told"),
+    [(1, "renamed", []), (6, "changed", [("dtype", "float32", "int32")])],
+)
+def test_a_renamed_initializer_may_have_another_type(kind: int, status: str, told: Any) -> None:
+    made = []
+    for name, data_type in (("w", 1), ("v", kind)):
+        text = f"""<ir_version: 10, opset_import: ["" : 18]>
+        g (float[2] x) => (float[2] y) {{ c = Cast<to = 1>({name}) y = Add(x, c) }}"""
+        made.append(models.parse(text))
+        made[-1].graph.initializer.add(name=name, data_type=data_type, dims=[2], raw_data=bytes(8))
+    change = only(compare(*made))
+    assert (change.kind, change.status) == ("initializer", status)
+    assert fields(change) == [("name", "w", "v"), *told]
+
+
 def test_branches_are_told_apart_by_their_weights() -> None:
     branches = [_Step(number, "MatMul", (-1, 1000 + number)) for number in range(5)]
     before = _model([*branches, _Step(5, "Sum", (0, 1, 2, 3, 4))], "v")

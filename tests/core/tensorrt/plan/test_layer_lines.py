@@ -23,6 +23,8 @@ def test_layers_without_tensors_and_lines_of_others() -> None:
     line = "Name: __mye1_myl0_0, LayerType: shape_call, Inputs: [], Outputs: [], TacticName: ,"
     layer = known(layer_of_line(line + " StreamId: 0, Metadata:"))
     assert (layer["Inputs"], layer["Outputs"], layer["StreamId"]) == ([], [], 0)
+    layer = known(layer_of_line(line.replace("[]", "[ { Name: x, Dimensions: [1,2] }]", 1)))
+    assert layer["Inputs"] == [{"Name": "x", "Dimensions": [1, 2], "Format/Datatype": ""}]
     assert layer_of_line("Bindings:") is None
     assert layer_of_line("Name: only") is None
     assert layer_of_line("Layer(x): " + "a, " * 50_000) is None

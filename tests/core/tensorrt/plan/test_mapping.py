@@ -138,7 +138,7 @@ CASES: dict[str, tuple[onnx.ModelProto | None, list[list[Case]]]] = {
         [("x", "[ONNX Layer: b | File net.py, line 3 | x = relu(x)]")],
         [("x", "[ONNX Layer: b | call (F)]")],
         [("x", CUT[:4000])], [("x", CUT[:2000] + " ... " + CUT[-2000:])],
-        ["a", "{ForeignNode[a...c]}", "{ForeignNode[c...d]}"],
+        ["a", "{ForeignNode[a...c]}", "{ForeignNode[c...d]}"], ["{ForeignNode[a...b]}", "c"],
         ["{ForeignNode[d...a]}"], ["{ForeignNode[b...b]}"],
     ]),
     "twins": (chain("twin", "twin", "c", *["many"] * 9), [
@@ -234,6 +234,7 @@ def test_whole_mappings(tmp_path: Path, recorded: Recorded) -> None:
             pairs = [(case, "") if isinstance(case, str) else case for case in together]
             engine = named(*(name for name, _ in pairs), metadata=[more for _, more in pairs])
             mapping = map_plan(engine, document)
+            assert [*mapping] == [*range(len(together))]
             lines += [f"{short(case)}: {told(mapping[at])}" for at, case in enumerate(together)]
             notes = mapping_notes(mapping)
             lines += [f"  {' | '.join(notes)}"] if notes else []

@@ -47,6 +47,8 @@ def test_marks_of_profiles_on_one_side() -> None:
     assert join(["a [profile 1]"], ("a", 1.0)).matched == 1
     assert join(["a [profile 1]"], ("a [profile 2]", 1.0)).matched == 0
     assert join(["b", "a"], ("b", 1.0), ("a [profile 1]", 1.0)).matched == 2
+    two = join(["a [profile 1]", "b [profile 1]"], ("a [profile 2]", 1.0), ("b", 2.0))
+    assert [layer.time_ms for layer in two.layers] == [None, 2.0]
 
 
 def test_rows_of_trtexec() -> None:

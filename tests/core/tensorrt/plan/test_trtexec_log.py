@@ -102,6 +102,8 @@ MORE = f"""{STAMP} [I] [TRT] Loaded engine size: 12 MiB
 """
 LOGS = {
     "options, device and messages": HEAD + SUMMARY + END,
+    "a version right behind the device": HEAD.replace(
+        f"{STAMP} [I]\n{STAMP} [I] TensorRT", f"{STAMP} [I] TensorRT"),
     "twice": (HEAD + SUMMARY + END) * 2,
     "of two runs, the last is cut": HEAD + END + BEGIN.replace("m.onnx", "n.onnx") + "\n",
     "name last": HEAD + NAME_LAST + END, "name first": HEAD + NAME_FIRST + END,
@@ -114,6 +116,8 @@ LOGS = {
     # 0.0005 may be 0.00045 or 0.00055, so it may be of 1,800 to 2,250 passes.
     "vague": "   conv   1.00   0.0005   100.0\n   Total   1.00   0.0005   100.0\n",
     "a pasted table without a sum": ROWS,
+    "a pasted table behind rows of another": (
+        f"{ROWS}a text\n{ROWS}   Total   3116.95   7.8119   100.0\n"),
     "rows that are missing": f"{ROWS}   Total   4116.95   7.8119   100.0\n",
     "unsound figures": NAME_LAST.replace("101.96 ", "x.96 ").replace("31.40 ", "-31.40 "),
     "unsound figures, name first": NAME_FIRST.replace("286.4 ", "nan ").replace("1.1", ""),
