@@ -21,7 +21,7 @@ from dld_tui.api import gate, pytest_plugin
 from dld_tui.cli.jobs import gate as command
 from dld_tui.core.codec import encode
 from dld_tui.core.compare import gate as comparison
-from dld_tui.core.compare.gate import Pair, RunFigures
+from dld_tui.core.compare.gate import Pair, RunFigures, gate_result
 from dld_tui.core.errors import CancelledError, DldError, SaveError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished
 from dld_tui.core.types import JSON
@@ -99,6 +99,15 @@ def test_the_command_says_it_with_its_status(times: dict[str, float], tmp_path: 
     assert called(*PAIR, "--slower", "60%", "--budget", "9s").return_value == 0
     for words in (["--markdown", page], ["--commands", "--threads", "2"]):  # it is there
         assert isinstance(called(*PAIR, *words).exception, UsageError)
+
+
+def test_of_many_nodes_the_rest_is_counted(capsys: pytest.CaptureFixture[str]) -> None:
+    base, new = ({f"n{at}": ms for at in range(22)} for ms in (1.0, 2.0))
+    pairs = [Pair(RunFigures(22.0, base), RunFigures(44.0, new), 2.0)] * 6
+    command._print(gate_result("a", "b", pairs))
+    *rows, last = capsys.readouterr().out.splitlines()
+    assert sum(row.startswith("n") and "slower" in row for row in rows) == 20
+    assert last == "and 2 more nodes that changed; --json has all"
 
 
 def test_a_gate_without_time_for_six_pairs_is_undecided_and_no_pass(

@@ -24,6 +24,7 @@ from dld_tui.backends.conversion.quantizer import Quantizer
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.backends.onnxruntime.tensors import TensorRunner
 from dld_tui.core.accuracy.tensor_errors import Tolerance, Tolerances
+from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.conversion.retyping import in_lower_precision, switchable
@@ -118,6 +119,19 @@ def test_of_all_sets_the_worst_error_is_told(recorded: Recorded) -> None:
             f" | {len([*results])} not read"
         )
     recorded("precision_trials_judged", texts)
+
+
+def test_criteria_look_for_lost_channels() -> None:
+    channels = np.arange(80, dtype=np.float32).reshape(1, 5, 4, 4)
+    flat = channels.copy()
+    flat[:, 2] = 1
+    for criteria, lost in (
+        (None, ""),
+        (QUANTIZED, "1 of 5 channels of axis 1 are constant (channel 2)"),
+    ):
+        found = judged([{"y": channels}], [{"y": flat}], Tolerances(Tolerance(99.0, 0.0)), criteria)
+        assert found.errors["y"].lost.partition(",")[0] == lost
+        assert bool(found.problem) == bool(lost)
 
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)

@@ -27,6 +27,7 @@ from dld_tui.cli.agents.calls import Answer
 from dld_tui.cli.agents.results import MOST_ROWS, Resources, shortened
 from dld_tui.cli.agents.tools import TOOLS, Tool
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.text import clip
 from tests.support import decoders, models
 from tests.support.agents import Agent, agent, agent_within, marked, told
 from tests.support.cli import Dld
@@ -108,7 +109,7 @@ def call_lines(folder: Path) -> Iterator[str]:
 
 
 def test_tools_and_calls(recorded: Recorded, tmp_path: Path) -> None:
-    whole = {"fix", "extract", "edit", "compare", "doctor", "tune"}
+    whole = {"accuracy", "fix", "extract", "edit", "compare", "doctor", "tune"}
     texts = {tool.name: "\n".join(tool_lines(tool, whole=tool.name in whole)) for tool in TOOLS}
     for tool in TOOLS:
         jsonschema.Draft202012Validator.check_schema(tool.schema)
@@ -152,6 +153,19 @@ def test_long_results_are_cut_to_their_first_rows() -> None:
     assert [row["time_ms"] for row in layers] == [float(at) for at in range(259, 249, -1)]
     assert result["names"] == [str(at) for at in range(MOST_ROWS)]
     assert short.left_out == {"layers": 250, "names": 250}
+
+
+def test_what_lies_deep_is_left_out_and_marked_by_its_place() -> None:
+    document: Any = 1
+    for name in "hgfedcba":
+        document = {name: document, "sized" * 20: ["x\x1b"]}
+    result, short = shortened(document)
+    for name in "abcdefg":
+        assert isinstance(result, dict)
+        result = result[name]
+    assert result == {"h": 1, "sized" * 20: "…"}
+    row = f"{clip('sized' * 20, 40)}[0]"
+    assert set(short.marked) == {".".join([*"abcdef"[:at], row]) for at in range(7)}
 
 
 def test_huge_results_are_shorter_still() -> None:
@@ -238,6 +252,11 @@ async def arguments_are_named_in_errors(one: Agent) -> None:
     assert "kind strip takes no argument 'verify'" in await one.fails(
         "convert", kind="strip", model="model.onnx", output="x.onnx", verify=True
     )
+    line = await one.fails(
+        "convert", kind="external", model="model.onnx", output="x.onnx",
+        settings={"threshold": "many"},
+    )  # fmt: skip
+    assert line == "threshold: 'many' is not of type 'integer'"
     for name in ("target", "custom_op_library", "in_place", "force"):
         assert "no argument" in await one.fails("profile", model="model.onnx", **{name: "x"})
 
