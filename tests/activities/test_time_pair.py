@@ -24,7 +24,7 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.machine import environment
 from dld_tui.core.report import latency
 from tests.support.activities import finished
-from tests.support.models import write
+from tests.support.models import CHAIN, write
 
 _TRIES = 5
 """A busy machine may lend one version no processor for a whole short run."""
@@ -132,6 +132,15 @@ def test_each_version_may_have_settings_of_its_own(
     base, new = pairs_of(Path("a.onnx"), Path("b.onnx"), {}, {}, settings, target)(0).sides()
     assert (base.model, base.inputs, base.threads) == (Path("a.onnx"), None, 0)
     assert replace(new, **settings) == new == replace(base, model=Path("b.onnx"), **settings)
+
+
+def test_weights_beyond_the_memory_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environment, "environment", lambda packages: {"memory_bytes": 10})
+    model = write(tmp_path, CHAIN)
+    with pytest.raises(UsageError, match="take 24 B, and this machine has 10 B"):
+        measured(pairs_of(model, model, SHORT, {}, {})(0))
 
 
 @pytest.mark.parametrize("is_new", [False, True])

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from typing import Any
 
 import pytest
 
 from dld_tui.activities import registry, worker
+from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Failed, Finished, Log, event_to_line
 from tests.support.fake_worker import BROKEN, FAKE
 from tests.support.jobs import start
@@ -45,6 +47,7 @@ LINES = {
     "a full disk": asked(["raise", "space", "No space left on device"]),
     "no memory": asked(["raise", "activity", "std::bad_alloc"]),
     "out of memory": asked(["raise", "value", "std::bad_alloc"]),
+    "out of memory within a limit": asked(["raise", "value", "std::bad_alloc"]),
     "a bug": asked(["raise", "value", "surprise " * 1000]),
     "a cancel": asked(LOG, ["finish"]),
 }  # fmt: skip
@@ -55,11 +58,12 @@ def test_how_requests_end(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(registry, "activities", lambda: registry.ACTIVITIES)
     agreed: list[str] = []
     monkeypatch.setattr("dld_tui.core.files.permission.agree", agreed.extend)
-    monkeypatch.setattr("dld_tui.core.process.child.has_memory_limit", lambda: False)
+    limited = "dld_tui.core.process.child.has_memory_limit"
     real, told = os.write, {}
     for name, line in LINES.items():
         reader, writer = os.pipe()
         monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:7]))
+        monkeypatch.setattr(limited, lambda name=name: name.endswith("a limit"))
         control = worker.Control()
         control.cancelled = name == "a cancel"
         end = worker.run_request(line, worker.EventWriter(writer), control)
@@ -74,3 +78,21 @@ def test_how_requests_end(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -
         told[name] = "\n".join([*lines, f"status {worker.exit_status(end)}, replaces {agreed}"])
         agreed.clear()
     recorded("ends_of_requests", told)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_cancels_and_interrupts_once(number: signal.Signals) -> None:
+    ignored = (signal.SIGINT, signal.SIGTERM)
+    before = {one: signal.signal(one, signal.SIG_IGN) for one in ignored}
+    control = worker.Control()
+    try:
+        control.handle_signals()
+        signal.raise_signal(number)
+        assert control.cancelled
+        with control.interruptible():
+            with pytest.raises(CancelledError):
+                signal.raise_signal(number)
+            signal.raise_signal(number)
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)

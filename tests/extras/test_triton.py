@@ -52,6 +52,16 @@ def test_names_and_one_value_a_request(dld: Dld, tmp_path: Path, repository: Pat
     assert [(group.kind, group.count) for group in found.instance_group] == [(2, 2)]
 
 
+def test_types_that_are_not_declared_are_inferred(
+    dld: Dld, tmp_path: Path, repository: Path
+) -> None:
+    model = models.write(tmp_path, models.CHAIN.replace("float[N, 4] y)", "y)"))
+    assert dld("triton", model, "-o", repository).status == 0
+    found = read(repository / "model" / "config.pbtxt")
+    assert tensors(found.input) == [("x", "TYPE_FP32", [4])]
+    assert tensors(found.output) == [("y", "TYPE_FP32", [4])]
+
+
 def test_data_files_come_along(dld: Dld, tmp_path: Path, repository: Path) -> None:
     model = onnx.parser.parse_model(models.CHAIN)
     for weights in model.graph.initializer:
@@ -225,6 +235,8 @@ X = ServedTensor("x", "float32", ("N", 2))
         (ServedTensor("x", "float32", (None,), 3), {"max_batch": 4}, "at most 3"),
         (X, {"name": "../b"}, "is not a valid model name"),
         (X, {"name": ".."}, "is not a valid model name"),
+        (X, {"name": "é"}, "is not a valid model name"),
+        (X, {"name": "a b"}, "is not a valid model name"),
         (X, {"name": ""}, "is not a valid model name"),
     ],
 )  # fmt: skip

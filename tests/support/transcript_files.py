@@ -130,6 +130,10 @@ CHANGED = """g (float[4] x) => (float[4] y)
         ss = ["a", "c"], t = float[3] {1, 2, 4}, more = 1> (x, w, n, same)
     [choose] y = custom.Choose <body = b () => (float[4] t) { [in] t = Abs(a) }> (a)
 }"""
+ROWS = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[N, 4] x) => (float[P, Q] y) <int64[2] least = {3, 3}, float one = {1}>
+{ [shape] s = Shape (x) [rows] m = Max (s, least) [wide] e = Expand (one, m) [flip] y = Neg (e) }
+"""
 _MODELS = {
     "conv.onnx": CONVOLUTION,
     "join.onnx": JOIN,
@@ -144,6 +148,7 @@ _MODELS = {
     "dead.onnx": DEAD,
     "einsum.onnx": OLD.replace("[gemm]", 'dead = Einsum <equation = "ij->i"> (n) [gemm]'),
     "grid.onnx": GRID,
+    "rows.onnx": ROWS,
     "equal.onnx": TWICE,
     "mixed.onnx": MIXED,
     "one.onnx": FIRST,
