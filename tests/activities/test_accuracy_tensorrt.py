@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from dld_tui.activities.accuracy.job import Request, run
+from dld_tui.backends.accuracy import runs
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
@@ -88,7 +90,10 @@ def test_profiles_are_made_of_the_inputs(trt: Any, tmp_path: Path) -> None:
         compare(path, against_backend="tensorrt", inputs=data, **ranges)
 
 
-def test_inner_tensors_in_several_engines(trt: Any, tmp_path: Path) -> None:
+def test_inner_tensors_in_several_engines(
+    trt: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "perf_counter", itertools.count(step=2.0).__next__)
     wrong_at(trt, "c")
     result, found, said = compare(
         models.write(tmp_path, WIDE), against_backend="tensorrt", tensors=True, tf32=False,
@@ -103,7 +108,7 @@ def test_inner_tensors_in_several_engines(trt: Any, tmp_path: Path) -> None:
     ]
     assert marked == [["y", "a", "b"], ["y", "c", "d"], ["y"]]
     assert said[0].startswith("5 tensors are compared in 3 groups: 3 engines are built")
-    assert "the others take about" in said[1]
+    assert said[1] == "Built in 2.0 s: the others take about 4.0 s"
     assert "the others take about" not in "".join(said[2:])
     assert any("does not fuse across them" in remark for remark in found.remarks)
 

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Generator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from tests.support import models
 from tests.support.activities import finished
 from tests.support.fake_machine import install
 from tests.support.fake_tensorrt import STRONGLY_TYPED, WEAKLY_TYPED
+from tests.support.jobs import texts
 
 pytest.importorskip("onnxruntime")
 MODEL = """
@@ -82,6 +84,7 @@ class Clock:
         self.timed: list[frozenset[str]] = []
         self.factor = 1.0
         """Of separate runs."""
+        self.limits: set[float] = set()
         self.stop_after = 10**6
 
         def time(one: contest.Contestant, seconds: float) -> float:
@@ -99,6 +102,11 @@ class Clock:
 
             return pair
 
+        def in_turns(pair: TimePair, **settings: Any) -> Any:
+            self.limits.add(settings["limit_s"])
+            return gate.in_turns(pair, **settings)
+
+        monkeypatch.setattr(placement, "in_turns", in_turns)
         monkeypatch.setattr(contest.Contestant, "time", time)
         monkeypatch.setattr(placement._Sessions, "separate_pairs", separate)
 
@@ -119,7 +127,15 @@ def test_the_fastest_of_all_placements_is_found_confirmed_and_written(
     model: Path, clock: Clock
 ) -> None:
     before = model.read_bytes()
-    result = placed(model)
+    events = [*run(Request(model=model, calibration=model.parent / "sets"))]
+    said = texts(events)
+    assert said[0] == "4 regions of 3 patterns"
+    assert said[1].startswith(
+        "Trial 1: Conv 2 regions quantized, Conv 1 region quantized and 1 more"
+    )
+    assert said[2] == "Trial 2: Conv 2 regions float: not faster, +11.1 % (+11.1 to +11.1)"
+    result = finished(events)
+    assert isinstance(result, PlacementResult)
     choices = [
         frozenset(itertools.chain.from_iterable(chosen))
         for count in range(4)
@@ -145,6 +161,46 @@ def test_the_fastest_of_all_placements_is_found_confirmed_and_written(
     assert lines[0].startswith("1.25× faster (1.25 to 1.25) with 3 of 4 regions quantized")
     assert not [*(model.parent / "cache" / "trials").glob("placement-*")]
     assert model.read_bytes() == before
+    assert clock.limits == {placement._TRIAL_S, gate.LIMIT_S}
+
+
+def test_the_result_is_confirmed_in_processes_of_its_own(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Mapping[str, Any]] = []
+
+    def run_in_process(
+        activity: str, settings: Mapping[str, Any], folder: Path, limit: float
+    ) -> Generator[Progress, None, Pair]:
+        assert (activity, folder, limit) == ("time_pair", model.parent, 9.0)
+        asked.append(settings)
+        yield Progress(0)
+        return Pair(RunFigures(2.0), RunFigures(1.0), 0.5)
+
+    monkeypatch.setattr(placement, "run_in_process", run_in_process)
+    request = Request(model=model, calibration=model.parent / "sets", provider="CUDA")
+    runner: Any = SimpleNamespace(_request=request, _folder=model.parent)
+    time_pair = placement._Sessions.separate_pairs(runner, model, Path("new.onnx"))
+    assert [time_pair(number, PairTime(3.0, 9.0)).ratio for number in range(2)] == [0.5, 0.5]
+    for number, settings in enumerate(asked):
+        pair = from_json(registry.load("time_pair").request, settings)
+        assert (pair.model, pair.new, pair.new_first) == (model, Path("new.onnx"), number == 1)
+        assert (pair.inputs, pair.provider) == (model.parent / "sets", "CUDA")
+        assert (pair.layer_passes, pair.share) == (0, 3.0)
+
+
+def test_turns_of_two_models_alternate() -> None:
+    timed: list[str] = []
+
+    def ms(path: Path) -> float:
+        timed.append(path.name)
+        return {"a": 4.0, "b": 3.0}[path.name]
+
+    runner: Any = SimpleNamespace(ms=ms)
+    time_pair = placement._turns(runner, Path("a"), Path("b"))
+    pairs = [time_pair(number, PairTime()) for number in range(4)]
+    assert "".join(timed) == "abbaabba"
+    assert pairs == [Pair(RunFigures(4.0), RunFigures(3.0), 0.75)] * 4
 
 
 @pytest.mark.slow
@@ -218,6 +274,8 @@ class Machine:
         self.builds: list[Mapping[str, Any]] = []
         self.runs: dict[bytes, Any] = {}
         """What was measured of engines: the fake takes the same time again."""
+        self.most = 0
+        """Engines that are there at once."""
         monkeypatch.setattr(separate_process, "run_in_process", self.run_in_process)
         monkeypatch.setattr(gate, "_FIRST_LOOK", gate.LEAST_RUNS)
 
@@ -225,6 +283,7 @@ class Machine:
         self, activity: str, settings: Mapping[str, Any], folder: Path, limit: float
     ) -> Generator[Progress, None, Any]:
         yield Progress(0)
+        self.most = max(self.most, len([*folder.glob("*.engine")]))
         engine = Path(settings["engine"]).read_bytes() if "engine" in settings else b""
         if "output" in settings:
             self.builds.append(settings)
@@ -258,6 +317,7 @@ def test_engines_are_built_and_timed_for_each_placement(
     assert result.output is not None
     assert quantized(Path(result.output)) == {"c0", "c1", "c3"}
     assert result.is_faster
+    assert machine.most == 3
     weakly = version == WEAKLY_TYPED
     shapes = [] if weakly else ["x:1x4x8x8"]
     assert all(build["max_shapes"] == shapes for build in machine.builds)

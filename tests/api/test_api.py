@@ -449,6 +449,10 @@ def test_types_are_inferred_where_some_are_missing(
         with api.open_model(network) as model:
             inference.infer_missing(model, network)
             assert bool(model.main.inferred) is inferred
+        with api.open_model(network) as model:
+            assert len(model.find("* where rank = 2")) == 3
+            assert bool(model.main.inferred) is inferred
+            assert len(model.find("Mul")) == 2
     with api.open_model(network) as model:
         assert inference.infer(model, network)
         monkeypatch.setattr(inference, "LIMIT_S", 0)

@@ -107,6 +107,10 @@ def test_shared_libraries_without_the_package(
     facts = probe(str(tmp_path))
     assert facts.why.startswith("the folder has the shared libraries but no Python package")
     assert facts.hint == f"pip install {tmp_path / 'python' / wheel}"
+    install(monkeypatch, fake_tensorrt())
+    assert probe(str(tmp_path)).usable
+    monkeypatch.setattr(tensorrt_library, "_driver_problem", lambda: "there is none")
+    assert probe(str(tmp_path)).why == "it needs an NVIDIA driver to build: there is none"
 
 
 def test_tensorrt_needs_a_driver_to_build(monkeypatch: pytest.MonkeyPatch) -> None:

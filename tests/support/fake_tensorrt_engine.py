@@ -212,8 +212,11 @@ class IExecutionContext:
         return [
             name
             for name in names
-            if name not in self._shapes
-            and any(size < 0 for size in self._engine.get_tensor_shape(name))
+            if (name in self._maker.state.host_tensors and not self._addresses.get(name))
+            or (
+                name not in self._shapes
+                and any(size < 0 for size in self._engine.get_tensor_shape(name))
+            )
         ]
 
     def set_tensor_address(self: Any, name: str, memory: int) -> bool:
