@@ -11,9 +11,11 @@ from dld_tui.core.report import layer_table as layer_module
 from dld_tui.core.report.layer_table import (
     SHAPES,
     VIEWS,
+    are_named_by_nodes,
     group_table,
     groups_of,
     layer_columns,
+    layer_names,
     layer_table,
     select,
     shapes_text,
@@ -165,4 +167,22 @@ def test_whole_columns(recorded: Recorded) -> None:
                 named = [column for column in table.columns if column.key in ("name", "nodes")]
                 lines += [f"  {' | '.join(one.shown_text(row) for one in named)}" for row in layers]
         texts[f"views of {name}"] = "\n".join(lines)
+    stem, head = NodeLink((), "stem", "stem", "Conv"), NodeLink((), "head", "head", "Relu")
+    inserted = replace(engine, inserted=True, findings=0)
+    fused = [
+        Layer(title, "Conv", nodes=nodes, index=at, engine=about, time_ms=1.0)
+        for at, (title, nodes, about) in enumerate((
+            ("stem + head", (stem, head), engine), ("copy of stem", (stem,), inserted),
+            ("first half", (head,), engine), ("second half", (head,), engine),
+            ("nobody's", (), engine),
+        ))
+    ]  # fmt: skip
+    texts["names of layers"] = "\n".join([
+        str(layer_names(fused)), str(layer_names(fused[:1])), str(layer_names(fused[2:3], fused)),
+        f"{are_named_by_nodes(fused)} {are_named_by_nodes(fused[4:])}",
+    ])  # fmt: skip
+    for view in ("engine text", "engine html", "engine csv"):
+        table = layer_table(fused, view)
+        chosen = [one for one in table.columns if one.key in ("name", "nodes", "type")]
+        texts[f"named by nodes, {view}"] = table_text(replace(table, columns=chosen))
     recorded("whole_columns", texts)

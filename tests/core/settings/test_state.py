@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from dld_tui.core.params import FORMER_IDS
 from dld_tui.core.settings.state import (
+    HABITS,
+    PRESETS,
     RecentFile,
     State,
 )
@@ -58,3 +62,31 @@ def test_names_and_folders_of_any_kind(tmp_path: Path, state: State) -> None:
     assert unwritable.recent() == []
     state.opened("/m/\udcff.onnx", "ONNX")
     assert state.recent()[0].path == "/m/\udcff.onnx"
+
+
+def test_values_are_kept_by_section_and_key_until_they_are_empty(state: State) -> None:
+    state.put("layouts", "a", {"x": 1})
+    state.put("layouts", "b", {"y": [None, "é"]})
+    state.put("targets", "a", {"z": {}})
+    state.put("layouts", "a", {"w": 2})
+    again = State(state.folder)
+    assert [again.get("layouts", key) for key in "abc"] == [{"w": 2}, {"y": [None, "é"]}, {}]
+    assert again.get("targets", "a") == {"z": {}}
+    again.put("layouts", "a", {})
+    again.put("layouts", "never", {})
+    assert json.loads((state.folder / "layouts.json").read_bytes()) == {"b": {"y": [None, "é"]}}
+    (state.folder / "layouts.json").write_text('{"a": 3, "b": {}}')
+    assert [state.get("layouts", key) for key in "ab"] == [{}, {}]
+
+
+def test_activities_keep_what_was_remembered_under_their_former_names(state: State) -> None:
+    former, now = next(iter(FORMER_IDS.items()))
+    state.put(HABITS, former, {"x": 1})
+    assert state.get(HABITS, now) == {"x": 1}
+    state.put(PRESETS, now, {"y": 2})
+    state.put("layouts", former, {"z": 3})
+    assert (state.get(PRESETS, now), state.get("layouts", now)) == ({"y": 2}, {})
+    (state.folder / f"{HABITS}.json").write_text(
+        json.dumps({former: {"x": 1}, now: {"x": 4}, "other": {"v": 5}})
+    )
+    assert [state.get(HABITS, key) for key in (now, former, "other")] == [{"x": 4}, {}, {"v": 5}]

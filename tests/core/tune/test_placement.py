@@ -202,6 +202,15 @@ def test_regions_that_are_alike_share_a_decision() -> None:
     assert found.patterns[0].schemes == tuple(Scheme)
     assert found.patterns[0].floating(Scheme.PRODUCTS) == ["r0", "r1"]
     assert found.beside == {(0, 1), (0, 2), (1, 2)}
+    # The order of the file does not matter.
+    head, *lines = BLOCKS.split("\n    [")
+    last = lines.pop().removesuffix("\n}\n")
+    turned = "\n    [".join([head, last, *reversed(lines)]) + "\n}\n"
+    other = Document(models.parse(turned)).main
+    again = regions_of(other, other.nodes, types)
+    assert [pattern.regions for pattern in again.patterns] == [
+        pattern.regions for pattern in found.patterns
+    ]
     # A sigmoid that is no candidate belongs to no region, and its region is one product only.
     fewer = regions_of(document.main, [one for name, one in nodes.items() if name != "s2"], types)
     assert fewer.patterns[1].schemes == (Scheme.FLOAT, Scheme.ALL)
