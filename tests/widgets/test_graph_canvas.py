@@ -78,6 +78,17 @@ async def test_a_box_that_is_clicked_at_the_edge_stays_where_it_is() -> None:
             assert (shown.canvas.cursor, shown.canvas.scroll_offset.y) == (vertex, box.y)
 
 
+@pytest.mark.parametrize("links", [LONG, [("a", f"b{number}") for number in range(12)]])
+async def test_the_cursor_is_where_the_lower_left_corner_of_its_box_is(
+    links: list[tuple[str, str]],
+) -> None:
+    async with canvas_of(links) as shown:
+        for key in ("down", "right", "right", "right", "down", "end", "left", "up"):
+            await shown.press(key)
+            at = shown.canvas.cursor_offset
+            assert rows_of(shown.app)[at.y][at.x] == "┗", key
+
+
 async def test_nothing_to_draw_is_said() -> None:
     app = HostApp(lambda: GraphCanvas())
     async with app.run_test(size=(40, 6)) as pilot:

@@ -7,6 +7,7 @@ import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
+from select import select
 from threading import Thread
 from typing import Any
 
@@ -91,6 +92,8 @@ def test_the_newest_question_is_answered(tmp_path: Path, monkeypatch: pytest.Mon
     os.write(ask, line(1, "ONNX") + line(2, "ONNX") + line(3, "SLOW")[:5])
     thread = Thread(target=previews.main, args=(source, sink))
     thread.start()
+    while select([source], [], [], 0)[0]:  # half of it is taken alone
+        time.sleep(0)
     os.write(ask, line(3, "SLOW")[5:])
     number, *found = json.loads(os.read(answers, 1 << 16))
     assert (number, found) == (4, json.loads(json.dumps(said(preview(path, "ONNX", never)))))
