@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,14 @@ import pytest
 
 from dld_tui.core.errors import InputError
 from dld_tui.widgets.tensors import grid_layout
-from dld_tui.widgets.tensors.grid_layout import GridLayout, layout_of, parse_index, unravel
+from dld_tui.widgets.tensors.grid_layout import (
+    GridLayout,
+    NumberFormat,
+    layout_of,
+    parse_index,
+    unravel,
+)
+from tests.support.recorded import Recorded
 
 
 class Counted:
@@ -186,3 +194,67 @@ def test_axes_are_exchanged_and_stepped() -> None:
 )
 def test_indexes_are_read(text: str, found: tuple[int, ...] | str) -> None:
     assert parse_index(text, SHAPE) == found
+
+
+def _view_facts(view: GridLayout) -> str:
+    corners = [(0, 0), (view.rows - 1, view.columns - 1)]
+    told = [
+        f"rows {view.row_axis} columns {view.column_axis} at {view.fixed} wrap {view.wrap}:"
+        f" {view.rows} x {view.columns} of {view.count}",
+        f"free {view.free_axes} strides {view.strides} from {view.origin}",
+    ]
+    if view.count:
+        told += [
+            f"{view.flat(*at)} {view.indexes(*at)} {view.row_label(at[0])!r}"
+            f" {view.column_label(at[1])!r}"
+            for at in corners
+        ]
+        _, *place = view.at(view.indexes(*corners[1]))
+        told.append(f"found {place}")
+    return "  ".join(told)
+
+
+def test_whole_layouts(recorded: Recorded) -> None:
+    """Views of shapes of each kind, each turned, stepped, exchanged, resized and wrapped."""
+    texts = {}
+    for shape in (
+        (), (0,), (7,), (12345,), (3, 4), (1, 5), (5, 1), (1, 1), (2, 3, 4), (1, 3, 1, 4),
+        (2, 0, 3), (2, 1, 1, 1),
+    ):  # fmt: skip
+        view = layout_of(shape)
+        lines = [_view_facts(view)]
+        for fitting in (0, 1, 3, 7, 9, 11, 99, 1000) if view.is_wrapped else ():
+            lines.append(f"fitting {fitting}: {_view_facts(view.wrapped_for(fitting))}")
+        if len(shape) > 1:
+            lines.append(f"turned: {_view_facts(view.turned())}")
+        for axis in range(len(shape) if len(shape) > 2 else 0):
+            lines += [
+                f"rows {axis}: {_view_facts(view.with_axis(rows=axis))}",
+                f"columns {axis}: {_view_facts(view.with_axis(columns=axis))}",
+            ]
+        if all(shape):
+            for axis in view.free_axes:
+                stepped = [view.stepped(axis, step).fixed for step in (-1, 1, 2)]
+                lines.append(f"along {axis}: {stepped}")
+            last = replace(view, fixed=tuple(size - 1 for size in shape))
+            less = tuple(max(1, size - 2) for size in shape)
+            lines.append(f"resized to {less}: {_view_facts(last.resized(less))}")
+        texts[str(shape)] = "\n".join(lines)
+    lines = []
+    for shape in ((), (7,), (3, 4), (2, 3, 4)):
+        for text in ("", "0", "-1", "6", "7", "-7", "-8", "1, 2", "[1,-1]", "(1 2 3)", "1,3,0",
+                     "24", "-24", "x", "1.5"):  # fmt: skip
+            lines.append(f"{text!r} in {shape}: {parse_index(text, shape)}")
+    texts["indexes"] = "\n".join(lines)
+    lines = []
+    for dtype, values in {
+        "float32": (0.0, -0.0, 1.0, 1 / 3, 1e20, 123456.789, float("nan"), float("-inf")),
+        "int64": (0, -1, 255), "int8": (-128, 5), "uint4": (9,), "int2": (-1,),
+        "bool": (True, False),
+        "complex64": (1 + 2j, 0j, complex("nan")), "string": (b"a\x1b", "é" * 40, b"", b'"'),
+    }.items():  # fmt: skip
+        for value in values:
+            shown = [NumberFormat(*how).text(value, dtype) for how in ((5,), (17,), (2, True))]
+            lines.append(f"{dtype} {value!r}: {shown} {grid_layout.style_of(value)}")
+    texts["numbers"] = "\n".join(lines)
+    recorded("layouts_of_grids", texts)

@@ -206,8 +206,8 @@ def test_regions_that_are_alike_share_a_decision() -> None:
     head, *lines = BLOCKS.split("\n    [")
     last = lines.pop().removesuffix("\n}\n")
     turned = "\n    [".join([head, last, *reversed(lines)]) + "\n}\n"
-    other = Document(models.parse(turned)).main
-    again = regions_of(other, other.nodes, types)
+    main = Document(models.parse(turned)).main
+    again = regions_of(main, main.nodes, types)
     assert [pattern.regions for pattern in again.patterns] == [
         pattern.regions for pattern in found.patterns
     ]

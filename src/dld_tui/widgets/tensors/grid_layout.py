@@ -224,7 +224,8 @@ def parse_index(text: str, shape: tuple[int, ...]) -> tuple[int, ...] | str:
             return f"The flat index goes from 0 to {count - 1:,}"
         return unravel(flat, shape)
     if len(numbers) != len(shape):
-        return f"{len(shape)} numbers are needed, or one flat index"
+        many = f"{len(shape)} numbers are needed, or one flat index"
+        return many if len(shape) > 1 else "One number is needed"
     indices = []
     for axis, (number, size) in enumerate(zip(numbers, shape, strict=True)):
         index = number + (size if number < 0 else 0)
