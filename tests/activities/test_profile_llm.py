@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -43,7 +44,9 @@ QUICK: dict[str, Any] = {"prompt": "4", "decode": 3, "iterations": 1, "layer_pas
 
 
 def measured(model: Path, **settings: Any) -> tuple[profile_llm.Result, list[Event]]:
+    collects = gc.isenabled()
     events = [*profile_llm.run(profile_llm.Request(model, **{**QUICK, **settings}))]
+    assert gc.isenabled() == collects
     result: profile_llm.Result = finished(events)
     return result, events
 
