@@ -141,6 +141,14 @@ def test_a_crash_of_a_model_that_is_too_large_is_told_as_a_limit(
     assert (large.runtime.loaded, small.runtime.loaded) == (None, False)
 
 
+def test_what_is_refused_as_a_whole_is_of_no_node(tmp_path: Path) -> None:
+    text = '<ir_version: 8, opset_import: ["" : 999]> g (float[2] x) => (y) { y = Neg(x) }'
+    result = asked(models.write(tmp_path, text))
+    assert told(result) == [("error", "onnxruntime:load", None, None)]
+    assert result.runtime is not None
+    assert (result.runtime.loaded, result.runtime.reason) == (False, "")
+
+
 def test_a_run_without_end_is_told_with_its_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
