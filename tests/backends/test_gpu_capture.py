@@ -260,3 +260,24 @@ def test_memory_without_numbers_of_processes_is_what_was_added(
     run.open()
     assert [run.memory() for _ in range(3)] == [7 << 20, 0, None]
     run.close()
+
+
+def test_closing_ends_what_was_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    def end(name: str) -> Any:
+        ended.append(name)
+        raise UnavailableError("it is lost")
+
+    monkeypatch.setattr(Tracer, "logs", LOGS["joined"], raising=False)
+    monkeypatch.setattr(Tracer, "stop", lambda self: end("trace"))
+    monkeypatch.setattr(Sampler, "stop", lambda self: end("samples"))
+    board: Any = SimpleNamespace(board=None, state=dict, read=dict)
+    run = GpuCapture(GpuPlan(1, counters="hardware", lock_clocks=True), board, fake_pynvml)
+    run.open()
+    assert run.start_trace()
+    run.start_samples(SamplingPlan(1, 20.0, 100))
+    for _ in range(2):
+        run.close()
+    assert ended == ["samples", "trace"]
+    assert Lock.released == 1

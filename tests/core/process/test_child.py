@@ -203,6 +203,22 @@ def test_a_killed_guard_is_replaced() -> None:
     assert not child._guard._groups & {b"+%d\n" % first.pid, b"+%d\n" % second.pid}
 
 
+def test_a_fork_keeps_no_guard_of_its_parent() -> None:
+    with Child(["sleep", "900"]) as one:
+        write = child._guard._write
+
+        def look() -> bytes:
+            try:
+                os.fstat(write)
+            except OSError:
+                return b"closed"
+            return b"open"
+
+        os.fstat(write)
+        assert compute(look, ANY) == b"closed"
+        one.end()
+
+
 def test_what_must_outlive_does(tmp_path: Path) -> None:
     code = (
         "import sys; from dld_tui.core.process.child import Child;"
