@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -12,6 +13,7 @@ import pytest
 from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document, Scope
 from dld_tui.core.model.document.parts.fragment import Fragment, fragment_of
+from dld_tui.core.model.tensors.payloads import decode_message
 from dld_tui.core.types import JSON
 from tests.support import models
 from tests.support.sessions import tensor_in
@@ -80,6 +82,16 @@ def test_what_cannot_be_read_is_pasted_as_it_is_and_the_rest_taken_in(tmp_path: 
     assert [name for name, tensor in found.items() if tensor.is_external] == ["lost"]
     for name in ("pending", "kept"):
         np.testing.assert_array_equal(found[name].read(), weights)
+
+
+def test_weights_that_the_place_has_are_copied_without_values(tmp_path: Path) -> None:
+    document = opened(tmp_path, models.CHAIN)
+    fragment = copied(document.main, "second")
+    for scope, shared, count in ((document.main, ["w"], 0), (None, [], 4)):
+        data: Any = fragment.to_json(document, scope)
+        assert data["shared"] == shared
+        (weight,) = decode_message(document, data["model"], onnx.ModelProto).graph.initializer
+        assert (weight.name, [*weight.dims], len(weight.float_data)) == ("w", [4], count)
 
 
 def test_nodes_of_two_graphs_are_no_fragment(tmp_path: Path) -> None:
