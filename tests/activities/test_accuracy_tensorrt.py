@@ -12,9 +12,12 @@ import pytest
 
 from dld_tui.activities.accuracy.job import Request, run
 from dld_tui.backends.accuracy import runs
+from dld_tui.backends.tensorrt.library import use
 from dld_tui.core.accuracy.result import Result
 from dld_tui.core.codec import encode
 from dld_tui.core.errors import ActivityError, InputError, UnavailableError, UsageError
+from dld_tui.core.model.document import Document
+from dld_tui.core.tensorrt.settings import BuildSettings
 from tests.support import models
 from tests.support.activities import finished
 from tests.support.engines import built
@@ -111,6 +114,17 @@ def test_inner_tensors_in_several_engines(
     assert said[1] == "Built in 2.0 s: the others take about 4.0 s"
     assert "the others take about" not in "".join(said[2:])
     assert any("does not fuse across them" in remark for remark in found.remarks)
+
+
+def test_an_engine_is_built_once_for_the_same_tensors(trt: Any, tmp_path: Path) -> None:
+    path = models.write(tmp_path, WIDE)
+    with closing(Document.open(path)) as document:
+        side = runs.BuiltSide(document, use(trt), BuildSettings(path, tmp_path / "x.engine"))
+        with side.runner(True) as runner:
+            for wanted in (["a", "y"], ["y", "a"], ["y"], ["y"], ["b"]):
+                list(runner.prepare(wanted, [{}]))
+    marked = [[one.name for one in network._outputs] for network, _ in trt.fake.builds]
+    assert marked == [["y", "a"], ["y"], ["y", "b"]]
 
 
 def test_tensors_that_tensorrt_does_not_have_are_listed_with_the_reason(

@@ -30,6 +30,7 @@ from dld_tui.activities.tune import (
 )
 from dld_tui.activities.tune.budget import BOTH, PROFILE_S, PROOF, Budget
 from dld_tui.activities.tune.conversions import Conversions
+from dld_tui.activities.tune.found import NO_TIME, failed
 from dld_tui.backends.onnxruntime import contest, limits, runtime
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.codec import encode
@@ -410,6 +411,78 @@ def test_what_is_proven_is_what_was_faster_often_though_later_races_had_no_time(
         assert work._ranked([base, both, graph]) == [graph, base]
         work.found.races = [raced(1, {base.key: 2.0, half.key: 2.2})]
         assert work._ranked([half]) == [base]
+
+
+def test_a_race_without_a_round_leaves_untried_what_never_raced(
+    deep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_round(self: racing.Racing, race: Race, share: float) -> Generator[Event, None, None]:
+        yield Progress(0, None)
+        raise TimeLimitError("no time")
+
+    monkeypatch.setattr(racing.Racing, "_round", no_round)
+    with tuning(deep) as work:
+        base, known, other = work.subject.base, setup_of(work), setup_of(work, "extended")
+        earlier = raced(1, {base.key: 1.0, known.key: 0.9})
+        work.found.races = [earlier]
+        assert result_of(work.racing.raced("settings", [base, known, other], BOTH)) == []
+        assert work.found.problems == {other.key: NO_TIME}
+        assert work.found.races == [earlier]
+
+
+def test_turns_take_their_part_of_the_time_that_is_left(
+    deep: Path, clock: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[float] = []
+
+    def measured(one: contest.Contestant, seconds: float) -> RunFigures:
+        turns.append(seconds)
+        return RunFigures(1.0)
+
+    monkeypatch.setattr(contest.Contestant, "measure_slice", measured)
+    with tuning(deep, budget=10.0) as work:
+        work.budget.first_s = work.budget.pass_s = 0.0
+        left_s = work.budget.left(BOTH)
+        list(work.racing.raced("settings", [work.subject.base, setup_of(work)], BOTH))
+    expected = [left_s / (2 * rounds) for rounds in (6, 5, 4, 3, 2, *[1] * 7)]
+    assert turns[::2] == turns[1::2] == pytest.approx([min(1.0, max(0.1, s)) for s in expected])
+
+
+def test_models_and_settings_race_and_what_had_no_time_is_tried_again(
+    deep: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings that save launches are tried on models that lost, too."""
+    stages: dict[str, list[Setup]] = {}
+    graph = replace(KNOWN["no-spinning"], saves_launches=True)
+    changes = [KNOWN["fp16"], KNOWN["weights-int8"], graph]
+
+    def converted(self: Conversions, models: list[TuneChange]) -> Generator[Event, None, Any]:
+        yield Progress(0, None)
+        return [self.subject.base.with_change(one) for one in models]
+
+    def race(
+        self: racing.Racing, stage: str, setups: list[Setup], share: float
+    ) -> Generator[Event, None, list[Setup]]:
+        yield Progress(0, None)
+        stages[stage] = setups
+        return [setups[1], setups[0]] if len(setups) > 1 else []
+
+    monkeypatch.setattr(Conversions, "converted", converted)
+    monkeypatch.setattr(racing.Racing, "raced", race)
+    with tuning(deep) as work:
+        base = work.subject.base
+        won, lost = (base.with_change(one) for one in changes[:2])
+        late, broken = (base.with_change(KNOWN[name]) for name in ("basic", "extended"))
+        work.found.setups |= {one.key: one for one in (late, broken)}
+        work.found.problems = {late.key: NO_TIME, broken.key: failed("it crashed")}
+        assert result_of(work._raced_all(changes, base)) == [won.with_change(graph), won]
+        assert stages == {
+            "models": [base, won, lost], "settings": [won, won.with_change(graph)],
+            "together": [won, won.with_change(graph), base.with_change(graph),
+                         lost.with_change(graph)],
+        }  # fmt: skip
+        assert (work.found.again, {*work.found.problems}) == ({late.key}, {broken.key})
+        assert late.key not in work.found.setups
 
 
 def test_new_sessions_take_a_small_share_of_the_time(

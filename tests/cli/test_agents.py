@@ -22,11 +22,12 @@ import pytest
 from mcp_types import CallToolResult
 from onnx import parser
 
-from dld_tui.cli.agents import server
+from dld_tui.cli.agents import calls, server
 from dld_tui.cli.agents.calls import Answer
 from dld_tui.cli.agents.results import MOST_ROWS, Resources, shortened
 from dld_tui.cli.agents.tools import TOOLS, Tool
 from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.process.child import Child
 from dld_tui.core.text import clip
 from tests.support import decoders, models
 from tests.support.agents import Agent, agent, agent_within, marked, told
@@ -97,8 +98,8 @@ CALLS: dict[str, list[dict[str, Any]]] = {
 
 def call_lines(folder: Path) -> Iterator[str]:
     """Yield what calls become, and the files that they write."""
-    for name, calls in CALLS.items():
-        for number, given in enumerate(calls):
+    for name, several in CALLS.items():
+        for number, given in enumerate(several):
             tool = _BY_NAME[name]
             try:
                 words = tool.words(given, folder, number)
@@ -343,6 +344,24 @@ async def long_lists_are_cut_and_the_whole_is_a_resource(one: Agent, folder: Pat
     assert len(seen["result"]["node_list"]) == MOST_ROWS
     assert seen["left_out"]["node_list"] == 250
     assert len((await one.read(seen["resource"]))["node_list"]) == 260
+
+
+def test_a_command_is_ended_as_by_ctrl_c(tmp_path: Path) -> None:
+    code = """
+import signal
+try:
+    print("ready", flush=True)
+    signal.pause()
+except KeyboardInterrupt:
+    print("left", flush=True)
+"""
+    child = Child([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    with child.stdout as output:
+        assert output.readline() == b"ready\n"
+        calls._end(child)
+        assert output.read() == b"left\n"
+    assert child.returncode == 0
 
 
 @pytest.mark.broad
