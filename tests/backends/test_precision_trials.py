@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ from dld_tui.core.conversion.accuracy_criteria import QUANTIZED
 from dld_tui.core.conversion.quantization_switches import quantization_switches
 from dld_tui.core.conversion.request import QuantizationSettings
 from dld_tui.core.conversion.retyping import in_lower_precision, switchable
-from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.errors import ActivityError, InputError, UsageError
 from dld_tui.core.events import result_of
 from dld_tui.core.model.document import Document, Node
 from tests.support import models
@@ -132,6 +133,18 @@ def test_criteria_look_for_lost_channels() -> None:
         found = judged([{"y": channels}], [{"y": flat}], Tolerances(Tolerance(99.0, 0.0)), criteria)
         assert found.errors["y"].lost.partition(",")[0] == lost
         assert bool(found.problem) == bool(lost)
+
+
+def test_a_trial_that_cannot_be_run_is_told_with_the_reason() -> None:
+    def results() -> Iterator[Any]:
+        yield {"y": X}
+        raise ActivityError("it crashed")
+
+    trials: Any = SimpleNamespace(
+        reference=[{"y": X}] * 2, tolerances=Tolerances(Tolerance()), _criteria=None
+    )
+    found = PrecisionTrials._judged(trials, results())
+    assert (found.problem, found.is_run) == ("it cannot be run: it crashed", False)
 
 
 SETTINGS = SessionSettings(optimization_level="disabled", quiet=True)
