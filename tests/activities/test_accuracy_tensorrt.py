@@ -203,25 +203,6 @@ def test_an_engine_that_is_there_is_the_other_or_the_reference(trt: Any, tmp_pat
     assert names(found) == ["doubled", "kept"]
 
 
-def test_names_and_types_of_an_engine_that_differ_are_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trt = install(monkeypatch, "8.6.1")
-    other = IDS.replace("image", "ids").replace("kept", "second")
-    engine = engine_of(trt, tmp_path, other, name="ids")
-    path = models.write(tmp_path, IDS)
-    result, found, _ = compare(path, against=engine, trust=True, shape=IMAGE, tensors=True)
-    assert result["is_good"]
-    compared = [(row.name, row.other) for row in found.rows]
-    assert compared == [("doubled", "doubled"), ("kept", "second")]
-    assert {
-        "output kept is compared with second, by position",
-        "input ids is fed with image, by position",
-        "input ids of the engine is int32, not int64: it is cast",
-        "output doubled is int64 in the reference and int32 in the engine",
-    } <= {*found.remarks}
-
-
 def test_outputs_too_few_and_too_many(trt: Any, tmp_path: Path) -> None:
     one = IDS.replace(", int64[N] kept", "").replace("  [b] kept = Identity(image)\n", "")
     whole, few = models.write(tmp_path, IDS), models.write(tmp_path, one, "few.onnx")

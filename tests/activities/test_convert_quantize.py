@@ -282,30 +282,6 @@ def test_the_result_is_valid_and_near_and_what_stays_is_told(
     assert any(note in one for one in notes) if note else notes == []
 
 
-@pytest.mark.parametrize("is_dynamic", [True, False])
-def test_weights_in_bodies_are_quantized_and_verified(tmp_path: Path, is_dynamic: bool) -> None:
-    text = f"""{HEAD} (float[N, 4] x) => (float[N, 4] y) <bool c = {{1}}, float[4, 4] w> {{
-    h = If (c) <then_branch = yes () => (float[N, 4] p) {{ [inner] p = MatMul(x, w) }},
-                else_branch = no () => (float[N, 4] q) {{ q = Identity(x) }}>
-    [outer] y = MatMul(h, w) }}"""
-    path, out = models.write_weighted(tmp_path, text), tmp_path / "out.onnx"
-    how: dict[str, Any] = {"dynamic": True}
-    if not is_dynamic:
-        how = {"calibration": sets(tmp_path, *drawn_feeds(path))}
-    result = convert("quantize", path, out, **how)
-    assert result["values"]["is_good"]
-    model = onnx.load(out)
-    onnx.checker.check_model(model)
-    stored = [one for graph in graphs(model.graph) for one in graph.initializer]
-    assert not [one.name for one in stored
-                if one.data_type == onnx.TensorProto.FLOAT and len(one.dims) == 2]  # fmt: skip
-    (branch,) = [n for n in model.graph.node if n.op_type == "If"]
-    inner = [n.op_type for a in branch.attribute for n in a.g.node]
-    assert ("MatMulInteger" if is_dynamic else "MatMul") in inner
-    points = {name for one in result["points"] or () for name in one["nodes"]}
-    assert is_dynamic or "inner" in points
-
-
 def test_tokens_of_several_lengths_are_taken_and_those_out_of_range_named(tmp_path: Path) -> None:
     text = f"""{HEAD} (int64[N, L] ids) => (float[N, L, 4] y) <float[10, 4] w, float[4, 4] v>
     {{ e = Gather(w, ids) y = MatMul(e, v) }}"""
@@ -594,45 +570,3 @@ def test_a_weight_that_is_no_matrix_keeps_its_node_and_no_other(
     assert result["values"]["is_good"]
     result = convert("quantize", path, out, per_channel=False, **how)
     assert (result["notes"], kinds(out).count("MatMulInteger")) == ([], 2)
-
-
-def computed_weights(folder: Path) -> Path:
-    """Write a model with weights as quantized models and PyTorch exports have them.
-
-    And with products of two activations.
-    """
-    text = """<ir_version: 10, opset_import: ["" : 18]>
-    computed (float[N, 32] x) => (float[N, 32] y)
-    <float scale = {0.02}, int8 zero = {0}, int8[32, 32] a, float[32, 32] c, int8[32, 32] d> {
-        wa = DequantizeLinear(a, scale, zero)
-        [stored] xa = MatMul(x, wa)
-        wc = Transpose <perm = [1, 0]> (c)
-        [turned] xc = MatMul(xa, wc)
-        fd = Cast <to = 1> (d)
-        wd = Mul(fd, scale)
-        [cast_back] xd = MatMul(xc, wd)
-        xt = Transpose <perm = [1, 0]> (xd)
-        [both] sums = MatMul(xd, xt)
-        [last] y = MatMul(sums, xd)
-    }"""
-    return models.write_weighted(folder, text)
-
-
-def test_weights_that_nodes_compute_from_constants_are_quantized(tmp_path: Path) -> None:
-    """ONNX Runtime folds them to float32 when it loads the model."""
-    path, out = computed_weights(tmp_path), tmp_path / "out.onnx"
-    convert("quantize", path, out, dynamic=True)
-    made = onnx.load(out).graph.node
-    products = {node.name.removesuffix("_quant") for node in made if "Integer" in node.op_type}
-    assert products == {"stored", "turned", "cast_back"}
-    assert [node.name for node in made if node.op_type == "MatMul"] == ["both", "last"]
-    assert "DequantizeLinear" not in kinds(out), "the computation of a weight is left"
-    assert [*tmp_path.glob("*folded*")] == []
-    assert noise(path, out) < 0.1
-
-    out = tmp_path / "excluded.onnx"
-    convert("quantize", path, out, dynamic=True, exclude=("stored",))
-    made = onnx.load(out).graph.node
-    (kept,) = (node for node in made if node.name == "stored")
-    assert list(kept.input) == ["x", "wa"]
-    assert "wa" in {name for node in made for name in node.output}

@@ -19,15 +19,12 @@ from dld_tui.activities.machine.selftest import Request, run
 from dld_tui.cli.jobs.results import show_selftest
 from dld_tui.core.codec import decode, encode
 from dld_tui.core.conversion.result import ComparedValues
-from dld_tui.core.errors import ActivityError, DldError, UnavailableError, UsageError
+from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.events import Progress, result_of
 from dld_tui.core.machine.health import (
     FAILED,
     PASSED,
-    SKIPPED,
-    UNAVAILABLE,
     SelfTest,
-    selftest_lines,
 )
 from dld_tui.core.params import from_json
 from tests.support.activities import finished
@@ -114,31 +111,6 @@ def test_wrong_values_of_an_engine_are_a_failure(trt: Any) -> None:
     assert states["values beside ONNX Runtime's"] == FAILED
     assert states["values after the refit"] == FAILED
     assert show_selftest(result, True) == 1
-
-
-def test_a_step_that_needs_another(trt: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = ActivityError("it broke", where="m.onnx", hint="mend it", details="9" * 9999)
-    errors: dict[str, DldError] = {"build": whole}
-
-    def ask(self: Any, activity: str, **settings: Any) -> Generator[Progress, None, Any]:
-        if error := errors.get(activity):
-            raise error
-        return (yield from here(self, activity, **settings))
-
-    monkeypatch.setattr(selftest._Bench, "ask", ask)
-    first, *rest = tried(backend="tensorrt").rows
-    assert (first.status, first.detail, first.fix) == (FAILED, "m.onnx: it broke", "mend it")
-    assert set(first.log) == {"9"}
-    assert len(first.log) < 9999, "its end is enough"
-    assert [step.status for step in rest] == [SKIPPED] * 5
-    errors["build"] = ActivityError("it broke")
-    first = tried(backend="tensorrt").rows[0]
-    assert (first.detail, first.fix, first.log) == ("it broke", "", "")
-    errors["build"] = UnavailableError("no library", hint="install it")
-    result = tried(backend="tensorrt")
-    assert {step.status for step in result.rows} == {UNAVAILABLE}
-    assert "tensorrt, build: install it." in selftest_lines(result)
-    assert show_selftest(result, True) == 4
 
 
 def test_a_result_that_is_none_is_a_failure_with_its_traceback(

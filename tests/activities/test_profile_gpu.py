@@ -21,7 +21,6 @@ from dld_tui.core.errors import ActivityError, CancelledError, UnavailableError,
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.report.gpu_kernels import CounterSpec, Series
 from dld_tui.core.report.latency import TimeCalls, recording_spans
-from dld_tui.core.report.records import PassState
 from dld_tui.core.report.report import Report
 from tests.support import models
 from tests.support.activities import finished
@@ -183,34 +182,6 @@ def released(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(capture, "ClockLock", Lock)
     return noted
-
-
-@pytest.mark.broad
-def test_counters_of_some_passes_only_and_locked_clocks(
-    tmp_path: Path, released: list[str]
-) -> None:
-    report, _ = profile(tmp_path, counter_passes=2, lock_clocks=True)
-    with report:
-        assert report.counters[0].first_us > report.kernel_passes[3].start_us
-        assert [one.state for one in report.passes].count(PassState.KERNELS_ALONE) == 6
-        assert len(report.passes) == 13
-        assert report.environment["gpu_clocks_locked"] == 1590
-        # No NVML here: its figures are said to be unknown, not written as zero.
-        assert "gpu_power_w" not in report.environment
-        assert "clocks, power and temperature are not known" in texts(report)
-        assert "No row PCIe: no such counter." in texts(report)
-        sums: Any = report.properties["gpu_check"]
-        parts = sums["attributed_us"] + sums["unattributed_us"] + sums["outside_us"]
-        assert parts == pytest.approx(sums["kernel_us"])
-        timeline: Any = report.properties["gpu_timeline"]
-        found = [timeline[name] for name in ("passes", "joined_passes", "kernels", "problem")]
-        assert found == [6, 6, 6 * KERNELS, None]
-        # They ran before, on one clock, and have their own durations.
-        alone = report.kernel_passes[0]
-        assert alone.start_us < report.passes[0].start_us
-        lasted = {one.duration_us for one in report.gpu_events(alone.index)}
-        assert lasted == {FakeTracer.lasts_ns[False] / 1000}
-    assert released == ["released"]
 
 
 def test_clocks_are_given_back_after_a_failure_and_a_cancel(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -12,7 +11,6 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
-import onnx
 import pytest
 
 from dld_tui.activities.profile import llm as profile_llm
@@ -22,7 +20,7 @@ from dld_tui.backends.onnxruntime.session import Session
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core import fmt
 from dld_tui.core.errors import ActivityError, DldError, UsageError
-from dld_tui.core.events import Event, Log
+from dld_tui.core.events import Event
 from dld_tui.core.llm.feeds import Decoder, StepFeeds
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.inputs.guessed_input import INPUTS
@@ -345,26 +343,6 @@ def test_what_cannot_be_is_refused(
         measured(path, **settings)
 
 
-@pytest.mark.parametrize("shared", ["on", "off"])
-def test_hidden_states_choose_no_token_and_outputs_may_change_their_shape(
-    shared: str, tmp_path: Path
-) -> None:
-    path = decoders.grouped(tmp_path / "m.onnx")
-    model = onnx.load(path)
-    model.graph.output.append(onnx.ValueInfoProto(name="norm"))
-    onnx.save(model, path)
-    settings = {"output": tmp_path / "r.dldprof", "shared_buffer": shared}
-    result, events = measured(path, layer_passes=1, **settings)
-    assert result.figures[0].tokens == 3
-    assert not any("the tokens are random" in line for line in texts(events))
-    for output in (model.graph.output[0].name, *model.graph.node[-1].output):
-        assert output == "logits"
-    model.graph.output[0].name = model.graph.node[-1].output[0] = "hidden_states"
-    onnx.save(model, path)
-    settings["output"] = tmp_path / "s.dldprof"
-    assert any("the tokens are random" in line for line in texts(measured(path, **settings)[1]))
-
-
 def test_a_cache_of_keys_and_values_in_one(tmp_path: Path) -> None:
     path = decoders.stacked(tmp_path / "m.onnx")
     result, _ = measured(path, output=tmp_path / "r.dldprof", prompt="5", batch="2", decode=4)
@@ -419,27 +397,6 @@ def test_the_session_is_as_the_configuration_says(tmp_path: Path) -> None:
         " False, graph_optimization_level ORT_ENABLE_BASIC, session.set_denormal_as_zero 1"
     ]
     assert Report.open(result.report).settings["session_options_used"] == used
-
-
-@pytest.mark.usefixtures("replaces_all")
-def test_a_configuration_that_is_wrong_is_said_to_be(tmp_path: Path) -> None:
-    folder = decoders.folder(tmp_path / "genai")
-    path = folder / "genai_config.json"
-
-    def warnings() -> list[str]:
-        _, events = measured(folder, output=tmp_path / "r.dldprof")
-        return [one.text for one in events if isinstance(one, Log) and one.level != "info"]
-
-    assert warnings() == []
-    config = json.loads(path.read_text())
-    config["model"]["decoder"]["num_hidden_layers"] = 9
-    config["model"]["decoder"]["outputs"]["logits"] = "scores"
-    path.write_text(json.dumps(config))
-    assert warnings() == [
-        "genai_config.json: the model has no input past_key_values.2.key and 6 more"
-        " (past_key_names), and 5 more: what the model itself says is measured; `dld check` of"
-        " the folder names all"
-    ]
 
 
 def test_operators_run_at_once_only_where_the_user_says_so() -> None:

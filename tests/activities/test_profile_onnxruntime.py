@@ -22,7 +22,6 @@ from dld_tui.core.events import Event, Progress
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.params import to_json
 from dld_tui.core.report.latency import StopCondition
-from dld_tui.core.report.measured_figures import report_inputs
 from dld_tui.core.report.report import Report
 from dld_tui.targets.process import Delays, LocalTarget
 from tests.support import models
@@ -34,9 +33,6 @@ PICKY = f"""{HEAD} picky (float[batch, length] x, int64[1] k) => (float[K] y) <i
 {{ [shaper] y = Reshape(x, s) z = Identity(k) }}"""
 IMPOSSIBLE = f"""{HEAD} impossible (float[batch, length] x) => (float[K] y) <int64[1] s = {{7}}>
 {{ a = Concat <axis = 0> (x, x) [shaper] y = Reshape(a, s) }}"""
-
-WITH_A_DEFAULT = """<ir_version: 3, opset_import: ["" : 9]> old (float[N, 4] x, float[1] w) =>
-    (float[N, 4] y) <float[1] w = {2}> { y = Mul(x, w) }"""
 
 
 @pytest.fixture(autouse=True)
@@ -94,29 +90,6 @@ def test_inputs_from_a_folder_take_turns(folder: Path, model: Path) -> None:
         assert report.settings["input_shapes"] == {"x": [1, 4]}
         shapes = {layer.input_dims[0] for layer in report.layers if layer.name == "first"}
         assert (1, 4) in shapes
-
-
-def test_a_free_dimension_is_what_the_graph_demands_or_what_is_asked_for(
-    folder: Path, model: Path
-) -> None:
-    picky = models.write(folder, PICKY, "picky.onnx")
-    report, _ = profile(picky, layer_passes=0)
-    with report:
-        assert report.settings["input_shapes"] == {"x": [1, 8], "k": [1]}
-        assert next((one.shape_text, one.why) for one in report_inputs(report)) == (
-            "1x8",
-            "batch 1 by its name batch, sequence length 8 by Reshape shaper, which cannot do with"
-            " 128",
-        )
-    profile(picky, shape=("x:2x4",), layer_passes=0)
-    old = models.write(folder, WITH_A_DEFAULT, "old.onnx")
-    report, _ = profile(old, shape=("x:5x4",), layer_passes=0)
-    with report:
-        assert report.settings["input_shapes"] == {"x": [5, 4]}, "an initializer is not fed"
-    report, _ = profile(model, dim=("N=6",))
-    with report:
-        assert report.layers[0].input_dims[0] == (6, 4)
-        assert report.settings["dim"] == ["N=6"]
 
 
 @pytest.mark.broad

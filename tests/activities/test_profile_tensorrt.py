@@ -158,24 +158,6 @@ def test_settings_that_decide_what_figures_mean_are_kept(
     assert report.environment["tensorrt"] == "10.13.0.35"
 
 
-@pytest.mark.parametrize(
-    ("settings", "layers", "said"),
-    [
-        ({"layer_passes": 0}, [], ""),
-        ({"hide_non_compute": True}, ["first", "last"], "1 layer without computation"),
-        ({"verbosity": "layer_names"}, ["kernel", "first", "last"], "--verbosity detailed"),
-    ],
-    ids=["none", "those that compute", "names alone"],
-)
-def test_layers_are_as_asked_for(
-    profile: Profile, model: Path, settings: dict[str, Any], layers: list[str], said: str
-) -> None:
-    report, _ = profile(model, **settings)
-    assert len(report.latencies) == 5
-    assert sorted(layer.name for layer in report.layers) == sorted(layers)
-    assert said in notes(report)
-
-
 def test_a_prebuilt_engine_must_be_trusted_and_may_be_refitted(
     trt: Any, tmp_path: Path, profile: Profile, model: Path
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,12 @@ import pytest
 from dld_tui.activities import memory
 from dld_tui.activities.convert import fp16
 from dld_tui.activities.sweep.job import TURNS, Request, run
-from dld_tui.activities.sweep.targets import JOINING
 from dld_tui.backends.onnxruntime import limits
 from dld_tui.backends.onnxruntime.contest import Contestant
 from dld_tui.backends.onnxruntime.generation import Generator
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
 from dld_tui.core.params import placeholder_text, settings_of
-from dld_tui.core.report.sweep import Sweep, load_sweep
+from dld_tui.core.report.sweep import Sweep
 from dld_tui.core.types import JSON
 from tests.support import decoders
 from tests.support.activities import finished
@@ -267,22 +265,3 @@ def test_a_decoder_is_measured_by_prompt_and_context(
     assert [(point.at, point.problem) for point in found.points] == [((1, 128), ""), ((2, 128), "")]
     with pytest.raises(ActivityError, match="no cache of past keys"):
         sweep(write(tmp_path, WEIGHTS), prompt="4")
-
-
-@pytest.mark.usefixtures("replaces_all")
-def test_a_result_of_before_is_known_for_the_same_settings_and_model(
-    tmp_path: Path, turns: Callable[[Turn], None]
-) -> None:
-    turns(lambda one: 1.0)
-    path, output = write(tmp_path, WEIGHTS), tmp_path / "m.sweep.json"
-    request = Request(path, duration=0.0, batch="1,2", output=output)
-    found = finished(run(request))
-    assert JOINING.known(request, output) == found
-    assert JOINING.known(replace(request, calibration=tmp_path), output) == found, "is elsewhere"
-    assert JOINING.known(replace(request, batch="1"), output) is None
-    assert JOINING.known(request, tmp_path / "absent.json") is None
-    write(tmp_path, PICKY)
-    assert JOINING.known(request, output) is None
-    joined = JOINING.join({"here": found, "board": found}, output)
-    assert load_sweep(output) == joined
-    assert len(joined.points) == 4

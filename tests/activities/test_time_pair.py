@@ -22,7 +22,6 @@ from dld_tui.core.compare.gate import NODE_PAIRS, Pair, PairTime
 from dld_tui.core.errors import UsageError
 from dld_tui.core.events import Event, Progress
 from dld_tui.core.machine import environment
-from dld_tui.core.report import latency
 from tests.support.activities import finished
 from tests.support.models import CHAIN, write
 
@@ -194,29 +193,6 @@ def test_threads_of_a_session_spin_where_there_are_some_that_may(
     settings: list[dict[str, Any]], answer: bool
 ) -> None:
     assert spins(*(SessionSettings(**each) for each in settings)) == answer
-
-
-@pytest.mark.broad
-@pytest.mark.parametrize(
-    ("own", "of_caller", "spins"),
-    [(0.0, None, True), (50.0, None, False), (0.0, 50.0, False), (50.0, 0.0, True)],
-)
-def test_on_a_busy_machine_threads_stop_spinning_between_passes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: float, of_caller: float | None,
-    spins: bool,
-) -> None:  # fmt: skip
-    spinning, measure_in_turns = [], latency.measure_in_turns
-
-    def spy(*args: Any, **named: Any) -> Any:
-        spinning.append(named["spins"])
-        return measure_in_turns(*args, **named)
-
-    monkeypatch.setattr(environment, "waited_percent", lambda: own)
-    monkeypatch.setattr(latency, "measure_in_turns", spy)
-    model = chain(tmp_path, 1)
-    request = pairs_of(model, model, {"threads": 2, **SHORT}, {}, {})(NODE_PAIRS)  # no layers
-    measured(replace(request, waited=of_caller))
-    assert spinning == [spins]
 
 
 @pytest.mark.broad

@@ -757,26 +757,6 @@ def test_only_processes_without_a_gpu_are_forks(
         assert (work.proof._pair_server is not None) == forks
 
 
-def test_what_computes_something_else_does_not_count(
-    deep: Path, fast: Speeds, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fast["threads 1"] = 0.1
-    honest = contest.Contestant.outputs
-
-    def outputs(self: contest.Contestant) -> list[dict[str, Any]]:
-        factor = 1.5 if self._settings.threads == 1 else 1.0
-        return [{name: factor * value for name, value in one.items()} for one in honest(self)]
-
-    monkeypatch.setattr(contest.Contestant, "outputs", outputs)
-    output = deep.with_suffix(".tune.json")
-    events = [*run(Request(model=deep, output=output, budget=600.0, only=("threads-1",)))]
-    result = finished(events)
-    one = candidate(result, "threads-1")
-    assert (result.is_faster, one.state) == (False, "failed")
-    assert one.problem.startswith("output y: 8 of 8 elements are outside of")
-    assert f"1 thread: {one.problem}" in texts(events)
-
-
 @pytest.mark.parametrize("binds", [False, True])
 def test_outputs_and_times_are_of_the_model_bound_or_not(deep: Path, binds: bool) -> None:
     values = np.arange(8, dtype=np.float32).reshape(1, 8)

@@ -22,7 +22,7 @@ from dld_tui.cli.jobs import gate as command
 from dld_tui.core.codec import encode
 from dld_tui.core.compare import gate as comparison
 from dld_tui.core.compare.gate import Pair, RunFigures, gate_result
-from dld_tui.core.errors import CancelledError, DldError, SaveError, TimeLimitError, UsageError
+from dld_tui.core.errors import CancelledError, DldError, TimeLimitError, UsageError
 from dld_tui.core.events import Event, Finished
 from dld_tui.core.types import JSON
 from dld_tui.targets.process import LocalTarget, ProcessJob
@@ -147,24 +147,6 @@ def test_no_verdict_takes_the_place_of_a_model_or_of_the_other_verdict(
         assert isinstance(called(*PAIR, "--force", *words).exception, DldError), words
     assert [path.name for path in tmp_path.iterdir()] == ["base.onnx"]
     assert Path("base.onnx").read_bytes() == b"model"
-
-
-def test_a_verdict_that_cannot_be_written_is_printed(
-    times: dict[str, float], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-
-    def write_text(path: Path, text: str) -> None:
-        written.append(path.name)
-        if path.suffix == ".md":
-            raise SaveError("the disk is full", where=str(path))
-
-    monkeypatch.setattr(command, "write_text", write_text)
-    files = ("--markdown", tmp_path / "v.md", "--junit", tmp_path / "v.xml")
-    found = called(*PAIR, "--runs", "8", *files)
-    assert isinstance(found.exception, SaveError)
-    assert written == ["v.md", "v.xml"]
-    assert found.stdout.startswith("no difference:")
 
 
 def test_ctrl_c_ends_a_gate_though_the_present_pair_has_a_result(

@@ -14,7 +14,7 @@ import onnx
 import pytest
 
 from dld_tui.backends.conversion import library_file
-from dld_tui.backends.conversion.library_file import by_library, step_file
+from dld_tui.backends.conversion.library_file import by_library
 from dld_tui.backends.onnxruntime.runtime import RAISE_LIMITS
 from dld_tui.backends.processes import ToolEnd
 from dld_tui.core.codec import encode
@@ -111,29 +111,6 @@ def test_what_a_library_needs_and_cannot_do(
     for options in ({"op_block": ["Mul"]}, {"node_block": ["first"]}):
         with pytest.raises(UsageError, match="has no block lists"):
             converted("polygraphy", **options)
-
-
-def test_the_sets_that_are_read_are_counted_and_nothing_is_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = models.write(tmp_path, models.CHAIN)
-
-    def run_tool(
-        module: str, arguments: Sequence[str], limit_s: float | None, memory: int, *, computed: bool
-    ) -> Generator[float, None, ToolEnd]:
-        view, result = map(Path, arguments[:2])
-        yield 0.1
-        for said in ("1", "2", "", "nonsense"):
-            step_file(result).write_text(said)
-            yield 0.5
-        result.write_bytes(view.read_bytes())
-        return ToolEnd(0, 1.0, timed_out=False, output="")
-
-    monkeypatch.setattr(library_file, "run_tool", run_tool)
-    seconds = (0.5, None, "s")
-    assert events(path, 3) == [(0.1, None, "s"), (1, 3, "sets"), (2, 3, "sets"), seconds, seconds]
-    assert events(path, 0)[1] == seconds
-    assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -205,38 +204,6 @@ INSTALL = f"pip install {packages_of('cpu')}"
 def test_what_becomes_of_an_import(code: str, told: tuple[str, str, str]) -> None:
     check = library_check(Library("x_absent", "cpu", code))
     assert check == Check("Backends", "x_absent", *told)
-
-
-def add_package(folder: Path, name: str, version: str) -> None:
-    """Let a folder say that a package is installed."""
-    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-
-
-@pytest.mark.parametrize(
-    ("module", "files", "packages", "told"),
-    [
-        # That of nvidia-ml-py has no __version__.
-        ("pynvml", {"pynvml.py": ""}, {"nvidia-ml-py": "13.610.43"}, (GOOD, "13.610.43")),
-        ("cupti", {"cupti/__init__.py": "", "cupti/cupti.py": ""},
-         {"cupti-python": "13.4.0", "nvidia-cuda-cupti": "13.4.92"},
-         (GOOD, "13.4.0, CUPTI 13.4.92")),
-        ("cupti", {"cupti/__init__.py": "", "cupti/cupti.py": "raise RuntimeError('no driver')"},
-         {}, (BROKEN, "cupti-python cannot be loaded: no driver")),
-    ],
-)  # fmt: skip
-def test_versions_are_those_of_the_packages(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, files: Mapping[str, str],
-    packages: Mapping[str, str], told: tuple[str, str],
-) -> None:  # fmt: skip
-    for name, text in files.items():
-        put(tmp_path, name, text)
-    for name, version in packages.items():
-        add_package(tmp_path, name, version)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
-    check = library_check(next(one for one in probe.LIBRARIES if one.module == module))
-    assert (check.state, check.found) == told
 
 
 BOTH = "onnxruntime and onnxruntime-gpu are both installed and share one folder"

@@ -4,7 +4,6 @@ import contextlib
 import errno
 import os
 import re
-import stat
 import sys
 import threading
 import time
@@ -32,7 +31,6 @@ from dld_tui.core.errors import (
     UnavailableError,
 )
 from dld_tui.core.files import writer
-from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.inputs.fills import random_inputs
 from tests.support import models
 from tests.support.models import ENDLESS
@@ -104,24 +102,6 @@ def test_an_optimised_model_never_lies_there_without_its_weights(
     assert session_module.save_optimized_model(model, SessionSettings(), target, 2**31) == []
     assert "".join(capfd.readouterr()) == ""
     assert sorted(os.listdir(target.parent)) == ["o.onnx", "o.weights"]
-
-
-def test_profiling_writes_a_file_and_the_optimised_graph_without_weights(tmp_path: Path) -> None:
-    settings = SessionSettings(
-        profile_prefix=tmp_path / "prefix", optimized_path=tmp_path / "o.onnx", quiet=True
-    )
-    session = session_of(tmp_path, WEIGHTS, settings)
-    session.run(session.feed({"x": np.zeros((1, 1000), np.float32)}))
-    profile = session.end_profiling()
-
-    assert profile.parent == tmp_path
-    assert b"model_run" in profile.read_bytes()
-    assert (tmp_path / "o.onnx").stat().st_size < 2000  # the weights are 4000 bytes
-    assert not (tmp_path / "o.weights").is_file()
-    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
-    optimised = Document.open(tmp_path / "o.onnx")
-    assert [node.op_type for node in optimised.main.nodes] == ["Add", "Mul"]
-    optimised.close()
 
 
 @pytest.mark.parametrize("way", ["run", "run_with_ort_values", "run_with_iobinding"])

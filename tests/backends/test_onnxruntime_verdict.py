@@ -11,7 +11,6 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import numpy_helper
 
 from dld_tui.activities.check.full import Request, Result, run
 from dld_tui.backends.onnxruntime import verdict
@@ -242,25 +241,6 @@ def answer_of(path: Path, **more: Any) -> RuntimeAnswer:
     answer = asked(path, **more).runtime
     assert answer is not None
     return answer
-
-
-@pytest.mark.parametrize("outside", [False, True])
-def test_a_shape_in_a_data_file_stays_there(tmp_path: Path, outside: bool) -> None:
-    """ONNX Runtime infers no shapes from it."""
-    model = models.parse(HEAD + "g (float[2, 3] x) => (float[3, 2] y) { y = Reshape(x, s) }")
-    model.graph.initializer.append(numpy_helper.from_array(np.array([3, 2]), "s"))
-    path = tmp_path / "model.onnx"
-    onnx.save(model, path, save_as_external_data=outside, size_threshold=0)
-    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    try:
-        onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        really = True
-    except Exception:  # noqa: BLE001
-        really = False
-    assert answer_of(path).loaded is really is not outside
-    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
 
 
 def test_weights_of_any_size_take_no_memory(tmp_path: Path) -> None:

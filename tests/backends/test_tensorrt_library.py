@@ -64,24 +64,6 @@ def test_none_that_works_is_one_line_with_all_reasons(monkeypatch: pytest.Monkey
         find_library("tensorrt_rtx")
 
 
-@pytest.mark.parametrize(
-    ("source", "why"),
-    [
-        ("raise ImportError('libnvinfer.so.10: cannot open shared object file: No such file')",
-         "a shared library is missing: libnvinfer.so.10"),
-        ("import tensorrt_libs_of_nowhere", "it needs the Python module tensorrt_libs_of_nowhere"),
-        ("raise RuntimeError('bad\\n  luck\\x1b[1m')", "loading it failed: bad luck\\x1b[1m"),
-    ],
-)  # fmt: skip
-def test_why_a_library_cannot_be_loaded(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, source: str, why: str
-) -> None:
-    monkeypatch.delitem(sys.modules, "tensorrt", raising=False)
-    facts = probe(str(package(tmp_path, source)))
-    assert facts.why == why
-    assert not facts.usable
-
-
 @pytest.mark.parametrize("inside", [".", "python", "lib/python3.11/site-packages"])
 def test_a_folder_with_the_package(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, inside: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from dld_tui.core.conversion.accuracy_criteria import (
 )
 from dld_tui.core.conversion.copies import copy_of
 from dld_tui.core.errors import ActivityError, UnavailableError, UsageError
-from dld_tui.core.events import Finished, Log, result_of
+from dld_tui.core.events import Finished, result_of
 from dld_tui.core.model.document import Document
 from dld_tui.core.trials import Answer
 from tests.support import decoders, models
@@ -239,28 +238,6 @@ def test_values_of_many_weights_are_not_compared() -> None:
     assert (
         verification.too_many_weights(9, 8) == "it has more than 8 B of weights (--values always)"
     )
-
-
-def test_where_a_library_fails_the_own_converter_is_tried(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = models.CHAIN.replace("Relu(x)", "com.acme.Odd(x)")
-    text = text.replace('["" : 18]', '["" : 18, "com.acme" : 1]')
-    path = models.write(tmp_path, text)
-    convert(path, library="onnxruntime")
-    left = sorted(entry.name for entry in tmp_path.iterdir())
-    assert left == [path.name, "out.onnx"], "nothing is left where the user is"
-
-    def fail(*_: object) -> Iterator[Any]:
-        yield Log("begun")
-        raise ActivityError("no", where="node 'first'")
-
-    monkeypatch.setattr("dld_tui.backends.conversion.library_file.convert_fp16", fail)
-    with pytest.raises(ActivityError, match="no") as caught:
-        convert(path, library="onnxruntime")
-    assert str(caught.value.hint).startswith("--library own converts it")
-    assert caught.value.where == "node 'first'"
 
 
 @pytest.mark.parametrize("conversion", [bf16, fp16])

@@ -71,25 +71,6 @@ def test_the_result_and_its_stages_are_shown(dld: Dld, runs: Runs) -> None:
     assert dld("build", "m.onnx", "--json").json["stages"][0]["ms"] == 250
 
 
-def test_options_of_trtexec(dld: Dld, runs: Runs) -> None:
-    request = request_of(
-        dld, runs, "--onnx=m.onnx", "--saveEngine=e.engine", "--best", "--noTF32", "--stripWeights",
-        "--refit", "--memPoolSize=workspace:1G,dlaSRAM:1M", "--tacticSources=-CUDNN,+CUBLAS",
-        "--precisionConstraints=obey", "--layerPrecisions=a:fp16,b:fp32", "--useDLACore=1",
-        "--hardwareCompatibilityLevel=ampere+", "--builderOptimizationLevel=5", "--pi",
-        "--profilingVerbosity=layer_names_only", "--profile=0", "--optShapes=x:1x3",
-        "--profile=1", "--optShapes=x:2x3", "--no-int8",
-    )  # fmt: skip
-    assert request == Request(
-        Path("m.onnx"), Path("e.engine"), fp16=True, bf16=True, int8=False, tf32=False,
-        refit="strip", workspace=1024.0, memory_pools=("dlaSRAM:1M",),
-        tactic_sources=("-CUDNN", "+CUBLAS"), typing="obey",
-        layer_precision=("a:fp16", "b:fp32"), dla_core=1, hardware_compatible="ampere_plus",
-        optimization_level=5, native_instance_norm=False, verbosity="layer_names",
-        opt_shapes=("profile=0;x:1x3", "profile=1;x:2x3"),
-    )  # fmt: skip
-
-
 def test_options_of_polygraphy(dld: Dld, runs: Runs) -> None:
     request = request_of(
         dld, runs, "m.onnx", "--trt-opt-shapes", "x:[1,3]", "y:[2]", "--pool-limit",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 
 from tests.support import models
@@ -16,31 +15,7 @@ pytest.importorskip("onnxruntime")
 
 
 HEAD = '<ir_version: 7, opset_import: ["" : 13]>\n'
-VALUE_OF_A_BRANCH = """g (bool c, float[2] x) => (float[2] y) {
-    y = If (c) <
-        then_branch = yes () => (float[2] y) { y = Add(x, x) },
-        else_branch = no () => (float[2] y) { y = Mul(x, x) }
-    > }"""
 FLOATS = ("--floats", "float16")
-
-
-@pytest.mark.parametrize(
-    ("text", "words", "changed"),
-    [
-        (VALUE_OF_A_BRANCH, ("--type", "y=float64"), "y"),
-        ("g (float x, float z) => (float y) { y = Add(x, z) }", (*FLOATS, "--of", "both"), "xzy"),
-        ("g (float[2] x, float[2] z) => (float[2] y, float[2] z) { y = Add(x, z) }",
-         (*FLOATS, "--of", "both"), "xy"),
-    ],
-    ids=["the name of a value in a branch", "scalars", "an input that is an output stays"],
-)  # fmt: skip
-def test_what_is_compared_afterwards(
-    dld: Dld, tmp_path: Path, text: str, words: tuple[str, ...], changed: str
-) -> None:
-    model, out = models.write(tmp_path, HEAD + text), tmp_path / "out.onnx"
-    found = dld("convert", "io", model, "-o", out, *words, "--json").json
-    assert found["values"]["is_good"] is True
-    assert {line.partition(":")[0] for line in found["changed"]} == {*changed}
 
 
 def test_a_model_that_does_not_run_itself_is_no_fault_of_the_result(
@@ -51,25 +26,6 @@ def test_a_model_that_does_not_run_itself_is_no_fault_of_the_result(
     outcome = dld("convert", "io", model, "-o", out, *FLOATS, "--json")
     assert outcome.status == 0, outcome
     assert "a model that it is made of cannot be run" in outcome.json["values"]["skipped"]
-
-
-@pytest.mark.broad
-def test_an_input_with_a_sparse_default_stays_as_it_is(dld: Dld, tmp_path: Path) -> None:
-    model = models.parse("""<ir_version: 8, opset_import: ["" : 13]>
-        g (float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }""")
-    values = onnx.numpy_helper.from_array(np.array([3], np.float32), "w")
-    places = onnx.numpy_helper.from_array(np.array([1]), "places")
-    sparse = onnx.helper.make_sparse_tensor(values, places, [2])
-    model.graph.sparse_initializer.append(sparse)
-    path, out = tmp_path / "model.onnx", tmp_path / "out.onnx"
-    onnx.save(model, path)
-    commands = (
-        ("convert", "io", path, "--floats", "float16"), ("convert", "fp16", path),
-        ("convert", "shape", path, "--dim", "x:0=N"),
-    )  # fmt: skip
-    statuses = [dld(*command, "-o", out, "--force").status for command in commands[:2]]
-    assert statuses == [0, 0]
-    assert "does not run with x:0" in dld.fails(5, *commands[2], "-o", out, "--force")
 
 
 TWICE = """

@@ -92,25 +92,3 @@ def test_a_flag_may_be_repeated_but_not_taken_back(dld: Dld, tmp_path: Path) -> 
         2, *convert, "--verify", "--no-verify"
     )
     assert dld(*convert, "--sort", "--force", "--force").status == 0
-
-
-@pytest.mark.parametrize(
-    ("words", "first", "second"),
-    [
-        ("convert io", "--type a=float16", "--type a=float64"),
-        ("convert io", "--layout a=1,0", "--layout a=0,1"),
-        ("convert shape", "--dim a:0=2", "--dim a:0=N"),
-        ("merge MODEL", "--map y=a", "--map a=a"),
-        ("merge MODEL", "--keep y=u", "--keep y=v"),
-        ("extract", "--outputs y=u,y=v", ""),
-        ("profile onnxruntime", "--session-config k=1", "--session-config k=2"),
-    ],
-)
-def test_a_name_is_not_given_twice(
-    dld: Dld, tmp_path: Path, words: str, first: str, second: str
-) -> None:
-    model, out = models.write(tmp_path, MODEL), tmp_path / "out.onnx"
-    command = words.replace("MODEL", str(model)).split()
-    error = dld.fails(2, *command, model, "-o", out, *first.split(), *second.split())
-    assert "twice" in error or "two names" in error or "same axis" in error
-    assert not out.exists()

@@ -17,25 +17,6 @@ def found(query: str, texts: tuple[str, ...] = OPERATORS) -> list[str]:
     return [texts[at] for at in FuzzyIndex(texts).search(query)]
 
 
-@pytest.mark.parametrize(
-    ("query", "first"),
-    [
-        ("conv", ["Conv", "ConvInteger", "ConvTranspose"]),
-        ("relu", ["Relu", "PRelu", "LeakyRelu"]),
-        ("bn", ["BatchNormalization"]),
-        ("mm", ["MatMul", "MatMulInteger"]),
-        ("ln", ["LayerNormalization"]),
-        ("norm layer", ["LayerNormalization"]),
-        ("CONVT", ["ConvTranspose"]),
-        ("xyz", []),
-    ],
-)
-def test_the_best_comes_first(query: str, first: list[str]) -> None:
-    assert found(query)[: len(first)] == first
-    if not first:
-        assert found(query) == []
-
-
 def test_an_empty_query_keeps_the_order() -> None:
     assert found("") == list(OPERATORS)
     assert found("   ") == list(OPERATORS)

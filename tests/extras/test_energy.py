@@ -72,31 +72,6 @@ def test_nothing_is_said_where_nothing_can_be_read(tmp_path: Path, clock: list[f
     assert EnergyWatch(root=tmp_path / "none").read(3) is None
 
 
-def test_repeats_of_two_seconds_tell_how_sure_the_figure_is(
-    tmp_path: Path, clock: list[float]
-) -> None:
-    used = [0]
-    watch = EnergyWatch(lambda: used[0], tmp_path)
-    passes = 0
-    for joules in (10, 11, 9):
-        for _ in range(4):  # bursts of half a second, 5 passes each
-            clock[0] += 0.5
-            passes += 5
-            used[0] += 250 * joules
-            watch.mark(passes)
-            assert len(watch._repeats) == clock[0] // 2 - 50
-    clock[0] += 0.5
-    found = watch.read(passes)
-    assert found is not None
-    assert found.energy_repeats_j == pytest.approx((0.5, 0.55, 0.45))
-    assert found.energy_per_inference_j == pytest.approx(0.5)
-    for more in (0, 5):  # no passes, then passes that use nothing
-        clock[0] += 2.5
-        passes += more
-        watch.mark(passes)
-    assert len(watch._repeats) == 3
-
-
 def test_the_platform_does_not_count_its_packages_again(tmp_path: Path, clock: list[float]) -> None:
     for name, start in (("package-0", 1_000_000), ("psys", 5_000_000)):
         rapl(tmp_path, f"intel-rapl:{int(name == 'psys')}", name, start)

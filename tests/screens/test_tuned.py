@@ -26,7 +26,6 @@ from dld_tui.core.tune.changes import CHANGES, Setup, TuneChange, reasons_of, th
 from dld_tui.core.tune.race import Race
 from dld_tui.core.tune.result import (
     Candidate,
-    CandidateState,
     Code,
     TuneResult,
     candidates,
@@ -61,48 +60,6 @@ def test_two_sentences_say_why_and_a_third_that_it_is_right(tmp_path: Path) -> N
     assert parts["Model"].endswith("m.tune.onnx")
     settings = dict(result_parts(found(tmp_path, model=False)))
     assert settings["Model"] == "the original file: only session options change"
-
-
-def test_where_nothing_is_faster_the_nearest_is_told(tmp_path: Path) -> None:
-    result = found(tmp_path, confirmed=None)
-    parts = dict(result_parts(result))
-    assert parts[""] == "no candidate is measurably faster; 2 candidates measured"
-    assert parts["Closest"] == ("dynamic int8, 2.50× at first: may be noise")
-    rough = GateRow("end to end", 10.0, 7.5, -25.0, -50.0, 25.0, Verdict.NO_DIFFERENCE)
-    lost = replace(
-        CANDIDATES[1], state=CandidateState.NOT_CONFIRMED, ratio=0.75, interval=(0.8, 2.0)
-    )
-    told = dict(
-        result_parts(replace(result, confirmed=rough, other_busy_threads=1.1, candidates=(lost,)))
-    )
-    text = "dynamic int8 was faster at first, not in the confirmation: 0.80 to 2.00×"
-    assert (told["Lost"], "Closest" in told) == (text, False)
-    assert told["Note"].startswith("other programs kept 1.1 threads busy:")
-    slower = replace(result, candidates=(CANDIDATES[0], CANDIDATES[2]))
-    assert "Closest" not in dict(result_parts(slower))
-    assert not {"Why", "Model", "Run it"} & {*parts}
-
-
-def test_each_speedup_is_one_figure_with_its_interval(tmp_path: Path) -> None:
-    result = found(tmp_path)
-    rough = replace(CANDIDATES[1], interval=(1.2, 2.9))
-    result = replace(result, candidates=(CANDIDATES[0], rough, *CANDIDATES[2:]))
-    rows = {one.key: one for one in tune_bars(result).rows}
-    column = tune_bars(result).column("speed")
-    assert column.value(rows["int8-dynamic"]) == (2.0, 1.2, 2.9)
-    assert column.style_of(rows["int8-dynamic"]) == "good"
-    assert column.value(rows["threads-1"]) is None  # that of a race has no place on the axis
-    assert tune_bars(result).column("first").shown_text(rows["threads-1"]) == "0.62×"
-    assert column.value(rows["fp16"]) is None
-    assert tune_bars(result).column("state").shown_text(rows["as it is"]) == "12.0 ms"
-    assert column.value(rows["as it is"]) == (1.0, 1.0, 1.0)
-    assert column.shown_text(rows["as it is"]) == "1.00× (1.00 to 1.00)"
-    assert result.headline == "Dynamic int8 is faster: 2.00× (at least 1.96×)"
-    many = replace(result, title=", ".join(["tanh GELU"] * 9))
-    assert many.headline.endswith(" is faster: 2.00× (at least 1.96×)")
-    assert len(many.headline) < NARROW[0] - 8
-    none = replace(result, confirmed=None)
-    assert none.headline == "No candidate is measurably faster"
 
 
 def tuned(*drawn: tuple[str, float, GateRow | None], best: str = "") -> Table[Candidate]:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import socket
-import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -199,26 +198,6 @@ def test_where_a_connection_fails(
     error = refused(link(changed(connection, **own)))
     assert error.stage == stage
     assert said in str(error)
-
-
-@pytest.mark.parametrize("banner", [b"", b"\x1b[31mHTTP/1.1 400 Bad Request\r\n" * 100])
-def test_what_listens_is_no_ssh_server(link: Links, connection: Connection, banner: bytes) -> None:
-    write_config("Host *\n  ConnectTimeout 1\n")
-    with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
-        other.listen()
-
-        def answer() -> None:
-            line, _ = other.accept()
-            with line:
-                line.sendall(banner)
-
-        thread = threading.Thread(target=answer if banner else lambda: None)
-        thread.start()
-        error = refused(link(changed(connection, port=other.getsockname()[1], config=True)))
-        thread.join()
-    assert error.stage in (CONNECT, HOST_KEY)
-    assert banner or "does not answer" in str(error)
 
 
 def test_a_proxy_command_runs_for_no_hostile_name(

@@ -170,26 +170,6 @@ class Keyring:
         del self.held[service, name]
 
 
-def test_the_keyring_remembers_when_the_user_wants_it(
-    link: Links,
-    server: PasswordServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    keyring = Keyring()
-    monkeypatch.setattr(secret_store, "_keyring", lambda: keyring)
-    there = to(server, tmp_path)
-    assert says(link(there, Answers([PASSWORD]))) == "echo here"
-    assert not keyring.held
-    there = changed(there, remember="keyring")
-    assert says(link(there, Answers([PASSWORD]))) == "echo here"
-    assert list(keyring.held.values()) == [PASSWORD]
-    assert says(link(there)) == "echo here", "a new process finds it there"
-    server.password = "another"
-    assert says(link(there, Answers(["another"]))) == "echo here"
-    assert list(keyring.held.values()) == ["another"]
-
-
 def test_without_a_keyring_it_is_kept_in_memory(
     link: Links,
     server: PasswordServer,

@@ -16,8 +16,6 @@ from dld_tui.core.types import JSON
 from dld_tui.widgets.graph import overlays
 from dld_tui.widgets.graph.canvas import Minimap
 from dld_tui.widgets.graph.drawing import (
-    GRID_COLUMNS,
-    GRID_ROWS,
     ZOOMS,
     Boxes,
     Drawing,
@@ -59,27 +57,6 @@ def test_what_is_cropped_is_a_part_of_the_whole(zoom: int) -> None:
     for y in range(drawing.layout.height):
         full = line(drawing, y, 0, drawing.layout.width)
         assert line(drawing, y, 4, 9) == full[4:13].ljust(9)
-
-
-@pytest.mark.parametrize("zoom", range(ZOOMS))
-@pytest.mark.parametrize("seed", range(3))
-def test_the_grid_is_in_blank_cells_and_stays_where_it_is_when_scrolled(
-    seed: int, zoom: int
-) -> None:
-    drawing = draw(random_graph(seed, most=20), zoom, SAYS)
-    width = drawing.layout.width + 40
-    dots = 0
-    for y in range(drawing.layout.height + 5):
-        plain = line(drawing, y, -4, width)
-        pieces = drawn_line(drawing, y, -4, width, -1, frozenset(), grid=True)
-        ruled = "".join(text for text, _ in pieces)
-        for at, (before, after) in enumerate(zip(plain, ruled, strict=True)):
-            on_grid = y % GRID_ROWS == 0 and (at - 4) % GRID_COLUMNS == 0
-            assert after == before or (on_grid and before == " " and after == "·")
-            dots += after != before
-        scrolled = drawn_line(drawing, y, 3, 20, -1, frozenset(), grid=True)
-        assert "".join(text for text, _ in scrolled) == ruled[7:27].ljust(20)
-    assert dots > 0
 
 
 @pytest.mark.parametrize("seed", range(12))

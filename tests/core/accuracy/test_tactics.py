@@ -9,22 +9,13 @@ from typing import Any
 
 from dld_tui.core.accuracy.tactics import (
     FOUND,
-    NONE_BAD,
     STOPPED,
     UNSTEADY,
     WORDS,
-    BadTactic,
     Build,
-    BuildEstimate,
     Isolation,
-    ShownTactic,
     TacticPlan,
-    TacticReport,
-    avoiding_command,
-    cost_text,
     isolate,
-    tactic_table,
-    verdict_text,
 )
 from dld_tui.core.events import Event, result_of
 from dld_tui.core.tensorrt.tactics import Tactic, TensorForm
@@ -166,28 +157,3 @@ def test_a_build_that_changes_is_told() -> None:
     found, _ = searched(wrong_at_last)
     assert found.verdict == UNSTEADY
     assert found.notes[0].endswith("right, then wrong")
-
-
-def test_words() -> None:
-    tactic = ShownTactic(1, 0, "", "0x1")
-    data = TacticReport(
-        FOUND, "replay", "TensorRT", 9, 4, 5, 0, 1, 9.0, 1, "",
-        [BadTactic("a", "A", tactic, replace(tactic, shown="0x2"), True)], [],
-        Path("a b.tactics"), None, "--fp16", [],
-        None,
-    )  # fmt: skip
-    assert verdict_text(data) == "1 tactic makes the result wrong"
-    command = avoiding_command(data, Path("m.onnx"))
-    assert command == "dld build m.onnx --fp16 --tactic-replay 'a b.tactics'"
-    command = avoiding_command(replace(data, options="", way="cache"), Path("m.onnx"))
-    assert command == "dld build m.onnx --timing-cache 'a b.tactics' --editable-timing-cache"
-    assert avoiding_command(replace(data, avoid=None), Path("m.onnx")) == ""
-    unlike = [BadTactic("b", "B", tactic, None, False), BadTactic("c", "C", tactic, None, None)]
-    table = tactic_table(replace(data, culprits=[*data.culprits, *unlike]))
-    assert [[column.shown_text(row) for column in table.columns] for row in table.rows] == [
-        ["A", "0x1", "0x2", "wrong"], ["B", "0x1", "", "not built"], ["C", "0x1", "", ""],
-    ]  # fmt: skip
-    none = replace(data, verdict=NONE_BAD, builds=3)
-    assert verdict_text(none).endswith("all took the same tactics: --vary tries others")
-    estimate = BuildEstimate(1, 2.0, (10, 30), (20.0, 60.0))
-    assert cost_text(estimate).startswith("1 layer can have other tactics")

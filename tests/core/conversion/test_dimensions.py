@@ -120,26 +120,6 @@ def test_items_of_any_batch_are_what_they_are_alone(name: str, size: int) -> Non
     assert sizes_of(model.graph.output[0])[axis] == "N"
 
 
-@pytest.mark.parametrize("is_equal", [False, True], ids=["one", "as many"])
-@pytest.mark.parametrize("joined", [0, 1, 2, -1])
-@pytest.mark.parametrize("axis", [0, 1, 2])
-def test_a_fixed_tensor_is_joined_along_any_axis(axis: int, joined: int, is_equal: bool) -> None:
-    sizes, beside = [2, 4, 3], [2, 4, 3]
-    beside[joined] = sizes[joined] if is_equal else 1
-    made = [*sizes]
-    made[joined] += beside[joined]
-    nodes = f"s = Ints {beside} c = ConstantOfShape <value = float[1] {{2}}> (s)"
-    model = model_of(f"{sizes} x", f"{made} y", f"{nodes} y = Concat <axis = {joined}> (c, x)")
-    freed(model, {("x", axis): "N"}, "")
-    for size in (1, 7):
-        for shape in (sizes, beside):
-            if shape is sizes or axis != joined % 3:
-                shape[axis] = size
-        x = np.random.default_rng(0).normal(size=sizes).astype(np.float32)
-        wanted = np.concatenate([np.full(beside, 2, np.float32), x], joined)
-        np.testing.assert_array_equal(run(model, x=x), wanted)
-
-
 COMPUTED: dict[str, tuple[tuple[int, ...], Callable[..., list[list[int]]]]] = {
     "sizes of the data": ((3, 0, 1, 2), lambda m, n, t: [[2, 4, m, n, t]]),
     "in another order": ((3, 2, 1, 0), lambda m, n, t: [[4, 2, t, n, m]]),
@@ -152,29 +132,6 @@ COMPUTED: dict[str, tuple[tuple[int, ...], Callable[..., list[list[int]]]]] = {
         (3, 0, 1, 2), lambda m, n, t: [[2, 4 * m, n, t], [2, 2, 2, m, n, t], [4, 2 * m, n * t]]
     ),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("free", ["MNT", "NT", "MT", "T", "M"])
-@pytest.mark.parametrize("name", COMPUTED)
-def test_shapes_are_computed_of_the_sizes_that_are_free(name: str, free: str) -> None:
-    order, targets = COMPUTED[name]
-    old = {"M": 3, "N": 5, "T": 7}
-    weights, nodes, last = [], f"t = Transpose <perm = {[*order]}> (x)", "t"
-    for at, target in enumerate(targets(*old.values())):
-        weights.append(f"int64[{len(target)}] s{at} = {{{str(target)[1:-1]}}}")
-        nodes += f" r{at} = Reshape ({last}, s{at})"
-        last = f"r{at}"
-    model = models.parse(
-        f"""{HEAD} g (float[3, 5, 7, 8] x) => (float{targets(*old.values())[-1]} y)
-        <{", ".join(weights)}> {{ {nodes} y = Neg ({last}) }}"""
-    )
-    freed(model, {("x", "MNT".index(one)): one for one in free}, "")
-    for m, n, t in ((3, 5, 7), (1, 2, 4), (2, 1, 9)):
-        sizes = {key: new if key in free else old[key]
-                 for key, new in zip("MNT", (m, n, t), strict=True)}  # fmt: skip
-        x = np.random.default_rng(0).random((*sizes.values(), 8), np.float32)
-        expected = -x.transpose(order).reshape(targets(*sizes.values())[-1])
-        np.testing.assert_array_equal(run(model, x=x), expected)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from dld_tui.core.conversion.error_attribution import (
     nodes_to_keep,
     rounded_copy,
 )
-from dld_tui.core.conversion.result import ComparedValues, NotCompared, OutputError, values_lines
+from dld_tui.core.conversion.result import ComparedValues, OutputError
 from dld_tui.core.model.document import Document
 from dld_tui.core.model.document.serialise import skeleton_bytes
 from tests.support import models
@@ -130,29 +129,6 @@ def values(document: Document, other: Any) -> ComparedValues:
         is_good,
         None if is_good else first_failing_node(found),
     )
-
-
-def test_the_report_names_the_output_the_node_and_the_ways_out(document: Document) -> None:
-    good, noisy, bad = (values(document, other) for other in (GOOD, GOOD * 1.4, INFINITE))
-    assert values_lines(good) == [
-        "all outputs are within the tolerance on random inputs; largest error: y differs by at"
-        " most 0, exact"
-    ]
-    assert (good.is_wrong, bad.is_wrong) == (False, True)
-    assert values_lines(noisy)[0].startswith("WRONG"), "float16 is held to more"
-    noisy_line = values_lines(replace(noisy, is_good=True))[0]
-    assert "outside of the tolerance on random inputs, with noise of 40 %" in noisy_line
-    wrong, first = values_lines(bad)
-    assert wrong.startswith("WRONG VALUES: output y differs by at most 0")
-    assert first == "  first at Add second: 'b' becomes infinite or NaN"
-    assert values_lines(replace(bad, advice="do that\x1b"))[2] == "  do that\\x1b"
-    assert bad.first is not None
-    repaired = values_lines(replace(good, repaired=[bad.first] * 14))
-    assert repaired[1] == "14 nodes kept in the old type for accuracy:"
-    assert repaired[14] == "  and 2 more"
-    skipped = NotCompared("it is large")
-    assert values_lines(skipped) == ["values were not compared: it is large"]
-    assert not skipped.is_wrong
 
 
 HALVES = """<ir_version: 10, opset_import: ["" : 18]>

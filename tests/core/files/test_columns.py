@@ -27,7 +27,7 @@ from dld_tui.core.model.document import Document
 from dld_tui.core.model.document import document as document_module
 from dld_tui.core.model.document.index import LinkIndex, NodeIndex
 from dld_tui.core.model.document.node import Node, NodeTexts, columns_of
-from dld_tui.core.model.document.serialise import save, skeleton_bytes, snapshot
+from dld_tui.core.model.document.serialise import skeleton_bytes, snapshot
 from tests.support import models
 from tests.support.known import known
 
@@ -254,25 +254,6 @@ def test_looking_at_texts_touches_no_node(opened_by_columns: Document) -> None:
         for name in ("names", "kinds", "inputs", "outputs"):
             assert list(map(tuple, getattr(first, name))) == list(map(tuple, getattr(texts, name)))
     opened_by_columns.close()
-
-
-def test_an_edit_and_a_save_read_only_what_changes(
-    opened_by_columns: Document, tmp_path: Path
-) -> None:
-    document, copy = opened_by_columns, tmp_path / "copy.onnx"
-    scope = document.main
-    wanted = onnx.load(str(document.path))
-    wanted.graph.node[-1].name = "renamed"
-    assert [scope.find(name) for name in scope.texts().names] == scope.nodes
-    assert scope.nodes_of_type("none") == ()
-    b"".join(snapshot(document))
-    assert all(unread(document))
-    document.apply("rename_node", scope=[], node=scope.texts().names[-1], name="renamed")
-    save(document, copy)
-    assert unread(document)[0]
-    assert not unread(document)[-1]
-    assert onnx.load(str(copy)) == wanted
-    document.close()
 
 
 def test_nodes_that_were_moved_untouched_are_read_where_they_are(

@@ -122,25 +122,6 @@ def test_links_out_of_the_folder_are_refused_untouched(folder: Path, target: str
     assert "leaves the model folder through a link" in refusal(folder, location)
 
 
-def test_data_may_be_beside_the_model_that_a_link_leads_to(tmp_path: Path) -> None:
-    """As in the cache of the Hugging Face hub; ONNX Runtime reads it."""
-    blobs, snapshot = tmp_path / "blobs", tmp_path / "snapshots" / "abc"
-    for made in (blobs, snapshot, tmp_path / "elsewhere"):
-        made.mkdir(parents=True)
-    for file in (blobs / "h1", blobs / "h2", tmp_path / "elsewhere" / "h3"):
-        file.write_bytes(b"1234")
-    os.symlink("../../blobs/h1", snapshot / "model.onnx")
-    os.symlink("../../blobs/h2", snapshot / "model.onnx.data")
-    os.symlink("../../elsewhere/h3", snapshot / "other.data")
-    found = resolve_external(snapshot / "model.onnx", "model.onnx.data")
-    assert found == (blobs / "h2").resolve()
-    with pytest.raises(ExternalDataError, match="through a link"):
-        resolve_external(snapshot / "model.onnx", "other.data")
-    (snapshot / "copied.onnx").write_bytes(b"")
-    with pytest.raises(ExternalDataError, match="through a link"):
-        resolve_external(snapshot / "copied.onnx", "model.onnx.data")
-
-
 @pytest.mark.usefixtures("never_outside")
 def test_links_inside_the_folder_are_followed(folder: Path) -> None:
     os.symlink("sub", folder / "folder-link")

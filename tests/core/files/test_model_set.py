@@ -49,25 +49,6 @@ def names(folder: Path) -> list[str]:
     return sorted(os.listdir(folder))
 
 
-def test_a_model_that_is_too_large_gets_a_data_file(tmp_path: Path) -> None:
-    path = weights(tmp_path / "m.onnx", [5000, 6000, 8192, 40])
-    values = values_of(path)
-    plan, remarks = Opened(path).save(path, limit=10_000)
-    assert names(tmp_path) == ["m.onnx", "m.onnx.data"]
-    assert path.stat().st_size < 1000
-    assert values_of(path) == values
-    onnx.checker.check_model(path, full_check=True)
-    assert any("m.onnx.data" in remark for remark in remarks)
-    model = onnx.load(path, load_external_data=False)
-    offsets = [
-        {entry.key: entry.value for entry in tensor.external_data}.get("offset")
-        for tensor in model.graph.initializer
-    ]
-    assert offsets == ["0", "8192", "16384", None]  # pages; the small one stays
-    assert plan.data is not None
-    assert plan.data.length == (tmp_path / "m.onnx.data").stat().st_size == 16384 + 8192
-
-
 def test_every_encoding_can_become_external(tmp_path: Path) -> None:
     tensors = typed_tensors()
     for tensor in tensors:  # larger than the threshold, so that they are cut out

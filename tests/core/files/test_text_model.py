@@ -12,7 +12,7 @@ from onnx.serialization import registry
 
 from dld_tui.core.errors import DldError, InputError, SaveError
 from dld_tui.core.files.model_set import binary_file
-from dld_tui.core.files.text_model import MOST_TEXT, TextFormat, is_text, printed
+from dld_tui.core.files.text_model import MOST_TEXT, TextFormat, is_text
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.serialise import save
 from tests.support.known import known
@@ -144,53 +144,14 @@ def raw(model: onnx.ModelProto) -> None:
     model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(values, "w"))
 
 
-def text_values(model: onnx.ModelProto) -> None:
-    values = np.array(["a", "", 'b"\n'], object)
-    model.graph.initializer.append(onnx.numpy_helper.from_array(values, "s"))
-
-
 def elsewhere(model: onnx.ModelProto) -> None:
     raw(model)
     onnx.external_data_helper.set_external_data(model.graph.initializer[0], "w.bin", 0, 12)
     model.graph.initializer[0].ClearField("raw_data")
 
 
-def emptied(model: onnx.ModelProto) -> None:
-    model.doc_string = model.graph.doc_string = model.graph.node[0].domain = ""
-
-
 def described(model: onnx.ModelProto) -> None:
     model.graph.node[0].metadata_props.add(key="where", value="from a \u00fcber file")
-
-
-def of_bytes(model: onnx.ModelProto) -> None:
-    model.graph.node[0].attribute.add(name="a", s=b"\xff\x00", type=onnx.AttributeProto.STRING)
-
-
-def nameless(model: onnx.ModelProto) -> None:
-    del model.graph.node[0].output[:]
-    model.graph.name = ""
-
-
-def test_what_texts_hold() -> None:
-    refused = set()
-    hint = "Save it as .textproto or .onnx"
-    for change in (raw, text_values, elsewhere, emptied, described, of_bytes, nameless):
-        model = onnx.parser.parse_model(PRINTED)
-        change(model)
-        for kind in TextFormat:
-            try:
-                text = printed(model.SerializeToString(), kind, Path("to"))
-            except SaveError as error:
-                refused.add((change.__name__, kind, error.message.split(":")[0], error.hint))
-            else:
-                assert text.endswith(b"\n")
-                assert kind is not TextFormat.JSON or b'"ir_version"' in text
-    assert refused == {
-        ("of_bytes", TextFormat.ONNX, "ONNX text does not hold this model", hint),
-        ("described", TextFormat.ONNX, "ONNX text does not hold all of this model, such as"
-         " documentation or metadata", hint),
-    }  # fmt: skip
 
 
 def test_what_is_no_text(tmp_path: Path) -> None:

@@ -271,29 +271,6 @@ def test_discarding_touches_nothing_else(home: Path) -> None:
     assert path.exists()
 
 
-def test_onnx_runtime_takes_a_view(home: Path) -> None:
-    """Initializers, and tensors of Constant nodes, which the optimiser looks into."""
-    runtime = pytest.importorskip("onnxruntime")
-    weight = numpy_helper.from_array(np.arange(4096, dtype=np.float32), "w")
-    constant = numpy_helper.from_array(np.full(4096, 2, np.float32), "c")
-    nodes = [
-        helper.make_node("Constant", [], ["two"], value=constant),
-        helper.make_node("Mul", ["x", "two"], ["twice"]),
-        helper.make_node("Add", ["twice", "w"], ["y"]),
-    ]
-    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4096]) for name in "xy"]
-    graph = helper.make_graph(nodes, "g", info[:1], info[1:], initializer=[weight])
-    imports = [helper.make_opsetid("", 18)]
-    model = helper.make_model(graph, ir_version=10, opset_imports=imports)
-    opened = Opened(write_model(home / "m.onnx", model))
-    view = opened.view(values=True)
-    assert view.stat().st_size < 2000
-    session = runtime.InferenceSession(view, providers=["CPUExecutionProvider"])
-    (result,) = session.run(None, {"x": np.ones(4096, np.float32)})
-    assert (result == np.arange(4096) + 2).all()
-    discard_view(view)
-
-
 def test_real_models_pass_the_checker_as_views(real_models: Path) -> None:
     for name in ("minilm_l6_int8.onnx", "silero18_ext_many/model.onnx", "silero_vad_16k_op15.onnx"):
         path = real_models / "onnx" / name

@@ -142,29 +142,6 @@ def test_no_limit(machine: Path, text: str) -> None:
     assert "cpu_limit" not in environment()
 
 
-def test_others_on_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of four processors this process may use two; what the others do is not its concern."""
-    ticks = os.sysconf("SC_CLK_TCK")
-    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {1, 10})
-    seconds = iter([(96, 10.0, 5.0), (108, 16.0, 8.0)])
-
-    def at(now: tuple[float, float, float]) -> None:
-        busy, clock, own = now
-        share = {"cpu1": busy / 4, "cpu10": 3 * busy / 4, "cpu0": 77 * clock, "cpu11": 9 * clock}
-        share = {"cpu": sum(share.values()), **share}
-        parts = {name: int(each * ticks / 6) for name, each in share.items()}
-        # user, nice, system, idle, wait, interrupts, soft ones, stolen; two are in the first.
-        lines = [f"{name} {n} {n} {n} 500 9 {n} {n} {n} 77 77" for name, n in parts.items()]
-        monkeypatch.setattr(module, "_read", lambda path: "\n".join([*lines, "intr 1 2"]))
-        monkeypatch.setattr(f"{module.__name__}.time.monotonic", lambda: clock)
-        monkeypatch.setattr(module, "_own_seconds", lambda: own)
-
-    at(next(seconds))
-    watch = module.CpuWatch()
-    at(next(seconds))
-    assert watch.environment()["other_busy_threads"] == 1.5  # 12 s of work, 3 of them ours, in 6 s
-
-
 @pytest.mark.parametrize(
     ("text", "percent"),
     [("300 100 7", 25.0), ("0 0 0", 0.0), ("", 0.0), ("5", 0.0), ("a b c", 0.0), (None, 0.0)],

@@ -149,27 +149,6 @@ def test_another_child_takes_a_question_of_one_that_has_ended(
         asked.close()
 
 
-def test_a_child_answers_as_this_process_does_also_after_it_was_stopped_or_has_died(
-    tmp_path: Path,
-) -> None:
-    path = str(models.write(tmp_path, models.CHAIN))
-    gone = str(tmp_path / "go\udcffne\n.onnx")
-    asked = previews.Previewer()
-    try:
-        assert said(asked.preview(path, "ONNX", never)) == said(preview(path, "ONNX", never))
-        assert said(asked.preview(gone, "ONNX", never)) == said(preview(gone, "ONNX", never))
-        with pytest.raises(CancelledError):
-            asked.preview(path, "ONNX", lambda: True)
-        assert said(asked.preview(gone, "ONNX", never)) == said(preview(gone, "ONNX", never))
-        child = known(asked._process)
-        child.kill()
-        child.wait()
-        assert asked.preview(path, "ONNX", never).lines
-        assert asked._process is not child
-    finally:
-        asked.close()
-
-
 def test_a_child_that_has_ended_leaves_no_zombie(tmp_path: Path) -> None:
     asked = previews.Previewer()
     asked.preview(str(tmp_path), "ONNX", never)

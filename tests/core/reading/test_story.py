@@ -21,7 +21,6 @@ from dld_tui.core.reading.first_lines import headline, title
 from dld_tui.core.reading.story import NextStep, advice_json, next_steps, request_of, step_command
 from dld_tui.core.report.records import Cost, GpuEvent, Layer, PassState
 from dld_tui.core.report.report import Report, open_report
-from dld_tui.core.report.store import ReportWriter
 from dld_tui.core.text import clip
 from dld_tui.core.tune.changes import MEASURED, Gains
 from dld_tui.core.types import JSON
@@ -146,30 +145,6 @@ def test_int8_gains_what_the_peaks_of_the_machine_allow(tmp_path: Path) -> None:
         [int8] = next_steps(report)
     # The product is at its roof, and half as long at that of int8: 1.5 of 2 ms are left.
     assert int8.most == pytest.approx(2 / 1.5)
-
-
-@pytest.mark.parametrize(
-    ("backend", "command"),
-    [
-        ("TensorRT 10.3.0", "dld profile tensorrt net.onnx --fp16"),
-        ("TensorRT 11.1.0", "dld convert fp16 net.onnx"),
-    ],
-)
-def test_advice_for_an_engine_is_of_tensorrt(tmp_path: Path, backend: str, command: str) -> None:
-    made = ReportWriter.create(
-        tmp_path / "r.dldprof", network="net", backend=backend, execution_provider="TensorRT",
-        device="", model={"path": "net.onnx"}, settings={}, environment={},
-    )  # fmt: skip
-    made.add_layer(Layer("c", "Conv", precision="float32"))
-    made.add_pass(0, 0.0, 1000.0)
-    made.add_samples(0, [(0, 0.0, 1000.0, 1000.0, 1)])
-    made.finish()
-    with open_report(tmp_path / "r.dldprof") as report:
-        [step] = next_steps(report)
-        assert step_command(report, step) == command
-        activity, values = request_of(report, step, Path("net.onnx"))
-    assert activity in command.replace(" ", "_")
-    assert values["model"] == "net.onnx"
 
 
 def unsteady(path: Path, command: JSON) -> Report:

@@ -33,25 +33,6 @@ def test_values_are_read_and_the_defaults_hold_without_a_file(file: Path) -> Non
     assert found.problems == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "problem"),
-    [
-        ("theme = 'pink'", "theme is 'pink'; choose one of dark, light"),
-        ("mouse = 1", "expected bool, got 1"),
-        ("recent = -1", "recent is -1; the least is 0"),
-        ("recent = 201", "recent is 201; the most is 200"),
-        ("colour = 'x'", "unknown setting 'colour'"),
-        ("keys = 3", "expected a table"),
-        ("[keys]\na = 3", "keys.a: expected a string"),
-        ("theme = ", "not valid TOML"),
-    ],
-)
-def test_a_wrong_value_is_told_and_its_default_used(file: Path, text: str, problem: str) -> None:
-    found = config.load(written(file, text), {})
-    assert problem in "\n".join(found.problems)
-    assert (found.theme, found.mouse, found.recent) == ("dark", True, 20)
-
-
 def test_bytes_that_are_not_text_are_told(file: Path) -> None:
     written(file, "")
     file.write_bytes(b"\xff\xfe")

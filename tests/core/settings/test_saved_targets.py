@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from dld_tui.core.errors import InputError, SaveError, UsageError
+from dld_tui.core.errors import SaveError, UsageError
 from dld_tui.core.params import from_json
 from dld_tui.core.settings import saved_targets
 from dld_tui.core.settings.saved_targets import (
@@ -155,27 +155,3 @@ def test_a_target_is_found_and_forgotten(file: Path) -> None:
     assert list(saved_targets.load(file)) == ["box"]
     with pytest.raises(UsageError, match="Known targets: box"):
         saved_targets.find("orin", file)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[box", "not valid TOML"),
-        ("\udcff", "cannot be read"),
-        ("box = 1", "expected a table"),
-        ("[box]\nport = 22", "no host"),
-        ('[box]\nhost = "a"\nport = "22"', "port is '22', not a int"),
-        ('[box]\nhost = "a"\nport = true', "not a int"),
-        ('[box]\nhost = "a"\npassword = "x"', "unknown setting 'password'"),
-        ('[box]\nhost = "a"\nlauncher = [1]', "text only"),
-        ('[box]\nhost = "a"\n[box.environment]\nA = 1', "text only"),
-        ('["a b"]\nhost = "a"', "the name 'a b'"),
-        ('[box]\nhost = "-oProxyCommand=id"', "not a host name"),
-    ],
-)
-def test_a_wrong_file_is_named(file: Path, text: str, words: str) -> None:
-    file.parent.mkdir()
-    file.write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError, match=words) as caught:
-        saved_targets.load(file)
-    assert str(file) in str(caught.value)

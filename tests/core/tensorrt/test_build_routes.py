@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from dld_tui.core.errors import UsageError
 from dld_tui.core.tensorrt.build_routes import Knobs, parse_routes, read_knobs
 
 
@@ -45,23 +42,3 @@ def test_what_the_library_says_of_its_knobs() -> None:
     for text in ("", "{", "[]", "null", '{"tuner_options": 3}'):
         assert not read_knobs(text).knobs
     assert parse_routes("\n-range=12\n-a:b=[1]\n", known) == {"-range": ("12",), "-a:b": ("1",)}
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", "no knob is given"),
-        ("-opt1", "is not part of a build route"),
-        ("opt1=on", "is not part of a build route"),
-        ("-opt1=[on", "is not part of a build route"),
-        ("-opt1=on -opt1=off", "given twice"),
-        ("-opt=on", "unknown knob -opt"),
-        ("-opt1=[]", "has no value"),
-        ("-opt2=[0|7]", "-opt2 cannot be 7"),
-        ("-opt2=\x1b[31m", "is not part of a build route"),
-    ],
-)
-def test_what_cannot_be_read(text: str, said: str) -> None:
-    with pytest.raises(UsageError, match=said) as error:
-        parse_routes(text, KNOBS)
-    assert "\x1b" not in error.value.message

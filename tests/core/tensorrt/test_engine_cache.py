@@ -30,28 +30,6 @@ def profile(content: dict[str, list[int]]) -> bytes:
     return bytes(builder.Finish())
 
 
-@pytest.mark.parametrize(
-    ("name", "partition", "types", "capability", "stripped"),
-    [
-        (f"{STEM}_fp16_sm86.engine", 1, ("fp16",), "8.6", False),
-        (f"{STEM}_sm90.engine", 1, (), "9.0", False),
-        (f"{STEM}_fp16_int8_sm80+.engine", 1, ("fp16", "int8"), "8.0 and later", False),
-        (f"{STEM}_sm120.stripped.engine", 1, (), "12.0", True),
-        ("mine_2068723788287043730_3_fp16_sm87.engine", 3, ("fp16",), "8.7", False),
-    ],
-)
-def test_names_tell_partition_types_and_gpu(
-    tmp_path: Path, name: str, partition: int, types: tuple[str, ...], capability: str,
-    stripped: bool,
-) -> None:  # fmt: skip
-    (tmp_path / name).write_bytes(HEAD)
-    engine = known(cached_engine(tmp_path / name))
-    assert engine.header is not None
-    assert engine.header.text == "TensorRT 10.16.1.11"
-    assert (engine.partition, engine.types) == (partition, types)
-    assert (engine.compute_capability, engine.is_stripped) == (capability, stripped)
-
-
 def test_other_files_are_none(tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(b"\x08\x08")
     assert cached_engine(tmp_path / "m.onnx") is None

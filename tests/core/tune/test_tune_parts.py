@@ -120,28 +120,6 @@ def test_python_code_makes_that_session(monkeypatch: pytest.MonkeyPatch) -> None
     assert options.get_session_config_entry("session.set_denormal_as_zero") == "1"
 
 
-def test_providers_of_any_spelling_and_their_own_options() -> None:
-    values: dict[str, JSON] = {"provider": "tensorrt, CUDAExecutionProvider", "device_id": 1,
-              "provider_option": ["trt_fp16_enable=1", "cuda.prefer_nhwc=1", "a.b=c"]}  # fmt: skip
-    made: list[Any] = []
-
-    def session(*_: object, **more: Any) -> None:
-        made.append(more["providers"])
-
-    code = python_code("m.onnx", values).replace("ort.InferenceSession", "session")
-    runtime = pytest.importorskip("onnxruntime")
-    exec(compile(code, "code", "exec"), {"session": session, "ort": runtime})
-    assert made[0] == [
-        ("TensorrtExecutionProvider", {"device_id": "1", "trt_fp16_enable": "1", "a.b": "c"}),
-        ("CUDAExecutionProvider", {"device_id": "1", "prefer_nhwc": "1"}),
-    ]
-    cpp = cpp_code("m.onnx", values)
-    assert cpp.index("AppendExecutionProvider_TensorRT_V2") < cpp.index("_CUDA_V2(*cuda);")
-    assert 'const char* cuda_values[] = {"1", "1"};' in cpp
-    other = cpp_code("m.onnx", {"provider": "openvino", "provider_option": ["device_type=CPU"]})
-    assert 'options.AppendExecutionProvider("OpenVINO", {{"device_type", "CPU"}});' in other
-
-
 @pytest.mark.parametrize("name", ['a"b\\c.onnx', "a\nb\x1b7\u202e.onnx", "é\udcff??/.onnx", "'😀"])
 def test_paths_in_code_are_those_of_the_file(name: str) -> None:
     runtime = pytest.importorskip("onnxruntime")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -123,30 +122,6 @@ def test_a_file_is_not_read_to_compare_it_with_itself(
 
     monkeypatch.setattr("dld_tui.core.files.blobs.Blob.read", read)
     assert diff_documents(old, new).same
-
-
-def test_external_data(tmp_path: Path) -> None:
-    values = np.arange(5000, dtype=np.float32)
-    options: dict[str, Any] = {
-        "save_as_external_data": True,
-        "location": "w.data",
-        "size_threshold": 0,
-    }
-    inline = model_of({"w": values}, tmp_path / "inline.onnx")
-    old = model_of({"w": values}, tmp_path / "old.onnx", **options)
-    assert diff_documents(Document.open(inline), Document.open(old)).same
-    folder = tmp_path / "other"
-    folder.mkdir()
-    shutil.copy(old, folder / "old.onnx")
-    values[3] = 9
-    (folder / "w.data").write_bytes(values.tobytes())
-    # The two models have the same bytes; only the files beside them differ.
-    found = diff_documents(Document.open(old), Document.open(folder / "old.onnx"))
-    assert found.counts() == {"initializer": {"changed": 1}}
-    (folder / "w.data").unlink()
-    found = diff_documents(Document.open(old), Document.open(folder / "old.onnx"))
-    assert found.same
-    assert "w cannot be compared" in found.notes[0]
 
 
 def test_external_data_of_an_attribute(tmp_path: Path) -> None:

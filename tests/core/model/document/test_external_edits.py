@@ -155,29 +155,6 @@ def test_small_lists_stay_in_the_model(document: Document) -> None:
         document.apply("set_external", scope=[], names=["w"])
 
 
-def test_to_a_file_and_back(document: Document, tmp_path: Path) -> None:
-    before = (tmp_path / "model.onnx").read_bytes()
-    document.apply("set_external", scope=[], names=["w", "wa", "wb"], location="weights.data")
-    assert [name for name in ("w", "wa", "wb") if tensor(document, name).is_pending] == ["wa", "wb"]
-    assert not (tmp_path / "weights.data").exists(), "only saving writes"
-    save(document)
-    assert saved_values(tmp_path)["wb"] == (1, 2, 3)
-    assert entries(tmp_path)["wb"]["location"] == "weights.data"
-    assert (tmp_path / "model.onnx").stat().st_size < 1000
-    stamp = (tmp_path / "weights.data").stat().st_mtime_ns
-    document.apply("set_doc_string", scope=[], text="x")
-    save(document)
-    assert (tmp_path / "weights.data").stat().st_mtime_ns == stamp, "not written again"
-    document.apply("set_doc_string", scope=[], text="")
-    document.apply("set_inline", scope=[], names=["wa", "wb"])
-    save(document)
-    assert (tmp_path / "model.onnx").read_bytes() == before
-    for _ in range(2):
-        document.undo()
-    save(document)
-    assert saved_values(tmp_path)["wa"] == (0, 1, 2)
-
-
 def test_a_data_file_of_the_model_grows_and_keeps_what_it_held(
     document: Document, tmp_path: Path
 ) -> None:

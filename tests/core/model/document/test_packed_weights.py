@@ -109,27 +109,6 @@ def test_matrix_products(tmp_path: Path, bits: int, block: int, rows: int, zeros
     check(path, rows)
 
 
-@pytest.mark.parametrize(("axis", "block"), [(0, 16), (1, 32), (0, 0), (1, 0)])
-@pytest.mark.parametrize("kind", ["int4", "uint4", "int8"])
-def test_stored_weights_of_dequantize(tmp_path: Path, kind: str, axis: int, block: int) -> None:
-    shape, number = (48, 64), getattr(TensorProto, kind.upper())
-    low = -8 if kind == "int4" else 0
-    levels = RANDOM.integers(low, low + 16, shape)
-    if block:
-        scaled = tuple(-(-n // block) if at == axis else n for at, n in enumerate(shape))
-    else:
-        scaled = (shape[axis],)
-    zeros = RANDOM.integers(low, low + 16, scaled)
-    weights = {
-        "b": helper.make_tensor("b", number, shape, levels.flatten().tolist()),
-        "s": RANDOM.random(scaled, np.float32),
-        "z": helper.make_tensor("z", number, scaled, zeros.flatten().tolist()),
-    }
-    more = {"block_size": block} if block else {}
-    path = model(tmp_path / "m.onnx", "DequantizeLinear", 0, weights, [*weights], axis=axis, **more)
-    check(path, 0)
-
-
 @pytest.mark.parametrize("kind", ["int4", "uint8"])
 def test_rows_that_are_gathered(tmp_path: Path, kind: str) -> None:
     rows, width, block = 7, 64, 32

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from random import Random
 
 import onnx
-import pytest
 
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.document.local_functions import calls_itself, key_of, recursive
+from dld_tui.core.model.document.local_functions import recursive
 from dld_tui.core.model.edits.functions import unused_key
 from tests.support import body_models, models
 from tests.support.sessions import bytes_of, opened
@@ -38,28 +36,6 @@ def test_nodes_of_a_function_name_the_operators_of_onnx_as_its_imports_do(tmp_pa
     (function,) = model_of(document).functions
     assert [entry.domain for entry in function.opset_import] == [""]
     assert [node.domain for node in function.node] == [""]
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_a_function_calls_itself_where_the_calls_of_all_lead_back(seed: int) -> None:
-    random = Random(seed)
-    model = onnx.helper.make_model(
-        onnx.helper.make_graph([], "g", [], []),
-        functions=[
-            onnx.helper.make_function(
-                "d", f"f{at}", ["x"], ["y"],
-                [
-                    onnx.helper.make_node(f"f{random.randrange(9)}", ["x"], ["y"], domain="d")
-                    for _ in range(random.randrange(3))
-                ],
-                [],
-            )
-            for at in range(7)  # some calls are of none
-        ],
-    )  # fmt: skip
-    document = Document(model)
-    endless = {key_of(one) for one in document.functions if calls_itself(one)}
-    assert endless == recursive(document)
 
 
 def test_a_free_name_for_a_function(tmp_path: Path) -> None:

@@ -57,30 +57,6 @@ def centre(image: Any, height: int, width: int) -> Any:
     return image[:, :, top : top + height, left : left + width]
 
 
-@pytest.mark.parametrize("opset", [13, 18])
-@pytest.mark.parametrize("size", [(8, 6), (20, 9)])
-def test_an_image_becomes_what_the_model_takes(
-    tmp_path: Path, opset: int, size: tuple[int, int]
-) -> None:
-    result = changed(
-        tmp_path, IMAGE.replace("OPSET", str(opset)), "prepend_processing", input="x",
-        dtype="uint8", layout="nhwc", reverse=True, resize=[12, 10], crop=[8, 6],
-        normalize="imagenet",
-    )  # fmt: skip
-    image = np.random.default_rng(0).integers(0, 256, (2, *size, 3)).astype(np.uint8)
-    found = run(result, x=image, other=np.zeros(3, np.float32))["y"]
-    rgb = np.transpose(image[..., ::-1].astype(np.float64), (0, 3, 1, 2))
-    rgb = centre(resized(rgb, 12, 10), 8, 6)
-    mean, deviation = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-    expected = [(rgb[:, c] / 255 - mean[c]) / deviation[c] for c in range(3)]
-    np.testing.assert_allclose(found, -np.stack(expected, 1), rtol=1e-4, atol=1e-4)
-    assert all(node.name for node in result.graph.node if node.op_type != "Neg")
-    [x, _] = result.graph.input
-    assert [dim.dim_value or dim.dim_param for dim in x.type.tensor_type.shape.dim] == [
-        "batch", "x_height", "x_width", 3
-    ]  # fmt: skip
-
-
 def smoothed(image: Any, height: int, width: int) -> Any:
     """Resize [batch, channels, height, width] with a triangle as wide as the scale, in float64."""
     for axis, size in ((2, height), (3, width)):

@@ -12,10 +12,6 @@ from dld_tui.core.model.operators.attribute_words import (
     integer_words,
 )
 from dld_tui.core.model.operators.registry import (
-    contrib_schemas,
-    onnx_operators,
-    onnx_schema,
-    onnx_versions,
     schema_for,
     versions_of,
 )
@@ -95,26 +91,6 @@ def test_types_are_words() -> None:
     assert integer_word("to", 99, cast) is None
     assert integer_word("to", 1, None) is None
     assert integer_word("precision", 1, None) is None  # of a plugin
-
-
-def test_every_type_in_a_whole_number_has_its_word() -> None:
-    """What the schemas' texts call a type, of any operator and version, reads as one."""
-    told = re.compile(r"data ?type|DataType|precision (of|used|for)|computation precision", re.I)
-    numbers = {"axis", "block_size", "quant_type", "accuracy_level"}
-    schemas = [
-        onnx_schema(name, domain, version)
-        for domain, names in onnx_operators().items()
-        for name in names
-        for version in onnx_versions(name, domain)
-    ]
-    for schema in (*schemas, *contrib_schemas().values()):
-        assert schema is not None
-        for item in schema.attributes:
-            is_type = item.kind == "int" and told.search(item.description)
-            if is_type and item.name not in numbers and not schema.deprecated:
-                assert integer_words(item.name, schema).get("float32", 1) == 1
-                assert integer_word(item.name, 1, schema) == "float32", (schema.name, item.name)
-                assert integer_text(item.name, "fp16", schema) == "10"
 
 
 def test_other_whole_numbers_have_the_words_of_the_schema() -> None:

@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
-import onnx
 import pytest
-from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.shapes.following import Following
-from dld_tui.core.model.shapes.size import symbol, value_at
+from dld_tui.core.model.shapes.size import symbol
 from tests.support.models import parse
 
 HEAD = '<ir_version: 10, opset_import: ["" : 18]>'
-
-
-def test_a_size_of_a_size_without_a_number() -> None:
-    text = f"""{HEAD}
-    g (float[N, 8] x) => (float[K, L] y) <int64[1] two = {{2}}, int64[1] last = {{-1}}>
-    {{
-        s = Shape <start = 0, end = 1> (x)  h = Div (s, two)  c = Concat <axis = 0> (h, last)
-        f = Shape <start = 1> (x)  d = Mul (h, f)  e = Expand (two, d)  y = Reshape (x, c)
-    }}
-    """
-    model = parse(text)
-    following = Following()
-    scope = Document(parse(text)).main
-    (length,) = following.value(scope, "e").dims or ()
-    for count in (2, 4, 6, 10):
-        del model.graph.output[:]
-        model.graph.output.append(onnx.helper.make_tensor_value_info("e", 7, [None]))
-        given = {"x": np.zeros((count, 8), np.float32)}
-        (made,) = ReferenceEvaluator(model).run(None, given)
-        assert value_at(length, {"N": count}.__getitem__) == len(made)
 
 
 @pytest.mark.parametrize("size", ["?", "unk__7", "M"])

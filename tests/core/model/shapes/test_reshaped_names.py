@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
-from onnx.reference import ReferenceEvaluator
 
 from dld_tui.core.model.shapes.inference import infer
 
@@ -54,28 +52,3 @@ def test_a_name_stands_for_the_size_that_numpy_finds(
     for dim, real in zip(dims_behind(source, target), shape, strict=True):
         if isinstance(dim, int) or not dim.startswith("unk__"):
             assert (dim if isinstance(dim, int) else SIZES[dim]) == real
-
-
-@pytest.mark.parametrize("version", [10, 11, 13])
-@pytest.mark.parametrize(
-    ("axis", "begin", "end"), [(0, 0, 1), (0, 0, 2**62), (1, 1, 3), (1, 0, 2**62), (0, -2, -1)]
-)
-def test_what_is_cut_loses_its_name(version: int, axis: int, begin: int, end: int) -> None:
-    numbers = {"s": [begin], "e": [end], "a": [axis]}
-    graph = helper.make_graph(
-        [helper.make_node("Slice", ["x", "s", "e", "a"], ["c"]),
-         helper.make_node("Neg", ["c"], ["n"]), helper.make_node("Relu", ["n"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq"])],
-        [helper.make_empty_tensor_value_info("y")],
-        [helper.make_tensor(key, TensorProto.INT64, [1], value) for key, value in numbers.items()],
-    )  # fmt: skip
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
-    x = np.zeros((SIZES["batch"], SIZES["seq"]), np.float32)
-    (result,) = ReferenceEvaluator(model).run(None, {"x": x})
-    found = np.asarray(result)
-    types = {info.name: info.type.tensor_type.shape for info in infer(model).model.graph.value_info}
-    for name in ("c", "n"):
-        for dim, size in zip(types[name].dim, found.shape, strict=True):
-            assert SIZES.get(dim.dim_param, size) == size
-            assert not dim.dim_value or dim.dim_value == size
-        assert types[name].dim[1 - axis].dim_param == ("seq", "batch")[axis]

@@ -12,9 +12,6 @@ from onnx import TensorProto, helper
 
 from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document import Document
-from dld_tui.core.model.tensors.elements import element_type
-from dld_tui.core.model.tensors.literals import parse_literal
-from dld_tui.core.model.tensors.numpy_types import numpy_type
 from dld_tui.core.model.tensors.value_types import (
     ValueType,
     alias_legend,
@@ -28,7 +25,6 @@ from dld_tui.core.model.tensors.value_types import (
     types_text,
     value_type_of,
 )
-from dld_tui.core.types import PRECISION_DTYPES, SHORT_WORDS, is_array
 from tests.support import models
 from tests.support.recorded import Answered
 
@@ -108,26 +104,6 @@ def test_accepted_types_as_text() -> None:
     assert types_text(["tensor(float)", "tensor(int8)"]) == "float32, int8"
     assert types_text([f"tensor(int{n})" for n in range(9)], most=2) == "int0, int1 and 7 more"
     assert types_text([]) == "any type"
-
-
-@pytest.mark.parametrize(
-    ("names", "dtype"),
-    [
-        ("int long i64 INT64 int64 tensor(int64)", "int64"), ("float fp32 f32 single", "float32"),
-        ("fp8 f8 e4m3 float8_e4m3fn FLOAT8E4M3FN", "float8e4m3fn"), ("u8 byte uint8", "uint8"),
-        ("bf16 bfloat16", "bfloat16"), ("fp4 float4_e2m1fn", "float4e2m1"), ("short i16", "int16"),
-        *((short, dtype) for dtype, short in SHORT_WORDS.items() if "6e" not in dtype),
-        *((precision, dtype) for precision, dtype in PRECISION_DTYPES.items()),
-    ],
-)  # fmt: skip
-def test_one_type_has_all_its_names_everywhere(names: str, dtype: str) -> None:
-    for name in names.split():
-        assert element_type(name) == dtype
-        if "(" not in name:
-            assert parse_type(f"{name}[2]") == ValueType(dtype, (2,))
-            literal = parse_literal(f"{name}[0] []", "tensor")
-            assert is_array(literal)
-            assert literal.dtype == numpy_type(dtype)
 
 
 @pytest.fixture

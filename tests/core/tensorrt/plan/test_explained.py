@@ -160,31 +160,6 @@ def conv(name: str, reads: EngineTensor, makes: EngineTensor) -> tuple[Any, ...]
 HWC = "Channel major FP16 format where channel % 8 == 0"
 
 
-def test_causes_of_reformats() -> None:
-    x32, x16, a = flow("x", "fp32"), flow("x'"), flow("a")
-    wide, linear = flow("b", form=HWC), flow("b'")
-    engine = chain(
-        ("in", "Reformat", x32, x16),
-        conv("first", x16, replace(wide, name="w")),
-        ("layout", "Reformat", replace(wide, name="w"), a),
-        conv("second", a, wide),
-        ("for shuffle", "Reformat", wide, linear),
-        ("shuffle", "Shuffle", linear, flow("c")),
-        conv("third", flow("c"), flow("d")),
-        ("mixed", "Reformat", flow("d"), flow("e", "fp32")),
-        conv("fourth", flow("e", "fp32"), flow("f", "fp32")),
-        ("out", "Reformat", flow("f", "fp32"), flow("y")),
-    )
-    found = {one.layer.name: (one.cause, one.edit) for one in reformats(engine)}
-    assert {name: cause for name, (cause, _) in found.items()} == {
-        "in": "input type", "layout": "choice of tactics", "for shuffle": "operator between",
-        "mixed": "mixed types", "out": "output type",
-    }  # fmt: skip
-    assert "dld convert fp16" in found["in"][1]
-    assert "--layer-precision" in found["mixed"][1]
-    assert "a Shuffle at an end" in found["for shuffle"][1]
-
-
 def test_formats_of_inputs_channels_and_quantization() -> None:
     odd = replace(flow("a"), dims=(1, 3, 8, 8))
     engine = chain(

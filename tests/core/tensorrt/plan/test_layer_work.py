@@ -187,22 +187,3 @@ def test_a_layer_faster_than_its_roof_has_no_share_of_it() -> None:
         told = above_roof([pooling], {"Name": "A100-SXM4-80GB"})
         assert ("1 layer is faster" in told) is (placed is None)
     assert shares == [pytest.approx(0.5), pytest.approx(1.0), None]
-
-
-@pytest.mark.parametrize(
-    ("attributes", "read"),
-    [
-        ({"Kernel": [1, 1], "Stride": [2, 2]}, 4 * 4),
-        ({"Kernel": [3, 3], "Stride": [2, 2], "PrePadding": [1, 1], "PostPadding": [1, 1]}, 8 * 8),
-        ({"Kernel": [2, 1], "Stride": [4, 1]}, 4 * 8),
-        ({"Kernel": [2, 2], "Stride": [2, 2], "Dilation": [2, 2]}, 4 * 4),
-    ],
-)
-def test_a_window_in_long_steps_does_not_read_what_is_between(
-    attributes: dict[str, Any], read: int
-) -> None:
-    """Of 8 x 8 places, counted by hand."""
-    first = replace(CONV.inputs[0], dims=(1, 16, 8, 8))
-    layer = replace(CONV, inputs=(first,), attributes=attributes, unread_bytes=0)
-    size = known(first.bytes)
-    assert with_traffic(layer).unread_bytes == size - size * read // 64

@@ -377,27 +377,6 @@ def gain_of(rule: str, made: EnginePlan) -> GainRange:
     return known(next(one.gain for one in findings(made) if one.rule == rule))
 
 
-def test_a_layer_that_stays_saves_what_it_takes_beyond_its_roofline() -> None:
-    odd = layer(
-        0, of="fp16", dims=(1, 36, 56, 56), tactic=FAST, percent=40.0, time_ms=0.4,
-        attributes={"Kernel": [3, 3], "OutMaps": 36, "Groups": 1},
-    )  # fmt: skip
-    rest = layer(1, type="Pooling", of="fp16", percent=60.0, time_ms=0.6)
-    other = layer(2, type="Pooling", of="fp16", percent=1.0, time_ms=0.01)
-    gain = gain_of("conv-channels-unaligned", plan([rest, odd, other], device=A100))
-    peaks, count = peaks_of(A100), macs(odd)
-    assert peaks is not None
-    assert count is not None
-    assert odd.footprint is not None
-    ideal_s = max(2 * count / 312e12, odd.footprint / peaks.bandwidth)
-    expected = 40.0 * (1 - 1000 * ideal_s / 0.4)
-    assert gain.percent == pytest.approx((0.0, expected))
-    assert "roofline" in gain.source
-    # Of an unknown device no roofline is known: the share bounds it.
-    share = gain_of("conv-channels-unaligned", plan([rest, odd, other]))
-    assert share == GainRange((0.0, 40.0), "the share of these layers")
-
-
 def test_layers_in_fp32_are_bounded_by_their_roofline_in_half_of_the_bytes() -> None:
     full = layer(
         0, of="fp32", dims=(1, 64, 56, 56), percent=90.0, time_ms=0.9,

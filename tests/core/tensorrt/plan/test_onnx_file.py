@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from dld_tui.core.tensorrt.plan.engine_plan import EngineTensor
-from dld_tui.core.tensorrt.plan.export import plan_model, write_plan_model
+from dld_tui.core.tensorrt.plan.export import write_plan_model
 from dld_tui.core.tensorrt.plan.mapping import map_plan
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.text import visible
@@ -18,27 +18,6 @@ from tests.support.plans import layer, plan, tensor
 
 def named(name: str, dtype: str = "fp16") -> EngineTensor:
     return replace(tensor(dtype, (1, -1, 8, 8)), name=name)
-
-
-def test_names_that_are_written_again_get_a_number() -> None:
-    layers = [
-        layer(0, "a", inputs=(named("x"),), outputs=(named("y"),)),
-        layer(1, "b", inputs=(named("y"), named("lost")), outputs=(named("y"),), time_ms=0.5),
-        layer(2, "c", "ForeignNode {x}", inputs=(named("y"),), outputs=(named("z", "fp4"),)),
-    ]
-    ends = (replace(named("x"), mode="input"), replace(named("z"), mode="output"))
-    model = plan_model(replace(plan(layers), bindings=ends), {})
-    onnx.checker.check_model(model)
-    assert [(list(node.input), list(node.output)) for node in model.graph.node] == [
-        (["x"], ["y"]), (["y", "lost"], ["y (2)"]), (["y (2)"], ["z"])
-    ]  # fmt: skip
-    assert [one.name for one in model.graph.input] == ["x", "lost"]
-    assert [one.name for one in model.graph.output] == ["z"]
-    about = {
-        one.name: onnx.helper.get_attribute_value(one) for one in model.graph.node[1].attribute
-    }
-    assert about["time_ms"] == 0.5
-    assert model.graph.node[2].op_type == "ForeignNode_x"
 
 
 def test_texts_that_no_file_can_have_are_as_they_are_shown(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ from dld_tui.core.statistics import trtexec_percentile
 from dld_tui.core.tensorrt.plan.reader import open_plan
 from dld_tui.core.tensorrt.plan.trtexec_log import timing_of_rows
 from dld_tui.core.types import JSON
-from tests.support.known import known
 from tests.support.plans import write_layers
 
 
@@ -53,25 +52,6 @@ def engine(folder: Path, mark: str, layers: tuple[str, ...], sum_ms: float) -> P
 def timing(path: Path, compute_ms: float) -> None:
     rows = [{"computeMs": compute_ms, "latencyMs": compute_ms, "startComputeMs": i} for i in (1, 2)]
     path.write_text(json.dumps(rows))
-
-
-def test_a_summary_of_another_engine_is_left_out(tmp_path: Path) -> None:
-    one = engine(tmp_path, ".aaaaaa", ("a", "b"), 0.47)
-    other = engine(tmp_path, ".bbbbbb", ("c", "d"), 0.65)
-    times = {"GPU Compute Time": [0.3, 0.4, 0.351, 0.351, 0.36], "Throughput": 2500.0}
-    summary = {"performance_summary": times}
-    (tmp_path / "net.profile.metadata.cccccc.json").write_text(json.dumps(summary))
-    for path in (one, other):
-        found = open_plan(path)
-        assert found.timing is None
-        assert any("its times are left out" in note for note in found.notes)
-    # Where the timing that ranks like the engine says the same, it is of this engine.
-    timing(tmp_path / "net.timing.cccccc.json", 0.351)
-    timing(tmp_path / "net.timing.dddddd.json", 0.448)
-    measured = known(open_plan(one).timing)
-    assert measured.throughput == 2500.0  # by the wall clock, which the timing file lacks
-    assert not any("left out" in note for note in open_plan(one).notes)
-    assert any("left out" in note for note in open_plan(other).notes)
 
 
 def test_a_timing_file_without_times_does_not_hide_the_summary(tmp_path: Path) -> None:

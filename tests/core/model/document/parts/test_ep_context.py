@@ -12,7 +12,7 @@ import onnx
 import pytest
 from onnx import helper
 
-from dld_tui.core.errors import InputError, UsageError
+from dld_tui.core.errors import UsageError
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.parts.ep_context import contexts_of, extract_context
 from tests.support.cli import Dld
@@ -55,26 +55,6 @@ def test_an_engine_inside_the_model(engine: bytes, tmp_path: Path) -> None:
         assert "part subgraph_0" in context.line
         extract_context(document, "", tmp_path / "out.engine")
     assert (tmp_path / "out.engine").read_bytes() == engine
-
-
-def test_an_engine_beside_the_model(tmp_path: Path) -> None:
-    here, secret = tmp_path / "here", tmp_path / "secret"
-    here.mkdir()
-    (here / "part.engine").write_bytes(LONG)
-    secret.write_bytes(LONG)
-    (here / "link").symlink_to(secret)
-    (here / "folder").symlink_to(tmp_path)
-    names = ["part.engine", "gone.engine", "../secret", str(secret), "link", "folder/secret"]
-    parts = [{"ep_cache_context": name, "embed_mode": 0} for name in names]
-    with opened(write(here / "m.onnx", *parts)) as document:
-        assert [one.bytes for one in contexts_of(document)] == [len(LONG), *[None] * 5]
-        assert "gone.engine, not there" in contexts_of(document)[1].line
-        with pytest.raises(UsageError, match="several nodes hold compiled parts"):
-            extract_context(document, "", tmp_path / "out")
-        with pytest.raises(InputError, match="is not beside the model"):
-            extract_context(document, "part2", tmp_path / "out")
-        extract_context(document, "part0", tmp_path / "out")
-    assert (tmp_path / "out").read_bytes() == LONG
 
 
 def test_parts_that_share_a_result_and_other_providers(tmp_path: Path) -> None:
