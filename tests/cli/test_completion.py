@@ -66,6 +66,11 @@ def test_commands_files_and_options_are_completed() -> None:
     assert any(line.startswith("plain,--nodes") for line in complete("dld", "inspect", "--n"))
 
 
+def test_the_program_knows_tcsh() -> None:
+    variables = {"_DLD_COMPLETE": "tcsh_complete", "COMMAND_LINE": "dld insp"}
+    assert process(env={**os.environ, **variables}).stdout.split() == ["inspect"]
+
+
 @pytest.mark.broad
 def test_names_of_targets_and_tools_are_completed() -> None:
     connections.save(Connection("box", "10.0.0.1"))
