@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ from dld_tui.cli.jobs.progress import AS_EVENTS, ProgressReporter, naming_cancel
 from dld_tui.core.errors import CancelledError
 from dld_tui.core.events import Event, Log, Metric, Phase, Progress, RateMeter
 from dld_tui.core.notes import NoteKind
+from dld_tui.core.params import param
 from tests.support.recorded import Recorded
 
 RAW = "2026-01-02 03:04:05.6 [{}:onnxruntime:, {}.cc:4437 CleanUnused] Removing {}\x1b[1m"
@@ -65,15 +67,25 @@ def cancel(written: list[Path], hint: str) -> None:
     raise CancelledError("cancelled", hint=hint)
 
 
+@dataclass
+class Both:
+    """A request of two files."""
+
+    report: Path = param(label="", help="The first.", kind="output")
+    table: Path = param(label="", help="The second.", kind="output")
+
+
 def cancelled(folder: Path) -> Iterator[str]:
     model, output = folder / "m\x1b.onnx", folder / "out.onnx"
-    for activity, request, written, targets, hint in (
+    cases: list[tuple[str, object, list[Path], tuple[str, ...], str]] = [
         ("convert_fp16", Request(model, output), [], (), ""),
         ("convert_fp16", Request(model, output), [output], ("one", "two\x1b"), ""),
         ("convert_fp16", Request(model, output), [output], (), "Do this"),
         ("doctor", Doctor(), [folder / "other"], ("here",), ""),
         ("build_tensorrt", Request(model, folder / "none"), [], (), ""),
-    ):
+        ("doctor", Both(folder / "none", folder / "other"), [folder / "other"], (), ""),
+    ]
+    for activity, request, written, targets, hint in cases:
         for path in (output, folder / "other"):
             path.unlink(missing_ok=True)
         with pytest.raises(CancelledError) as caught, naming_cancels(activity, request, targets):
