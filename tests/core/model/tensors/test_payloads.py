@@ -57,6 +57,7 @@ def test_large_payloads_are_written_once_and_go_with_the_document(tmp_path: Path
     assert described == again
     assert isinstance(described, dict)
     assert [str(path) for path in files()] == [described["file"]]
+    assert [path.stat().st_mode & 0o777 for path in files()] == [0o600]
     assert bytes_of(resolve(document, described)) == LARGE
     other = opened(tmp_path)
     assert bytes_of(resolve(other, described)) == LARGE

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
 from dld_tui.core.errors import DldError
 from dld_tui.core.model.document import Document
@@ -22,6 +25,29 @@ def test_a_tensor_without_elements_has_one_line() -> None:
     assert sparse_lines(document, empty) == "int8 [2, 3]"
     places, values = sparse_elements(document, empty)
     assert (places.tolist(), values.tolist(), values.dtype) == ([], [], np.int8)
+
+
+@pytest.mark.parametrize(
+    ("dims", "indices", "told"),
+    [
+        ([2, 3], [[0, 1], [1, 2]], "0, 1 = 5\n1, 2 = 7"), ([2, 3], [1, 5], "0, 1 = 5\n1, 2 = 7"),
+        ([6], [1, 5], "1 = 5\n5 = 7"), ([6], [[0], [5]], "0 = 5\n5 = 7"),
+        ([1, 2, 3], [[0, 0, 2], [0, 1, 0]], "0, 0, 2 = 5\n0, 1, 0 = 7"),
+        ([2, 3], [[1, 0], [0, 1]], None), ([2, 3], [3, 3], None), ([2, 3], [-1, 2], None),
+        ([2, 3], [[0, 1], [1, 3]], None), ([2, 3], [[0, 1], [1, -1]], None), ([6], [1, 6], None),
+        ([2, 3], [1, 2, 3], None), ([2, 3], [[0], [1]], None),
+    ],
+)  # fmt: skip
+def test_elements_are_told_at_their_places(dims: list[int], indices: Any, told: str | None) -> None:
+    places = numpy_helper.from_array(np.array(indices, np.int64))
+    values = numpy_helper.from_array(np.array([5, 7], np.int8), "s")
+    record = onnx.SparseTensorProto(dims=dims, values=values, indices=places)
+    document = Document(models.parse(models.CHAIN))
+    if told is not None:
+        assert sparse_lines(document, record).partition("\n")[2] == told
+        return
+    with pytest.raises(DldError, match=r"the indices of 's' (do not fit|are not in order)"):
+        sparse_lines(document, record)
 
 
 def test_blanks_and_brackets_do_not_matter() -> None:
