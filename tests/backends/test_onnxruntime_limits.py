@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dld_tui.backends.onnxruntime import limits
-from dld_tui.backends.onnxruntime.limits import limit_trials, memory_error
+from dld_tui.backends.onnxruntime.limits import limit_trials, memory_error, naming
 from dld_tui.backends.processes import MOST_LOAD
 from dld_tui.core.errors import ActivityError
 from dld_tui.core.model.document.document import Document
@@ -18,6 +18,7 @@ from tests.support import models
 from tests.support.bombs import write_bomb
 
 _ANY = Limits(60, 4 << 30)
+HEAD = '<ir_version: 10, opset_import: ["" : 21]> g (float[2] x) => (float[2] y)'
 
 
 def _error(path: Path) -> ActivityError:
@@ -66,3 +67,25 @@ def test_a_trial_goes_on_where_a_loaded_machine_did_not_let_it_compute(
     stopped = limits._TimeLimit(110.0, 1000.0)
     stopped.has_stopped = True
     assert not stopped.is_prolonged()
+
+
+@pytest.mark.parametrize(
+    ("where", "named", "unnamed"),
+    [
+        (None, "{path}", None),
+        ("it: a node (Abs)", "it: node >y (Abs)", "it: a node (Abs)"),
+        ("it: a node (Neg)", "it: a node (Neg)", "it: a node (Neg)"),
+        ("it: a node (Relu)", "it: a node (Relu)", "it: a node (Relu)"),
+        ("it: node b", "it: node b", "it: node b"),
+    ],
+)
+def test_an_error_names_a_node_without_a_name_where_it_is_the_only_one(
+    tmp_path: Path, where: str | None, named: str, unnamed: str | None
+) -> None:
+    text = f"{HEAD} {{ a = Neg (x) b = Neg (a) [c] c = Relu (b) y = Abs (c) }}"
+    path = models.write(tmp_path, text)
+    with contextlib.closing(Document.open(path)) as document:
+        for known, told in ((document, named.format(path=path)), (None, unnamed)):
+            with pytest.raises(ActivityError) as caught, naming(known):
+                raise ActivityError("odd", where=where)
+            assert caught.value.where == told
