@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from textual.geometry import Size
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 
 from dld_tui.app import DldApp
 from dld_tui.core.model import edits
@@ -62,6 +62,11 @@ async def test_the_first_picture_has_its_places_and_nothing_else_begins_before_i
         width, height = NARROW
         assert set(rooms) == {Size(width, height - 2)}  # without the tabs and the keys
         assert any(pictures_before_checks[0])
+        session.screen.refresh()
+        assert session.screen.awaits_paint
+        await session.app.push_screen(ModalScreen())
+        session.screen.refresh()
+        assert not session.screen.awaits_paint  # but under a dialog nothing waits for it
 
 
 @pytest.mark.broad

@@ -358,14 +358,15 @@ class CommandScreen(_Base):
 
     @property
     def awaits_paint(self) -> bool:
-        """Whether it is seen but for something that has not been painted yet.
+        """Whether it is on top and something of it has not been painted yet.
 
         Textual paints nothing for a moment after a change of tabs, and calls what waits for a
-        refresh meanwhile.
+        refresh meanwhile. What is under a dialog may stay unpainted as long as that is open.
         """
         held = self._hold is not None or self.app._batch_count
         unpainted = self._layout_required or self._repaint_required or self._dirty_widgets
-        return self.is_current and bool(held or unpainted)
+        is_on_top = self.is_current and self is self.app.screen
+        return is_on_top and bool(held or unpainted)
 
     def hold_paint(self, seconds: float) -> None:
         """Paint nothing for a while, or until :meth:`release_paint`: what was there stays.
