@@ -24,10 +24,8 @@ from dld_tui.backends.onnxruntime.limits import limit_trials, with_node
 from dld_tui.backends.onnxruntime.session import Session, with_loading_progress
 from dld_tui.backends.onnxruntime.session_options import SessionSettings
 from dld_tui.core.accuracy.tensor_errors import (
-    ELEMENT_OF_ONE,
-    TensorError,
     Tolerances,
-    compare,
+    compare_element,
     elements_of,
     parse_tolerances,
 )
@@ -298,11 +296,7 @@ def _rows(
     first, second = dict(elements_of(name, reference)), dict(elements_of(name, other))
     rows: dict[str, OutputError] = {}
     for element in {**first, **second}:
-        if element not in first or element not in second:
-            error = TensorError((), 0, mismatch=ELEMENT_OF_ONE)
-            rows[element] = OutputError.of(error, error.mismatch or "")
-            continue
-        error = compare(first[element], second[element], tolerance)
+        error = compare_element(first.get(element), second.get(element), tolerance)
         problem = tolerance.problem(error) or ""
         if not request.tolerance:
             problem = criteria.problem(error, problem)

@@ -31,10 +31,9 @@ from dld_tui.backends.onnxruntime.types import contrib_types
 from dld_tui.core import fmt
 from dld_tui.core.accuracy.result import AccuracyRow, merged
 from dld_tui.core.accuracy.tensor_errors import (
-    ELEMENT_OF_ONE,
-    TensorError,
     Tolerances,
     compare,
+    compare_element,
     elements_of,
     parse_tolerances,
 )
@@ -397,12 +396,8 @@ class ValueCheck:
         self, mine: Mapping[str, Any], theirs: Mapping[str, Any]
     ) -> Iterator[AccuracyRow]:
         for name in {**mine, **theirs}:
-            reference, other = mine.get(name), theirs.get(name)
             tolerance = self._tolerances.of(name)
-            if reference is None or other is None:
-                error = TensorError((), 0, mismatch=ELEMENT_OF_ONE)
-            else:
-                error = compare(reference, other, tolerance)
+            error = compare_element(mine.get(name), theirs.get(name), tolerance)
             problem = tolerance.problem(error) or ""
             row = AccuracyRow(name, name, "", "", -1, True, tolerance.text, problem, error)
             yield row if self._strict else self._criteria.judged(row)

@@ -76,10 +76,6 @@ class TensorError:
         return 10 ** (-self.snr_db / 20) if self.snr_db is not None else 1.0
 
 
-ELEMENT_OF_ONE = "it is an element of one only"
-"""The mismatch of a tensor in a sequence or a map that the other one does not have."""
-
-
 def elements_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the tensors in a sequence or a map, named by their places; nothing for None."""
     import numpy as np  # lazy: tables of errors need none
@@ -90,6 +86,15 @@ def elements_of(name: str, value: Any) -> Iterator[tuple[str, Any]]:
             yield from elements_of(f"{name}[{key}]", item)
     elif value is not None:
         yield name, np.asarray(value)
+
+
+def compare_element(
+    reference: Array | None, other: Array | None, tolerance: Tolerance
+) -> TensorError:
+    """Return the difference of an element of an output, None where one of the two has none."""
+    if reference is None or other is None:
+        return TensorError((), 0, mismatch="it is an element of one only")
+    return compare(reference, other, tolerance)
 
 
 def compare(reference: Array, other: Array, tolerance: Tolerance | None = None) -> TensorError:

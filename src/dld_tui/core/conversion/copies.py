@@ -211,11 +211,6 @@ def relink_users(
             relink(transaction, node, "input", old, new)
 
 
-def is_graph_output(scope: Scope, name: str) -> bool:
-    """Return whether a value is an output of its own graph, or of a nested one that captures it."""
-    return any(name in reached.outputs for reached in scope.reach(name))
-
-
 _HEADER = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
 _NAMED = ("input", "output", "value_info", "initializer")
 _QUANTIZED, _QUANT = "_quantized", "_quant"

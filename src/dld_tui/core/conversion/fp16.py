@@ -21,7 +21,6 @@ from dld_tui.core.conversion.accuracy_criteria import FP16, NarrowType
 from dld_tui.core.conversion.copies import (
     infer,
     inline_calls,
-    is_graph_output,
     relink,
     relink_users,
     working_copy,
@@ -383,7 +382,7 @@ def _halve_output(
     users = main.users(name)
     source = node.inputs[0] if node.op_type == "Cast" and node.inputs else ""
     maker = main.producer(source) if source and _is_cast_of_half(node, source, half) else None
-    if maker is not None and not is_graph_output(main, source):
+    if maker is not None and not main.is_output(source):
         if users:
             relink_users(transaction, main, name, wide)
             relink(transaction, node, "output", name, wide)
@@ -404,7 +403,7 @@ def _drop_casts(transaction: Transaction, casts: Iterable[Node], name: str, half
     """Let a value that has the narrow type now stand for what was cast to it."""
     for cast in casts:
         target = cast.outputs[0]
-        if _cast_type(cast) == half and not is_graph_output(cast.scope, target):
+        if _cast_type(cast) == half and not cast.scope.is_output(target):
             transaction.replace(cast.scope, "node", cast)
             relink_users(transaction, cast.scope, target, name)
 

@@ -12,7 +12,7 @@ from copy import deepcopy
 import numpy as np
 import onnx
 
-from dld_tui.core.conversion.copies import is_graph_output, make_dense, relink, relink_users
+from dld_tui.core.conversion.copies import make_dense, relink, relink_users
 from dld_tui.core.files.proto_fields import set_text, text_of
 from dld_tui.core.model.document.document import Document
 from dld_tui.core.model.document.scope import Scope
@@ -130,7 +130,7 @@ def _widen_weights(
         if tensor.dtype != "float16":
             continue
         wide = _wide(copy, tensor)
-        if not is_graph_output(scope, tensor.name) or scope is not copy.main:
+        if not scope.is_output(tensor.name) or scope is not copy.main:
             transaction.replace(scope, "initializer", tensor.proto, wide)
             continue
         set_text(wide, "name", names.take(f"{tensor.name}_float32"))

@@ -518,7 +518,7 @@ class InitializersScreen(Page):
         if row is None:
             return
         if not row.scope.users(row.name):
-            if row.name in row.scope.outputs:
+            if row.scope.is_output(row.name):
                 message = "It is an output of the graph"
             else:
                 message = "A quantization annotation names it" if row.uses else "Nothing uses it"

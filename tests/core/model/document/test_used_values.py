@@ -45,6 +45,7 @@ def test_what_refers_to_a_value_uses_it(document: Document) -> None:
     names = {tensor.name for tensor in main.initializers}
     assert {name for name in names if not main.is_used(name)} == UNUSED
     assert names - main.references().keys() == UNUSED
+    assert {name for name in names if main.is_output(name)} == {"of_graph", "of_branch"}
 
 
 def test_checks_tell_of_no_others(document: Document) -> None:

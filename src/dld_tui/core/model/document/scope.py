@@ -452,6 +452,10 @@ class Scope:
                 uses += [Use(node, i) for i, used in enumerate(node.inputs) if used == name]
         return uses
 
+    def is_output(self, name: str) -> bool:
+        """Return whether a value is an output here, or of a scope below that captures it."""
+        return any(name in scope.outputs for scope in self.reach(name))
+
     def is_used(self, name: str) -> bool:
         """Return whether anything refers to a value, as :meth:`references` counts it."""
         return any(
